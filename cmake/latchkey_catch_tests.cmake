@@ -1,0 +1,17 @@
+# One CTest test per source file of a Catch2 binary: the cases of a file run in one process and fail on their own.
+# Files in a folder called `timing` measure time or CPU, so nothing else runs beside them.
+function(latchkey_catch_tests target)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "FILES" ${ARGN})
+  foreach(file IN LISTS arg_FILES)
+    get_filename_component(stem "${file}" NAME_WE)
+    set(test "${arg_LABEL}.${stem}")
+    if(TEST "${test}")
+      message(FATAL_ERROR "two test files are called ${stem}.cpp; Catch2 tells files apart by their name alone")
+    endif()
+    add_test(NAME "${test}" COMMAND ${target} --filenames-as-tags "[#${stem}]")
+    set_tests_properties("${test}" PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
+    if(file MATCHES "/timing/")
+      set_tests_properties("${test}" PROPERTIES RUN_SERIAL ON)
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,15 @@
+# What every target of ours is built with, and no consumer: warnings, no language extensions, hidden symbols.
+function(latchkey_target name)
+  set_target_properties(${name} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+endfunction()
+
+# A program of ours (test, example, benchmark) on top of the library.
+function(latchkey_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE latchkey::latchkey)
+  latchkey_target(${name})
+endfunction()

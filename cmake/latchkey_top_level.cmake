@@ -1,0 +1,14 @@
+# Conveniences of our own build. A program that adds us as a subfolder decides all of this itself.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(LATCHKEY_CCACHE ccache)
+mark_as_advanced(LATCHKEY_CCACHE)
+if(LATCHKEY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${LATCHKEY_CCACHE}")
+endif()
+
+enable_testing()

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <latchkey/owner.hpp>
+
+#include <chrono>
+#include <optional>
+#include <type_traits>
+
+namespace latchkey {
+
+using std::chrono::milliseconds;
+
+/// How to acquire a lease. All members may be left out.
+///
+/// In a coroutine build the options before the `co_await` expression: GCC 12 copies braced arguments
+/// inside it wrongly for types that are not trivially copyable.
+struct acquire_options {
+  /// How long the whole call may take. Zero or less: one attempt. The default waits for ever.
+  milliseconds wait = milliseconds::max();
+  /// A fixed lease, in milliseconds, more than zero. Left out: the watchdog renews until release.
+  std::optional<milliseconds> lease = std::nullopt;
+  /// Who is to hold it. Left out: a new owner, so that nobody else shares the hold.
+  std::optional<latchkey::owner> owner = std::nullopt;
+  /// Renewal stops after this time; the hold is then lost when the last renewal runs out. Only without `lease`.
+  std::optional<milliseconds> max_hold = std::nullopt;
+};
+
+static_assert(std::is_trivially_copyable_v<acquire_options>);
+
+/// What a release found.
+enum class release_result {
+  /// The hold was there and is gone now.
+  released,
+  /// This hold is gone; the owner has others on the same lock.
+  still_held,
+  /// The hold had ended before: its lease ran out, or somebody removed it.
+  expired,
+  /// An answer was lost and the lease ended meanwhile: released or expired, nobody can tell.
+  unknown,
+};
+
+}  // namespace latchkey

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <latchkey/event.hpp>
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace latchkey {
+
+using std::chrono::milliseconds;
+
+/// How to speak TLS. Read by `rediss://`, which this version does not support yet.
+struct tls_options {
+  std::string ca_file;
+  std::string certificate_file;
+  std::string private_key_file;
+  bool verify_peer = true;
+};
+
+/// How long the callers of one client may pass a lock on among themselves before it is really released,
+/// so that other processes have their turn. `max_streak` zero: never pass on.
+struct local_handoff_options {
+  int max_streak = 64;
+  milliseconds max_time{10};
+};
+
+/// Settings of a client, with Redisson's names and defaults where Redisson has them.
+/// A client refuses values out of range with `errc::bad_argument`.
+struct config {
+  /// Lease of a hold without a lease of its own; renewed every third of it. At least 10 ms.
+  milliseconds lock_watchdog_timeout{30'000};
+  /// Most holds renewed by one script call. 1 to 1000.
+  int lock_watchdog_batch_size = 100;
+  /// Ask replicas to confirm a grant. Without effect on one standalone server, as in Redisson.
+  bool check_lock_synced_replicas = true;
+  /// How long replicas may take to confirm.
+  milliseconds replicas_sync_timeout{1'000};
+  /// After this time a silent waiter of a fair lock counts as dead.
+  milliseconds fair_lock_wait_timeout{300'000};
+  /// Most time for one connection: name, socket, handshake. More than zero.
+  milliseconds connect_timeout{10'000};
+  /// Most time for one answer; a connection that is later is discarded. More than zero.
+  milliseconds timeout{3'000};
+  /// How often a call without a wait of its own is tried again. Zero or more.
+  int retry_attempts = 4;
+  /// Longest pause between two attempts; pauses grow up to it and are random. More than zero.
+  milliseconds retry_delay{1'000};
+  /// An idle connection is checked this often. Zero: never.
+  milliseconds ping_interval{30'000};
+  /// Shown by CLIENT LIST. Empty: none. No spaces.
+  std::string client_name{};
+  /// ACL user; empty: the default user. The URI wins.
+  std::string username{};
+  /// Empty: no AUTH. The URI wins.
+  std::string password{};
+  /// Number of the database. The URI wins.
+  int database = 0;
+  tls_options tls{};
+  local_handoff_options local_handoff{};
+  /// How long a blocking caller may look for its answer before it sleeps. Zero: never look, sleep at once.
+  std::chrono::microseconds busy_poll{100};
+  /// Most time that `close` and the destructor take.
+  milliseconds close_timeout{2'000};
+  /// Told what happens. Called on whatever thread took the step, outside all locks; must be safe to call
+  /// from several threads, quick, and is not to throw.
+  std::function<void(event const&)> on_event{};
+};
+
+}  // namespace latchkey

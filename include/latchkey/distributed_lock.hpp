@@ -1,0 +1,289 @@
+#pragma once
+
+#include <latchkey/acquire_options.hpp>
+#include <latchkey/detail/initiate.hpp>
+#include <latchkey/error.hpp>
+#include <latchkey/fwd.hpp>
+#include <latchkey/lease.hpp>
+#include <latchkey/owner.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace latchkey {
+
+namespace detail {
+
+// Rounded up: a caller who asks for 100 us must not be told "busy" after 0 ms.
+template <class Rep, class Period>
+milliseconds ceil_ms(std::chrono::duration<Rep, Period> wait) {
+  using wide = std::chrono::duration<long double, std::milli>;
+  if (wide(wait) >= wide(milliseconds::max())) return milliseconds::max();
+  if (wide(wait) <= wide(0)) return milliseconds::zero();
+  return std::chrono::ceil<milliseconds>(wait);
+}
+
+enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_to_live };
+
+}  // namespace detail
+
+/// A lock on one name, shared by every process that uses the same Redis.
+///
+/// A handle is cheap to copy and holds no lock: it is a name and a reference to its client. Two handles of
+/// one name and client are one lock and compare equal. All members are const, as those of a `shared_ptr`.
+///
+/// \par Guarantee
+/// At most one owner holds the lock while its lease is trusted (`lease::held`), as long as the server that
+/// granted it keeps its data and its clock does not jump. It is a lease, not consensus: see the README.
+///
+/// \par Who owns
+/// Blocking calls own as the calling thread (`owner::this_thread()`). Asynchronous calls name their owner.
+/// `acquire` without an owner makes a new one.
+///
+/// \par Errors
+/// Blocking calls throw `lock_error`; asynchronous ones complete with the same code. Common to all:
+/// `closed`, `bad_argument`, `timeout`, `connection_lost`, `connect_failed`, `auth_failed`, `wrong_type`,
+/// `read_only`, `server_error`, `protocol_error`; blocking ones also `would_deadlock` on a thread that runs the
+/// client's executor. After any error the caller holds what it held before; see `may_still_be_held`.
+///
+/// \par Cancellation
+/// Waiting operations accept terminal, partial and total cancellation and complete with
+/// `asio::error::operation_aborted`; the owner then holds what it held before. Releasing operations ignore it.
+///
+/// \par Threads
+/// Distinct and shared objects: safe.
+///
+/// \par Source
+/// Redisson's `RLock`: a hash `name` with one field `uuid:owner` whose value is the hold count.
+class LATCHKEY_EXPORT distributed_lock {
+ public:
+  using executor_type = asio::any_io_executor;
+
+  /// Waits without limit, then holds; the watchdog renews the lease until `unlock`.
+  void lock() const;
+  /// Waits without limit, then holds for `lease`, without renewal.
+  void lock(milliseconds lease) const;
+  /// One attempt, no waiting. True: held.
+  [[nodiscard]] bool try_lock() const;
+  /// Waits at most `wait`, connecting included. False: still busy. Zero or less: one attempt.
+  [[nodiscard]] bool try_lock(milliseconds wait) const;
+  /// The same with a fixed lease.
+  [[nodiscard]] bool try_lock(milliseconds wait, milliseconds lease) const;
+
+  /// C++ *TimedLockable*; rounded up to a millisecond.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
+    return try_lock(detail::ceil_ms(wait));
+  }
+  /// C++ *TimedLockable*; rounded up to a millisecond.
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
+    return try_lock(detail::ceil_ms(when - Clock::now()));
+  }
+
+  /// Ends the calling thread's latest hold.
+  ///
+  /// On the server: one script; the last hold deletes the key and publishes to the waiters, or passes the lock
+  /// on to a waiter of this client.
+  /// \throws lock_error `not_owner`: the thread has no hold, nothing was sent. `lease_lost`: the hold had ended
+  /// before. `connection_lost`: an answer was lost and the lease ended meanwhile. Other errors: the release goes
+  /// on in the background and the lease is renewed no longer.
+  void unlock() const;
+
+  /// Removes any holder and wakes the waiters. False: there was none. Never sent twice: after
+  /// `connection_lost` it ran or it did not, after `timeout` it may still run.
+  bool force_unlock() const;
+
+  /// Does anybody hold it? Asks the server.
+  bool is_locked() const;
+  /// Does the calling thread hold it? Asks the server.
+  bool is_held_by_current_thread() const;
+  /// Does this owner, of this client, hold it? Asks the server.
+  bool is_held_by(latchkey::owner who) const;
+  /// How often the calling thread holds it. Asks the server.
+  int hold_count() const;
+  /// How often this owner holds it. Asks the server.
+  int hold_count(latchkey::owner who) const;
+  /// Until the holder's lease ends; empty: free. `milliseconds::max()`: the key has no time to live.
+  std::optional<milliseconds> remaining_time_to_live() const;
+  /// The name as given to the client. No I/O.
+  std::string const& name() const noexcept;
+
+  /// A *TimedLockable* whose `unlock` reports a failure as an event instead of throwing.
+  std_mutex as_mutex() const;
+
+  /// Waits and gives a lease; empty if still busy when `acquire_options::wait` ended.
+  /// \throws lock_error `would_deadlock`: the wait has no limit and the calling thread itself holds this lock.
+  [[nodiscard]] lease acquire(acquire_options options = {}) const;
+  /// The same; also gives up, with an empty lease, when a stop is asked for.
+  [[nodiscard]] lease acquire(acquire_options options, std::stop_token stop) const;
+
+  /// Completes with `void(error_code)` when `who` holds it; renewed by the watchdog.
+  template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
+  auto async_lock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
+    return lock_op(who, std::nullopt, token);
+  }
+  /// The same with a fixed lease.
+  template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
+  auto async_lock(latchkey::owner who, milliseconds lease, Token&& token = asio::deferred_t{}) const {
+    return lock_op(who, lease, token);
+  }
+
+  /// One attempt. Completes with `void(error_code, bool)`.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_try_lock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
+    return try_op(who, milliseconds::zero(), std::nullopt, token);
+  }
+  /// Waits at most `wait`.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_try_lock(latchkey::owner who, milliseconds wait, Token&& token = asio::deferred_t{}) const {
+    return try_op(who, wait, std::nullopt, token);
+  }
+  /// The same with a fixed lease.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_try_lock(latchkey::owner who, milliseconds wait, milliseconds lease,
+                      Token&& token = asio::deferred_t{}) const {
+    return try_op(who, wait, lease, token);
+  }
+
+  /// As `unlock`, for the latest hold of `who`. Completes with `void(error_code)`.
+  template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
+  auto async_unlock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
+    return detail::initiate<void(error_code)>(
+        get_executor(), token, [key = key_, who](detail::handler<void(error_code)> done) {
+          start_unlock(key, who, std::move(done));
+        });
+  }
+
+  /// As `force_unlock`. Completes with `void(error_code, bool)`.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_force_unlock(Token&& token = asio::deferred_t{}) const {
+    return detail::initiate<void(error_code, bool)>(
+        get_executor(), token, [key = key_](detail::handler<void(error_code, bool)> done) {
+          start_force_unlock(key, std::move(done));
+        });
+  }
+
+  /// As `is_locked`. Completes with `void(error_code, bool)`.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_is_locked(Token&& token = asio::deferred_t{}) const {
+    return query_op<bool>(detail::query_type::is_locked, std::nullopt, token);
+  }
+  /// As `is_held_by`. Completes with `void(error_code, bool)`.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_is_held_by(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
+    return query_op<bool>(detail::query_type::is_held_by, who, token);
+  }
+  /// As `hold_count`. Completes with `void(error_code, int)`.
+  template <asio::completion_token_for<void(error_code, int)> Token = asio::deferred_t>
+  auto async_hold_count(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
+    return query_op<int>(detail::query_type::hold_count, who, token);
+  }
+  /// As `remaining_time_to_live`. Completes with `void(error_code, std::optional<milliseconds>)`.
+  template <asio::completion_token_for<void(error_code, std::optional<milliseconds>)> Token = asio::deferred_t>
+  auto async_remaining_time_to_live(Token&& token = asio::deferred_t{}) const {
+    return query_op<std::optional<milliseconds>>(detail::query_type::time_to_live, std::nullopt, token);
+  }
+
+  /// As `acquire`. Completes with `void(error_code, lease)`; to be preferred under `||` and in parallel groups.
+  template <asio::completion_token_for<void(error_code, lease)> Token = asio::deferred_t>
+  auto async_acquire(Token&& token = asio::deferred_t{}) const {
+    return acquire_op(acquire_options{}, token);
+  }
+  /// The same with options.
+  template <asio::completion_token_for<void(error_code, lease)> Token = asio::deferred_t>
+  auto async_acquire(acquire_options options, Token&& token = asio::deferred_t{}) const {
+    return acquire_op(options, token);
+  }
+
+  /// Where handlers without an executor of their own run: the client's executor.
+  executor_type get_executor() const;
+
+  friend LATCHKEY_EXPORT bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept;
+
+ private:
+  friend class client;
+  friend class std_mutex;
+  explicit distributed_lock(std::shared_ptr<detail::lock_key const> key) noexcept;
+  using key_ptr = std::shared_ptr<detail::lock_key const>;
+
+  template <class Token>
+  auto lock_op(latchkey::owner who, std::optional<milliseconds> lease, Token& token) const {
+    return detail::initiate<void(error_code)>(
+        get_executor(), token, [key = key_, who, lease](detail::handler<void(error_code)> done) {
+          start_lock(key, who, lease, std::move(done));
+        });
+  }
+  template <class Token>
+  auto try_op(latchkey::owner who, milliseconds wait, std::optional<milliseconds> lease, Token& token) const {
+    return detail::initiate<void(error_code, bool)>(
+        get_executor(), token, [key = key_, who, wait, lease](detail::handler<void(error_code, bool)> done) {
+          start_try_lock(key, who, wait, lease, std::move(done));
+        });
+  }
+  template <class Token>
+  auto acquire_op(acquire_options options, Token& token) const {
+    return detail::initiate<void(error_code, latchkey::lease)>(
+        get_executor(), token,
+        [key = key_, options](detail::handler<void(error_code, latchkey::lease)> done) {
+          start_acquire(key, options, std::move(done));
+        });
+  }
+  template <class Value, class Token>
+  auto query_op(detail::query_type what, std::optional<latchkey::owner> who, Token& token) const {
+    return detail::initiate<void(error_code, Value)>(
+        get_executor(), token, [key = key_, what, who](detail::handler<void(error_code, Value)> done) {
+          start_query(key, what, who, std::move(done));
+        });
+  }
+
+  static void start_lock(key_ptr const&, latchkey::owner, std::optional<milliseconds>,
+                         detail::handler<void(error_code)>);
+  static void start_try_lock(key_ptr const&, latchkey::owner, milliseconds, std::optional<milliseconds>,
+                             detail::handler<void(error_code, bool)>);
+  static void start_unlock(key_ptr const&, latchkey::owner, detail::handler<void(error_code)>);
+  static void start_force_unlock(key_ptr const&, detail::handler<void(error_code, bool)>);
+  static void start_acquire(key_ptr const&, acquire_options, detail::handler<void(error_code, latchkey::lease)>);
+  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
+                          detail::handler<void(error_code, bool)>);
+  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
+                          detail::handler<void(error_code, int)>);
+  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
+                          detail::handler<void(error_code, std::optional<milliseconds>)>);
+
+  key_ptr key_;
+};
+
+/// A `distributed_lock` for `std::lock_guard`, `std::unique_lock` and `std::scoped_lock`.
+///
+/// Their destructors must not throw, so a failed `unlock` here is an event (`event_type::unlock_failed`), and
+/// the lease ends the hold at the latest. A guard on the lock itself would end the process instead.
+class LATCHKEY_EXPORT std_mutex {
+ public:
+  explicit std_mutex(distributed_lock lock) noexcept;
+
+  /// As `distributed_lock::lock`.
+  void lock() const;
+  /// As `distributed_lock::try_lock`.
+  [[nodiscard]] bool try_lock() const;
+  /// As `distributed_lock::try_lock_for`.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
+    return lock_.try_lock_for(wait);
+  }
+  /// As `distributed_lock::try_lock_until`.
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
+    return lock_.try_lock_until(when);
+  }
+  /// As `distributed_lock::unlock`, but a failure is an event.
+  void unlock() const noexcept;
+
+ private:
+  distributed_lock lock_;
+};
+
+}  // namespace latchkey

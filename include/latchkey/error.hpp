@@ -1,0 +1,92 @@
+#pragma once
+
+#include <latchkey/export.hpp>
+
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <string>
+
+namespace latchkey {
+
+using boost::system::error_code;
+
+/// What can go wrong, by name. Still busy is not among them: `try_lock` and `acquire` say that by value.
+enum class errc {
+  /// The owner has no hold on this lock in this client. Nothing was sent.
+  not_owner = 1,
+  /// The hold ended before it was released: its lease ran out, or somebody removed it on the server.
+  lease_lost,
+  /// The client is closed, or this process is the child of a `fork()`.
+  closed,
+  /// No answer in time. A request that was on its way is taken back in the background.
+  timeout,
+  /// `with_lock` only: the wait ended, the body did not run.
+  busy,
+  /// The connection went away and could not be replaced in time; see `may_still_be_held`.
+  connection_lost,
+  /// No connection could be made. Nothing was sent.
+  connect_failed,
+  /// The server refused the user, the password or the database.
+  auth_failed,
+  /// The server answered with an error; its words are in `lock_error::server_text` and in the event.
+  server_error,
+  /// The key holds something that is not a lock.
+  wrong_type,
+  /// The server does not take writes (a replica).
+  read_only,
+  /// Too few replicas confirmed the lock.
+  not_synced,
+  /// The URI cannot be read, or names something that this version does not support.
+  bad_uri,
+  /// An argument is out of its range. Nothing was sent.
+  bad_argument,
+  /// The peer does not speak the Redis protocol, or its answer is beyond our limits.
+  protocol_error,
+  /// A lock that is not reentrant was asked for by its owner.
+  already_held,
+  /// The call would wait for something that only its own thread or owner can bring about.
+  would_deadlock,
+  /// The names derived from this lock name lie in different slots of the cluster.
+  cross_slot,
+};
+
+/// The category of `errc`.
+LATCHKEY_EXPORT boost::system::error_category const& error_category() noexcept;
+
+/// Makes `errc` usable where an `error_code` is wanted.
+inline error_code make_error_code(errc value) noexcept {
+  return {static_cast<int>(value), error_category()};
+}
+
+/// May the same call succeed later without anybody changing a setting?
+/// True for `timeout`, `connection_lost`, `connect_failed`, `read_only` and `not_synced`.
+/// For a `server_error` ask `lock_error::transient()`, which looks at the server's words.
+LATCHKEY_EXPORT bool is_transient(error_code const& error) noexcept;
+
+/// May the server still show a hold of the caller after this error?
+/// True where a request may have run unseen: `timeout`, `connection_lost`, `not_synced`, and cancellation
+/// (`asio::error::operation_aborted`). The client takes such a hold back in the background as soon as it
+/// reaches the server; until then, and at most for one lease, others may find the lock busy.
+LATCHKEY_EXPORT bool may_still_be_held(error_code const& error) noexcept;
+
+/// What the blocking calls throw: an `error_code` and, where there is one, the server's own text.
+class LATCHKEY_EXPORT lock_error : public boost::system::system_error {
+ public:
+  explicit lock_error(error_code const& code, std::string server_text = {});
+  ~lock_error() override;
+
+  /// The server's words; empty if it said nothing. Never contains a password.
+  std::string const& server_text() const noexcept { return server_text_; }
+
+  /// As `is_transient`, and also true for a server that is loading, busy, out of memory or out of disk.
+  bool transient() const noexcept;
+
+ private:
+  std::string server_text_;
+};
+
+}  // namespace latchkey
+
+template <>
+struct boost::system::is_error_code_enum<latchkey::errc> : std::true_type {};

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <latchkey/error.hpp>
+#include <latchkey/owner.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+namespace latchkey {
+
+/// What happened, for `config::on_event`.
+enum class event_type {
+  attempt,            ///< a request for a lock leaves for the server
+  waiting,            ///< a caller found it busy and waits
+  granted,            ///< a hold began; `took` is the time since the call
+  handed_off,         ///< a release passed the lock on to a waiter of this client
+  released,           ///< a hold ended by release; `took` is how long it was held
+  at_risk,            ///< a renewal had no answer; the lease still runs
+  lost,               ///< a hold ended otherwise; `error` says why
+  max_hold_reached,   ///< renewal of a hold stopped, as `acquire_options::max_hold` asked
+  abandoned,          ///< a grant that nobody waits for any more is given back
+  connected,          ///< a connection is ready
+  disconnected,       ///< a connection went away; `error` says why
+  connect_failed,     ///< no connection could be made
+  kill_refused,       ///< the server refuses CLIENT KILL or CLIENT INFO: late copies cannot be excluded
+  lane_unchecked,     ///< the server refuses CLIENT LIST: the direct lane stays closed
+  subscribe_refused,  ///< the server refuses SUBSCRIBE: waiters poll
+  publish_refused,    ///< the server refuses PUBLISH: released, but waiters elsewhere were not told
+  no_time_to_live,    ///< the key has no time to live: its holder may never end
+  unlock_failed,      ///< `std_mutex::unlock` could not release
+  callback_failed,    ///< a callback of the user threw
+  warning,            ///< anything else worth a line in a log; see `text`
+};
+
+/// The name of an event as it is written above.
+LATCHKEY_EXPORT std::string_view to_string(event_type type) noexcept;
+
+/// One event. The views are valid during the callback only.
+struct event {
+  event_type type;
+  std::string_view lock;                       ///< name of the lock; empty if it concerns the client
+  std::optional<latchkey::owner> owner;        ///< who, where somebody is concerned
+  error_code error;                            ///< why, for `lost`, `disconnected`, `connect_failed`
+  std::string_view text;                       ///< the server's words or an explanation; never a password
+  std::chrono::microseconds took{0};           ///< how long, where it makes sense
+};
+
+}  // namespace latchkey

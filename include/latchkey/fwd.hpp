@@ -1,0 +1,16 @@
+#pragma once
+
+namespace latchkey {
+
+class client;
+class distributed_lock;
+class lease;
+class std_mutex;
+
+namespace detail {
+class core;
+class lease_state;
+struct lock_key;
+}  // namespace detail
+
+}  // namespace latchkey

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <latchkey/acquire_options.hpp>
+#include <latchkey/client.hpp>
+#include <latchkey/config.hpp>
+#include <latchkey/distributed_lock.hpp>
+#include <latchkey/error.hpp>
+#include <latchkey/event.hpp>
+#include <latchkey/lease.hpp>
+#include <latchkey/owner.hpp>
+#include <latchkey/stats.hpp>
+#include <latchkey/version.hpp>
+#include <latchkey/with_lock.hpp>

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <latchkey/acquire_options.hpp>
+#include <latchkey/detail/initiate.hpp>
+#include <latchkey/error.hpp>
+#include <latchkey/fwd.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+
+namespace latchkey {
+
+namespace detail {
+
+// A move-only callable void(error_code): std::move_only_function is C++23.
+class lost_callback {
+ public:
+  template <class F>
+  explicit lost_callback(F&& f) : f_(new holder<std::decay_t<F>>(std::forward<F>(f))) {}
+  void operator()(error_code const& why) { f_->call(why); }
+
+ private:
+  struct base {
+    virtual ~base() = default;
+    virtual void call(error_code const&) = 0;
+  };
+  template <class F>
+  struct holder final : base {
+    template <class G>
+    explicit holder(G&& g) : f(std::forward<G>(g)) {}
+    void call([[maybe_unused]] error_code const& why) override {
+      if constexpr (std::invocable<F&, error_code>)
+        f(why);
+      else
+        f();
+    }
+    F f;
+  };
+  std::unique_ptr<base> f_;
+};
+
+}  // namespace detail
+
+/// Move-only proof of one hold on a lock.
+///
+/// A lease is empty (not granted, released, or moved from), or it stands for a hold. The hold ends by
+/// release, or it is lost: its time ran out without a renewal, or the server no longer shows it. What may
+/// be done under the lock is asked with `held()`, before every side effect.
+///
+/// \par Threads
+/// Const members may run beside each other and beside `release()`. Everything else: one thread at a time.
+class LATCHKEY_EXPORT lease {
+ public:
+  /// An empty lease.
+  lease() noexcept;
+  lease(lease&& other) noexcept;
+  /// Releases in the background what it held, then takes over `other`.
+  lease& operator=(lease&& other) noexcept;
+  /// Releases in the background: neither blocks nor throws. The release goes before every later attempt on
+  /// that lock through the same client. After the client was closed it does nothing.
+  ~lease();
+
+  /// Granted and not yet released, even if lost since.
+  explicit operator bool() const noexcept;
+
+  /// Not released, not lost, and the deadline is ahead. Local: no I/O, a few nanoseconds.
+  bool held() const noexcept;
+
+  /// Who holds it. For an empty lease an owner that equals no real one.
+  latchkey::owner owner() const noexcept;
+
+  /// Until when the hold may be trusted, on the steady clock, computed at this call.
+  ///
+  /// It is counted from when the request was sent that the server answered last, on a clock that also
+  /// runs while the machine sleeps. Renewals move it on. Empty, released or lost: a time that has passed.
+  std::chrono::steady_clock::time_point valid_until() const noexcept;
+
+  /// The time until `valid_until()`, zero if none is left.
+  milliseconds remaining() const noexcept;
+
+  /// A number that is higher for every later holder; only fenced locks have one.
+  std::optional<std::uint64_t> fencing_token() const noexcept;
+
+  /// Asked to stop when the hold is lost, never for a release. An empty lease gives a token that never stops.
+  std::stop_token lost() const noexcept;
+
+  /// Calls `f()` or `f(error_code)` once when the hold is lost; a later callback replaces an earlier one.
+  ///
+  /// Runs on the client's executor, outside all locks; posted at once if the hold is lost already. Never
+  /// for a release; `close()` of the client is a loss, `errc::closed`. It moves with the lease. After
+  /// `release()` or the destructor returned on another thread it neither runs nor will run.
+  template <class F>
+    requires std::invocable<std::decay_t<F>&> || std::invocable<std::decay_t<F>&, error_code>
+  void on_lost(F&& f) {
+    set_on_lost(detail::lost_callback(std::forward<F>(f)));
+  }
+
+  /// From now a fixed lease of this length, if still held. False: it was lost.
+  ///
+  /// Never shortens what other holds of the same owner need. A hold that the watchdog renewed is renewed no
+  /// longer. On the server: PEXPIRE, if the field is still there.
+  /// \throws lock_error `bad_argument`, `closed`, `timeout`, `connection_lost`, `would_deadlock`, `server_error`;
+  /// the hold then lasts at most as long as before, and at most `length`.
+  [[nodiscard]] bool extend(milliseconds length);
+
+  /// As `extend`. Completes with `void(error_code, bool)`.
+  template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
+  auto async_extend(milliseconds length, Token&& token = asio::deferred_t{}) {
+    return detail::initiate<void(error_code, bool)>(
+        executor(), token, [state = state_, length](detail::handler<void(error_code, bool)> done) {
+          start_extend(state, length, std::move(done));
+        });
+  }
+
+  /// Ends the hold and says what was found. The lease is empty afterwards. Empty before: `expired`.
+  /// \throws lock_error `closed`, `would_deadlock` (the release then goes on in the background).
+  release_result release();
+
+  /// As `release`. Completes with `void(error_code, release_result)`. Ignores cancellation.
+  template <asio::completion_token_for<void(error_code, release_result)> Token = asio::deferred_t>
+  auto async_release(Token&& token = asio::deferred_t{}) {
+    auto ex = executor();
+    return detail::initiate<void(error_code, release_result)>(
+        std::move(ex), token,
+        [state = std::move(state_)](detail::handler<void(error_code, release_result)> done) mutable {
+          start_release(std::move(state), std::move(done));
+        });
+  }
+
+ private:
+  friend class detail::core;
+  friend class detail::lease_state;
+  explicit lease(std::shared_ptr<detail::lease_state> state) noexcept;
+
+  asio::any_io_executor executor() const;
+  void set_on_lost(detail::lost_callback callback);
+  static void start_extend(std::shared_ptr<detail::lease_state> const& state, milliseconds length,
+                           detail::handler<void(error_code, bool)> done);
+  static void start_release(std::shared_ptr<detail::lease_state> state,
+                            detail::handler<void(error_code, release_result)> done);
+
+  std::shared_ptr<detail::lease_state> state_;
+};
+
+}  // namespace latchkey

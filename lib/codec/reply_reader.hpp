@@ -1,0 +1,42 @@
+#pragma once
+
+#include <codec/reply.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace latchkey::detail {
+
+// Bytes in, replies out. Refuses what a lock never needs: a reply above `max_bytes`, an array above
+// `max_elements`, nesting above what hiredis reads; nothing is allocated from an announced length.
+class reply_reader {
+ public:
+  static constexpr std::size_t max_bytes = 1 << 20;
+  static constexpr std::size_t max_elements = 16'384;
+
+  enum class result : unsigned char { reply, more, malformed };
+
+  reply_reader();
+  ~reply_reader();
+  reply_reader(reply_reader&&) noexcept;
+  reply_reader& operator=(reply_reader&&) noexcept;
+
+  void feed(std::string_view bytes);
+
+  // `reply`: `out` holds the next one. `more`: needs further bytes. `malformed`: for good; see problem().
+  result next(reply& out);
+
+  std::string const& problem() const { return problem_; }
+
+ private:
+  struct closer {
+    void operator()(void* reader) const;
+  };
+  std::unique_ptr<void, closer> reader_;
+  std::size_t pending_ = 0;  // bytes fed since the last complete reply
+  std::string problem_;
+};
+
+}  // namespace latchkey::detail

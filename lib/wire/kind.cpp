@@ -1,0 +1,51 @@
+#include <charconv>
+#include <wire/kind.hpp>
+
+namespace latchkey::detail {
+namespace {
+
+bool read_count(std::string_view text, std::int64_t& value) {
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0;
+}
+
+}  // namespace
+
+void kind::add_query(query what, item const& one, words& command) const {
+  switch (what) {
+    case query::is_locked:
+      command.add("EXISTS");
+      command.add(one.name);
+      return;
+    case query::is_held_by:
+      command.add("HEXISTS");
+      command.add(one.name);
+      command.add(one.field);
+      return;
+    case query::hold_count:
+      command.add("HGET");
+      command.add(one.name);
+      command.add(one.field);
+      return;
+    case query::time_to_live:
+      command.add("PTTL");
+      command.add(one.name);
+      return;
+  }
+}
+
+bool kind::read_query(query what, reply const& answer, std::int64_t& value) const {
+  if (what == query::hold_count) {
+    if (answer.kind == reply::type::nil) {
+      value = 0;
+      return true;
+    }
+    return answer.kind == reply::type::string && read_count(answer.text, value);
+  }
+  if (!answer.is_integer()) return false;
+  value = answer.integer;
+  if (what == query::time_to_live) return value >= -2;
+  return value == 0 || value == 1;
+}
+
+}  // namespace latchkey::detail

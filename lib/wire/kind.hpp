@@ -1,0 +1,76 @@
+#pragma once
+
+#include <codec/command_writer.hpp>
+#include <codec/reply.hpp>
+#include <wire/item.hpp>
+#include <wire/script.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace latchkey::detail {
+
+// A lock kind: which keys, which channel, which scripts, what an answer means, and how callers wait for it.
+// Everything else - waiting, renewing, cancelling, loss, hand-off - is the same for all kinds.
+class kind {
+ public:
+  // Whom an unlock message wakes.
+  enum class wake : unsigned char { nobody, one, all };
+  // May an owner who holds `live[mode]` times try at once, without queueing behind others?
+  enum class admission : unsigned char { queue, at_once, already_held, would_deadlock };
+
+  struct traits {
+    std::string_view name;            // as in events and counters
+    bool exclusive = true;            // one owner at a time: a first grant proves that all others lost theirs
+    bool hand_off = true;             // a release may pass the lock on to a waiter of this client
+    bool grant_wakes_next = false;    // after a grant the next waiter tries at once (shared holds, permits)
+    bool own_channel = false;         // every waiter enqueues on the server at arrival and has its own channel
+    bool polls = false;               // no channel at all: waiters try again after poll_first, doubling to poll_most
+    std::int64_t poll_first = 50;     // milliseconds
+    std::int64_t poll_most = 1'000;   // milliseconds
+    std::int64_t hint_most = 0;       // milliseconds, longest sleep of a waiter; 0: the watchdog time
+    unsigned char modes = 1;          // sides that share one record and one queue (read, write)
+  };
+
+  explicit kind(traits t) : traits_(t) {}
+  virtual ~kind() = default;
+  kind(kind const&) = delete;
+  kind& operator=(kind const&) = delete;
+
+  traits const& rules() const { return traits_; }
+
+  // --- keys and channels ---
+  virtual std::string channel(std::string_view name, std::string_view field) const = 0;
+  virtual std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const = 0;
+
+  // --- scripts ---
+  // The script of a request; the same object means that items may share one call.
+  virtual script const& script_for(ask what) const = 0;
+  // Appends the KEYS of one item.
+  virtual void add_keys(item const& one, words& command) const = 0;
+  // Appends the ARGV of one item.
+  virtual void add_arguments(item const& one, words& command) const = 0;
+  // What one element of the script's answer means. Never `granted` by default.
+  virtual outcome read(ask what, item const& one, reply const& answer) const = 0;
+
+  // --- questions: one plain command each, answered by read_query; safe to ask twice ---
+  virtual void add_query(query what, item const& one, words& command) const;
+  // is_locked, is_held_by: 0 or 1. hold_count: the count. time_to_live: milliseconds, -1 none, -2 free.
+  // False: an answer of the wrong shape.
+  virtual bool read_query(query what, reply const& answer, std::int64_t& value) const;
+
+  // --- waiting ---
+  virtual wake on_message(std::string_view payload) const = 0;
+  virtual admission admit(unsigned char mode, int const* live) const = 0;
+
+ private:
+  traits traits_;
+};
+
+// The reentrant lock, Redisson's RedissonLock.
+kind const& reentrant_kind();
+
+// `prefix:{name}`, or `prefix:name` if the name has a brace of its own (Redisson's rule).
+std::string prefixed(std::string_view prefix, std::string_view name);
+
+}  // namespace latchkey::detail

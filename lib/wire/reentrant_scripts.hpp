@@ -1,0 +1,17 @@
+#pragma once
+
+#include <wire/script.hpp>
+
+// The scripts of the reentrant lock. Each takes a list of items and answers an array with one element per item: a
+// `verdict`, a time to live, or the text of the error that this item met. Every call is a pcall, so that an item
+// fails alone, and items share no state. The order of steps is that of docs/safety.md.
+namespace latchkey::detail {
+
+script const& reentrant_acquire();       // KEYS name; ARGV field, target, lease
+script const& reentrant_release();       // KEYS name, channel; ARGV field, target, lease of what stays
+script const& reentrant_hand_off();      // KEYS name, channel; ARGV from, to, lease; answers {old, new} per item
+script const& reentrant_renew();         // KEYS name; ARGV field, lease
+script const& reentrant_extend();        // KEYS name; ARGV field, lease
+script const& reentrant_force_unlock();  // KEYS name, channel
+
+}  // namespace latchkey::detail

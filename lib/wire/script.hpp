@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace latchkey::detail {
+
+// A Lua script and its SHA-1, by which EVALSHA calls it.
+class script {
+ public:
+  explicit script(std::string_view text);
+
+  std::string_view text() const { return text_; }
+  std::string_view sha() const { return sha_; }
+
+ private:
+  std::string_view text_;  // of static storage
+  std::string sha_;        // 40 hexadecimal digits, lower case
+};
+
+}  // namespace latchkey::detail

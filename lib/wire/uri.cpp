@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <wire/uri.hpp>
+#include <wire/uri_text.hpp>
+
+namespace latchkey::detail {
+namespace {
+
+constexpr std::size_t longest_socket_path = 107;  // what fits a sockaddr_un
+constexpr std::size_t longest_host = 255;
+
+// `[user[:password]]`, without the `@`.
+void read_user(uri_text part, target& to) {
+  auto const colon = part.find(':');
+  to.username = part.first(colon).decoded();
+  if (colon == uri_text::npos) return;
+  auto const password = part.after(colon);
+  if (auto const second = password.find(':'); second != uri_text::npos)
+    password.fail(second, "a colon in a user name or password is written %3A");
+  to.password = password.decoded();
+}
+
+void read_port(uri_text part, target& to) {
+  to.port = static_cast<std::uint16_t>(part.number(1, 65'535, "the port is not a number from 1 to 65535"));
+}
+
+void read_bracketed(uri_text part, target& to) {
+  auto const end = part.find(']');
+  if (end == uri_text::npos) part.fail(0, "the bracket of an IPv6 address is not closed");
+  auto const address = part.first(end).after(0);
+  if (address.empty()) address.fail(0, "no host");
+  // Behind a percent sign stands the name of an interface, of any characters.
+  auto const zone = address.find('%');
+  if (auto const odd = address.first(zone).find_not_of("0123456789abcdefABCDEF:."); odd != uri_text::npos)
+    address.fail(odd, "not a character of an IPv6 address");
+  if (address.first(zone).find(':') == uri_text::npos) address.fail(0, "only an IPv6 address goes in brackets");
+  to.host = address.decoded();
+  auto const rest = part.after(end);
+  if (rest.empty()) return;
+  if (rest[0] != ':') rest.fail(0, "only a port can follow the address");
+  read_port(rest.after(0), to);
+}
+
+void read_host(uri_text part, target& to) {
+  if (!part.empty() && part[0] == '[') return read_bracketed(part, to);
+  auto const colon = part.find(':');
+  if (colon != uri_text::npos) {
+    auto const port = part.after(colon);
+    if (auto const second = port.find(':'); second != uri_text::npos)
+      port.fail(second, "an IPv6 address goes in brackets");
+    read_port(port, to);
+  }
+  auto const name = part.first(colon);
+  if (name.empty()) name.fail(0, "no host");
+  if (auto const odd = name.find_any("[]\\<>^`{|}\""); odd != uri_text::npos)
+    name.fail(odd, "not a character of a host name");
+  to.host = name.decoded();
+  if (to.host.size() > longest_host) name.fail(longest_host, "the host name is too long");
+}
+
+int read_database(uri_text part) {
+  return static_cast<int>(part.number(0, 2'147'483'647, "the database is not a number of 0 or more"));
+}
+
+target read_tcp(uri_text rest) {
+  target made;
+  auto const end = rest.find_any("/?#");
+  auto const authority = rest.first(end);
+  auto const path = rest.from(end);
+  if (auto const late = path.find('@'); late != uri_text::npos)
+    path.fail(0, "in a user name or password, / ? # and @ are written %2F %3F %23 and %40");
+  auto const at = authority.find('@');
+  auto host = authority;
+  if (at != uri_text::npos) {
+    host = authority.after(at);
+    if (auto const second = host.find('@'); second != uri_text::npos)
+      host.fail(second, "an @ in a user name or password is written %40");
+    read_user(authority.first(at), made);
+  }
+  read_host(host, made);
+  if (auto const parameters = path.find_any("?#"); parameters != uri_text::npos)
+    path.fail(parameters, "no parameters can follow");
+  if (path.size() > 1) made.database = read_database(path.after(0));
+  return made;
+}
+
+target read_unix(uri_text rest) {
+  target made;
+  made.how = target::scheme::unix_socket;
+  auto const question = rest.find('?');
+  auto const path = rest.first(question);
+  if (path.empty() || path[0] != '/') path.fail(0, "the path of a socket begins with a slash, as in unix:///path");
+  if (path.size() == 1) path.fail(1, "no path");
+  if (auto const fragment = rest.find('#'); fragment != uri_text::npos) rest.fail(fragment, "a # is written %23");
+  made.path = path.decoded();
+  if (made.path.size() > longest_socket_path) path.fail(longest_socket_path, "the path of a socket is too long");
+  if (question == uri_text::npos) return made;
+  auto const parameter = rest.after(question);
+  if (!parameter.starts_with("db=")) parameter.fail(0, "the only parameter is db=");
+  made.database = read_database(parameter.after(2));
+  return made;
+}
+
+}  // namespace
+
+target parse_uri(std::string_view text) {
+  uri_text const whole(text);
+  if (whole.empty()) whole.fail(0, "the URI is empty");
+  if (auto const odd = whole.find_control(); odd != uri_text::npos)
+    whole.fail(odd, "blanks and control characters are written with a percent sign");
+  auto const colon = whole.find(':');
+  auto const scheme = whole.first(colon).lower();
+  if (colon == uri_text::npos) whole.fail(0, "no scheme, such as redis://");
+  auto const rest = whole.after(colon);
+
+  if (scheme == "embedded") {
+    if (!rest.empty()) rest.fail(0, "nothing can follow embedded:");
+    target made;
+    made.how = target::scheme::embedded;
+    return made;
+  }
+  constexpr std::string_view later[] = {"rediss", "redis-sentinel", "redis-cluster"};
+  bool const is_later = std::find(std::begin(later), std::end(later), scheme) != std::end(later);
+  if (scheme != "redis" && scheme != "unix" && !is_later)
+    whole.fail(0, "unknown scheme; known are redis, unix and embedded");
+  if (!rest.starts_with("//")) rest.fail(0, "two slashes belong here");
+  auto const hierarchy = rest.after(1);
+  if (hierarchy.empty()) hierarchy.fail(0, "no host");
+  if (is_later) whole.fail(0, "the scheme " + scheme + " is not supported yet");
+  return scheme == "unix" ? read_unix(hierarchy) : read_tcp(hierarchy);
+}
+
+}  // namespace latchkey::detail

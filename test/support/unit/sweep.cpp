@@ -1,0 +1,74 @@
+#include <support/unit/sweep.hpp>
+
+#include <support/catch.hpp>
+
+namespace latchkey::test {
+
+namespace {
+
+// Plays it once, with `before` called before every step; answers how many steps that took.
+int play(scenario const& what, std::string const& title, std::function<void(world&)> const& before) {
+  world w(what.settings(), what.clients);
+  w.faulty = static_cast<bool>(before);
+  w.before_step = before;
+  try {
+    what.play(w);
+    w.finish();
+  } catch (violation const& broken) {
+    FAIL(title << ": " << broken.what());
+  }
+  return w.steps();
+}
+
+int play_without_faults(scenario const& what) { return play(what, "without faults", {}); }
+
+void at_every_step(scenario const& what, std::string const& title, std::function<void(world&)> const& fault) {
+  int const steps = play_without_faults(what);
+  REQUIRE(steps > 0);
+  for (int k = 0; k < steps; ++k)
+    play(what, title + " at step " + std::to_string(k), [&](world& w) {
+      if (w.steps() == k) fault(w);
+    });
+}
+
+}  // namespace
+
+void sweep_losses(scenario const& what) {
+  struct way {
+    fate of;
+    char const* name;
+  };
+  constexpr way ways[] = {{fate::gone, "lost, bytes gone"},
+                          {fate::ran, "lost, bytes run at once"},
+                          {fate::late, "lost, bytes run late"},
+                          {fate::silent, "silent"}};
+  constexpr std::pair<role, char const*> roles[] = {
+      {role::shared, "shared link "}, {role::direct, "direct lane "}, {role::messages, "message link "}};
+  for (auto const& [as, link] : roles)
+    for (auto const& [of, name] : ways)
+      at_every_step(what, std::string(link) + name, [as = as, of = of](world& w) { w.lose(as, of); });
+}
+
+void sweep_cancels(scenario const& what) {
+  std::size_t calls = 0;
+  play(what, "to count the calls", [&](world& w) { calls = std::max(calls, w.tasks().size()); });
+  for (std::size_t i = 0; i < calls; ++i)
+    at_every_step(what, "call " + std::to_string(i + 1) + " cancelled", [i](world& w) {
+      if (i >= w.tasks().size()) return;
+      task& one = *w.tasks()[i];
+      if (one.what == task::type::acquire && !one.done()) w.cancel(one);
+    });
+}
+
+void sweep_restarts(scenario const& what) {
+  at_every_step(what, "server restarted", [](world& w) { w.server.restart(true); });
+}
+
+void sweep(scenario const& what) {
+  play_without_faults(what);
+  sweep_losses(what);
+  sweep_cancels(what);
+  sweep_restarts(what);
+}
+
+}  // namespace latchkey::test

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <support/unit/world.hpp>
+
+#include <functional>
+#include <string>
+
+namespace latchkey::test {
+
+// A story that drives a world. Under faults its calls may end otherwise: it says world::expect where that matters.
+struct scenario {
+  std::function<void(world&)> play;
+  std::function<config()> settings = [] { return config{}; };
+  std::size_t clients = 1;
+};
+
+// Plays it without faults, then with each link lost at every step, in every way; each run is followed by
+// world::finish().
+void sweep_losses(scenario const& what);
+// ... with every acquire that is not done cancelled at every step.
+void sweep_cancels(scenario const& what);
+// ... with the whole server restarted at every step, with its data.
+void sweep_restarts(scenario const& what);
+// All of them.
+void sweep(scenario const& what);
+
+}  // namespace latchkey::test

@@ -1,0 +1,311 @@
+#include <support/unit/world.hpp>
+
+#include <algorithm>
+
+namespace latchkey::test {
+
+using detail::reply_reader;
+
+namespace {
+
+char const* name_of(role as) {
+  return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages";
+}
+
+std::string one_line(std::string_view bytes) {
+  std::string made;
+  for (char c : bytes.substr(0, 160)) made += c == '\r' || c == '\n' ? ' ' : c;
+  return made;
+}
+
+}  // namespace
+
+world::world(config given, std::size_t clients) : settings(std::move(given)), server(now) {
+  listen_to(server);
+  for (std::size_t i = 0; i < clients; ++i) {
+    std::string const id = std::string("client") + static_cast<char>('A' + i);
+    clients_.push_back(std::make_unique<client>(
+        settings, client_machine::identity{id, settings.username, settings.password, settings.database, i + 1}));
+  }
+}
+
+world::~world() = default;
+
+void world::listen_to(fake_server& one) {
+  one.on_reply = [this, &one](fake_server::id at) { events_.push_back({.what = token::type::deliver, .server = &one, .at = at}); };
+  one.on_end = [this, &one](fake_server::id at) { events_.push_back({.what = token::type::ended, .server = &one, .at = at}); };
+}
+
+fake_server& world::add_server() {
+  others_.push_back(std::make_unique<fake_server>(now));
+  listen_to(*others_.back());
+  resolved_ = others_.back().get();
+  return *resolved_;
+}
+
+void world::remember(std::string line) {
+  if (!keeps_history) return;
+  auto const t = std::chrono::duration_cast<std::chrono::microseconds>(now - instant(std::chrono::hours(1))).count();
+  history_.push_back("  " + std::to_string(steps_) + " @" + std::to_string(t / 1000) + "ms " + std::move(line));
+}
+
+void world::fail(std::string const& why) const {
+  std::string text = why + "\n";
+  std::size_t const first = history_.size() > 150 ? history_.size() - 150 : 0;
+  for (std::size_t i = first; i < history_.size(); ++i) text += history_[i] + "\n";
+  throw violation(text);
+}
+
+void world::expect(bool met, std::string const& what) const {
+  if (!met && !faulty) fail("not as expected: " + what);
+}
+
+// --- events ---
+
+bool world::blocked(token const& what) const {
+  if (what.what != token::type::execute && what.what != token::type::deliver) return false;
+  std::size_t client = 0;
+  std::uint32_t serial = 0;
+  connection const* const one = find(what.server, what.at, client, serial);
+  if (!one) return false;
+  if (what.what == token::type::execute) return one->deaf;
+  return one->muted || (borrower_stuck && clients_[client]->lent && clients_[client]->lent->serial == serial);
+}
+
+bool world::step() {
+  auto const next = std::find_if(events_.begin(), events_.end(), [&](token const& one) { return !blocked(one); });
+  if (next == events_.end()) {
+    if (!late_bytes) return false;
+    std::size_t ran = server.run_left_behind();
+    for (auto const& other : others_) ran += other->run_left_behind();
+    if (ran > 0) remember("(left behind bytes run: " + std::to_string(ran) + " commands)");
+    return ran > 0;
+  }
+  token const one = *next;
+  events_.erase(next);
+  if (before_step) before_step(*this);
+  ++steps_;
+  act(one);
+  check_holds();
+  return true;
+}
+
+void world::run() {
+  for (int i = 0; step(); ++i)
+    if (i > most_steps) fail("never comes to rest");
+}
+
+instant world::next_time() const {
+  instant next = never;
+  for (auto const& one : clients_) {
+    next = std::min(next, one->machine.wake_at());
+    if (one->lent && !borrower_stuck) next = std::min(next, one->lent->end);
+  }
+  for (auto const& one : tasks_)
+    if (one->self_timed && !one->done()) next = std::min(next, one->deadline);
+  return next;
+}
+
+bool world::wait_for_next() {
+  instant const next = next_time();
+  if (next == never) return false;
+  now = std::max(now, next);
+  check_holds();
+  on_time();
+  return true;
+}
+
+void world::pass(milliseconds length) {
+  instant const end = detail::after(now, length);
+  run();
+  while (next_time() <= end) {
+    wait_for_next();
+    run();
+  }
+  now = end;
+  check_holds();
+}
+
+void world::on_time() {
+  ++wakes_;
+  if (before_step) before_step(*this);
+  ++steps_;
+  remember("(time)");
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    client& me = *clients_[i];
+    if (me.lent && !borrower_stuck && me.lent->end <= now)
+      events_.push_back({.what = token::type::loan_over, .client = i, .serial = me.lent->serial});
+    me.machine.time(now, me.out);
+    perform(i);
+  }
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    task& one = *tasks_[i];
+    if (!one.self_timed || one.done() || one.deadline > now) continue;
+    clients_[one.client]->machine.expire(one, now, clients_[one.client]->out);
+    perform(one.client);
+  }
+  check_holds();
+}
+
+void world::await(task const& one) {
+  until([&] { return one.done(); });
+}
+
+void world::act(token const& what) {
+  switch (what.what) {
+    case token::type::turn: return take_turn(what.client);
+    case token::type::open: return open(what);
+    case token::type::execute: {
+      std::size_t client = 0;
+      std::uint32_t serial = 0;
+      if (!find(what.server, what.at, client, serial)) return;  // what was left behind runs when a test says so
+      std::size_t const before = what.server->log.size();
+      what.server->execute(what.at);
+      if (what.server->log.size() > before) remember("server: " + one_line(what.server->log[before]));
+      return;
+    }
+    case token::type::deliver: return deliver(what);
+    case token::type::ended: {
+      std::size_t client = 0;
+      std::uint32_t serial = 0;
+      if (find(what.server, what.at, client, serial)) broken(client, serial);
+      return;
+    }
+    case token::type::loan_over: {
+      client& me = *clients_[what.client];
+      if (!me.lent || me.lent->serial != what.serial) return;
+      me.lent.reset();
+      remember("the borrower gives the lane back unread");
+      me.machine.lane_failed(what.serial, errc::timeout, now, me.out);
+      return perform(what.client);
+    }
+  }
+}
+
+void world::perform(std::size_t index) {
+  client& me = *clients_[index];
+  for (detail::operation* one : me.out.completed) {
+    task& done = static_cast<task&>(*one);
+    ++done.completions;
+    done.done_at = now;
+    remember(done.label + (done.error ? " ends: " + done.error.message() : done.yes ? " is granted" : " is done") +
+             (done.text.empty() ? "" : " (" + done.text + ")"));
+    if (done.completions > 1) fail(done.label + " was completed twice");
+  }
+  for (auto const& loss : me.out.lost) {
+    task& holder = *static_cast<shown_hold*>(loss.link)->of;
+    ++holder.losses;
+    holder.why_lost = loss.why;
+    remember(holder.label + " has lost its hold: " + loss.why.message());
+    if (holder.losses > 1) fail(holder.label + " lost its hold twice");
+    if (holder.ended) fail(holder.label + " lost a hold that it had released");
+  }
+  notes.insert(notes.end(), me.out.notes.begin(), me.out.notes.end());
+  if (me.out.turn && !me.turn_posted) {
+    me.turn_posted = true;
+    events_.push_back({.what = token::type::turn, .client = index});
+  }
+  me.out.clear();
+}
+
+void world::take_turn(std::size_t index) {
+  client& me = *clients_[index];
+  me.turn_posted = false;
+  detail::io_actions io;
+  me.machine.turn(now, io, me.out);
+  for (std::uint32_t serial : io.close) {
+    auto const found = me.connections.find(serial);
+    if (found == me.connections.end()) continue;
+    remember(std::string("closes ") + name_of(found->second.as));
+    if (found->second.server && !found->second.dead) found->second.server->leave(found->second.at, false);
+    me.connections.erase(found);
+    if (me.lent && me.lent->serial == serial)
+      events_.push_back({.what = token::type::loan_over, .client = index, .serial = serial});
+  }
+  for (auto const& one : io.open)
+    events_.push_back({.what = token::type::open, .client = index, .serial = one.serial, .as = one.as, .to_peer = one.to_peer});
+  for (auto const& one : io.open) me.connections[one.serial] = {.as = one.as};
+  for (auto const& one : io.write) say(index, one.serial, one.bytes);
+  for (std::uint32_t serial : io.lend) me.connections.at(serial).lendable = true;
+  perform(index);
+}
+
+void world::say(std::size_t index, std::uint32_t serial, std::string const& bytes) {
+  auto const found = clients_[index]->connections.find(serial);
+  if (found == clients_[index]->connections.end()) fail("bytes for a connection that was closed");
+  connection& one = found->second;
+  if (one.dead || !one.server->alive(one.at)) {
+    events_.push_back({.what = token::type::ended, .server = one.server, .at = one.at});
+    return;
+  }
+  std::size_t const commands = one.server->arrive(one.at, bytes);
+  for (std::size_t i = 0; i < commands; ++i)
+    events_.push_back({.what = token::type::execute, .server = one.server, .at = one.at});
+}
+
+void world::open(token const& what) {
+  client& me = *clients_[what.client];
+  auto const found = me.connections.find(what.serial);
+  if (found == me.connections.end()) return;  // closed meanwhile
+  if (!unreachable.empty()) {
+    me.connections.erase(found);
+    me.machine.open_failed(what.serial, errc::connect_failed, unreachable, now, me.out);
+    return perform(what.client);
+  }
+  connection& one = found->second;
+  connection const* const peer = find(role::shared, what.client);
+  one.server = what.to_peer && !lanes_resolve_anew && peer ? peer->server : resolved_;
+  one.at = one.server->accept();
+  remember(std::string("opens ") + name_of(one.as));
+  me.machine.opened(what.serial, now, me.out);
+  perform(what.client);
+}
+
+void world::deliver(token const& what) {
+  auto bytes = what.server->take_reply(what.at);
+  std::size_t index = 0;
+  std::uint32_t serial = 0;
+  connection const* const one = find(what.server, what.at, index, serial);
+  if (!bytes || !one) return;
+  client& me = *clients_[index];
+  remember(std::string("client: ") + name_of(one->as) + " " + one_line(*bytes));
+  if (me.lent && me.lent->serial == serial) return lane_reply(index, serial, *bytes);
+  me.machine.received(serial, *bytes, now, me.out);
+  perform(index);
+}
+
+void world::lane_reply(std::size_t index, std::uint32_t serial, std::string const& bytes) {
+  client& me = *clients_[index];
+  reply_reader reader;
+  reader.feed(bytes);
+  reply got;
+  bool const whole = reader.next(got) == reply_reader::result::reply;
+  auto const next = whole ? me.machine.lane_answer(serial, std::move(got), now, me.out) : client_machine::lane_next::done;
+  if (!whole) me.machine.lane_failed(serial, errc::protocol_error, now, me.out);
+  if (next == client_machine::lane_next::send_again)
+    say(index, serial, me.machine.lane_bytes());
+  else
+    me.lent.reset();
+  perform(index);
+}
+
+// The client notices that a connection has ended. An idle lane is nobody's to look at.
+void world::broken(std::size_t index, std::uint32_t serial) {
+  client& me = *clients_[index];
+  connection& one = me.connections.at(serial);
+  if (one.lendable && !one.dead && !(me.lent && me.lent->serial == serial)) {
+    one.dead = true;
+    return;
+  }
+  remember(std::string("loses ") + name_of(one.as));
+  me.connections.erase(serial);
+  if (me.lent && me.lent->serial == serial) {
+    me.lent.reset();
+    me.machine.lane_failed(serial, errc::connection_lost, now, me.out);
+  } else {
+    me.machine.broken(serial, errc::connection_lost, now, me.out);
+  }
+  perform(index);
+}
+
+}  // namespace latchkey::test

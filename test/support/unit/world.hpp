@@ -1,0 +1,176 @@
+#pragma once
+
+#include <latchkey/config.hpp>
+#include <machine/client_machine.hpp>
+#include <support/unit/fake_server.hpp>
+#include <support/unit/task.hpp>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace latchkey::test {
+
+using detail::client_machine;
+using detail::role;
+
+// What becomes of the bytes that a connection still holds when it is lost.
+enum class fate {
+  gone,     // they never arrive
+  ran,      // they run at once, unseen
+  late,     // they run as late as the server can be made to run them
+  silent,   // nobody notices: the server stops reading, and the bytes run late
+};
+
+// Thrown where a rule is broken; the text ends with what happened so far.
+struct violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Clients without I/O, a server without sockets, and a time that only moves when nothing else is to be done.
+// After every event it is checked that nobody holds a lock beside somebody else, and that the server remembers what
+// its holders believe. Bodies: world.cpp (events), world_calls.cpp (callers), world_faults.cpp, world_checks.cpp.
+class world {
+ public:
+  explicit world(config settings = {}, std::size_t clients = 1);
+  ~world();
+  world(world const&) = delete;
+  world& operator=(world const&) = delete;
+
+  // --- callers ---
+  task& acquire(std::uint64_t owner, how const& options = {});
+  task& once(std::uint64_t owner, how options = {});
+  task& release(task& held, bool direct = false);
+  task& unlock(std::uint64_t owner, how const& options = {});
+  void drop(task& held);
+  task& extend(task& held, milliseconds lease, bool direct = false);
+  task& force_unlock(how const& options = {});
+  task& ask(detail::query what, std::uint64_t owner = 0, how const& options = {});
+  void cancel(task& one);
+  void close(std::size_t client = 0);
+  bool holds(std::uint64_t owner, how const& options = {}) const;
+
+  // --- events ---
+  bool step();                       // one event, without time; false: there is none
+  void run();                        // all events, without time
+  void pass(milliseconds length);    // time, with all that happens meanwhile
+  bool wait_for_next();              // to the next time at which a client has something to do
+  void await(task const& one);       // until it is done
+  template <class Condition>
+  void until(Condition const& met) {
+    for (int i = 0; !met(); ++i) {
+      if (i > most_steps) fail("waited in vain");
+      if (!step() && !wait_for_next()) fail("nothing will ever happen");
+    }
+  }
+  int steps() const { return steps_; }
+  std::function<void(world&)> before_step;
+  bool faulty = false;               // something is made to fail: scenarios then expect no certain result
+
+  // --- faults ---
+  void lose(role as, fate what, std::size_t client = 0);
+  void deafen(role as, bool deaf = true, std::size_t client = 0);   // the server does not read this connection
+  void mute(role as, bool muted = true, std::size_t client = 0);    // answers do not arrive
+  void inject(role as, std::string_view bytes, std::size_t client = 0);   // as if the server had said so
+  bool connected(role as, std::size_t client = 0) const;
+  std::string unreachable;           // not empty: no connection can be made, and why
+  bool lanes_resolve_anew = false;   // lanes go where the name leads now, not to the peer
+  bool late_bytes = true;            // what was left behind runs before time passes
+  bool borrower_stuck = false;       // whoever borrowed the lane does not look at its answer
+  fake_server& add_server();         // names resolve to it from now on
+  void resolve_to(fake_server& one) { resolved_ = &one; }
+
+  // --- looking ---
+  instant now{std::chrono::hours(1)};
+  config const settings;
+  fake_server server;
+  client_machine& machine(std::size_t client = 0) { return clients_[client]->machine; }
+  stats snapshot(std::size_t client = 0) const;
+  std::vector<std::unique_ptr<task>> const& tasks() const { return tasks_; }
+  std::string field(std::uint64_t owner, std::size_t client = 0) const;
+  std::vector<detail::note> notes;   // of all clients
+  std::size_t noted(event_type what) const;
+  bool watch_holds = true;           // checks after every event; off where data is taken away behind the clients' backs
+  bool exclusive = true;             // off for kinds that several owners hold at once
+
+  // --- checks ---
+  [[noreturn]] void fail(std::string const& why) const;
+  void expect(bool met, std::string const& what) const;   // no matter in a run with faults
+  // Ends what is held, lets everything come to rest, and checks that nothing is left anywhere.
+  void finish();
+  void settle();
+  void remember(std::string line);   // adds to the history
+  bool keeps_history = true;
+
+ private:
+  static constexpr int most_steps = 200'000;
+  struct connection {
+    role as;
+    fake_server* server = nullptr;
+    fake_server::id at = 0;
+    bool deaf = false;
+    bool muted = false;
+    bool lendable = false;   // direct: callers may borrow it, and the engine does not look
+    bool dead = false;       // nobody has noticed
+  };
+  struct loan {
+    std::uint32_t serial;
+    task* of;
+    instant end;
+  };
+  struct client {
+    client(config const& settings, client_machine::identity who) : machine(settings, std::move(who)) {}
+    client_machine machine;
+    detail::actions out;
+    bool turn_posted = false;
+    std::map<std::uint32_t, connection> connections;
+    std::optional<loan> lent;
+  };
+  struct token {
+    enum class type : unsigned char { turn, open, execute, deliver, ended, loan_over };
+    type what;
+    std::size_t client = 0;
+    std::uint32_t serial = 0;
+    role as = role::shared;
+    bool to_peer = false;
+    fake_server* server = nullptr;
+    fake_server::id at = 0;
+  };
+
+  task& made(std::uint64_t owner, how const& options, detail::operation::type what);
+  void start(task& one);
+  void borrow(client& me, task& one);
+  void say(std::size_t client, std::uint32_t serial, std::string const& bytes);
+  void perform(std::size_t client);
+  void take_turn(std::size_t client);
+  void open(token const& what);
+  void deliver(token const& what);
+  void lane_reply(std::size_t client, std::uint32_t serial, std::string const& bytes);
+  void broken(std::size_t client, std::uint32_t serial);
+  bool blocked(token const& what) const;
+  void act(token const& what);
+  void listen_to(fake_server& one);
+  connection const* find(fake_server const* server, fake_server::id at, std::size_t& client, std::uint32_t& serial) const;
+  connection* find(role as, std::size_t client, std::uint32_t* serial = nullptr);
+  instant next_time() const;
+  void on_time();
+  void check_holds() const;
+  void check_at_rest();
+  bool at_rest() const;
+
+  std::vector<std::unique_ptr<task>> tasks_;
+  std::deque<std::unique_ptr<fake_server>> others_;
+  fake_server* resolved_ = &server;
+  std::vector<std::unique_ptr<client>> clients_;
+  std::deque<token> events_;
+  std::vector<std::string> history_;
+  int steps_ = 0;
+  int wakes_ = 0;
+};
+
+}  // namespace latchkey::test

@@ -1,0 +1,134 @@
+#include <support/unit/world.hpp>
+
+namespace latchkey::test {
+
+using detail::operation;
+
+task& world::made(std::uint64_t owner, how const& options, operation::type what) {
+  task& one = *tasks_.emplace_back(std::make_unique<task>());
+  one.what = what;
+  one.which = options.which ? options.which : &detail::reentrant_kind();
+  one.mode = options.mode;
+  one.key = options.name;
+  one.name = one.key;
+  one.owner = owner;
+  one.client = options.client;
+  one.direct = one.self_timed = options.direct;
+  one.lease = options.lease;
+  one.max_hold = options.max_hold;
+  one.shown.of = &one;
+  one.started = now;
+  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query"};
+  one.label = "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " by " + std::to_string(owner);
+  // What a call without a wait may take in all.
+  one.deadline = detail::after(now, settings.connect_timeout + settings.timeout * (settings.retry_attempts + 1));
+  return one;
+}
+
+void world::start(task& one) {
+  client& me = *clients_[one.client];
+  remember(one.label + " begins" + (one.direct ? " (blocking)" : ""));
+  bool const lent = me.machine.start(one, one.direct, now, me.out);
+  perform(one.client);
+  if (lent) borrow(me, one);
+}
+
+void world::borrow(client& me, task& one) {
+  std::uint32_t const serial = me.machine.lane_serial();
+  if (me.lent) fail("the lane was lent twice");
+  if (!me.connections.contains(serial) || !me.connections.at(serial).lendable) fail("a lane was lent that nobody has");
+  me.lent = loan{serial, &one, std::min(one.deadline, detail::after(now, settings.timeout))};
+  say(one.client, serial, me.machine.lane_bytes());
+}
+
+task& world::acquire(std::uint64_t owner, how const& options) {
+  task& one = made(owner, options, operation::type::acquire);
+  one.link = &one.shown;
+  one.deadline = options.wait.count() < 0 ? never : detail::after(now, options.wait);
+  start(one);
+  return one;
+}
+
+task& world::once(std::uint64_t owner, how options) {
+  task& one = made(owner, options, operation::type::acquire);
+  one.link = &one.shown;
+  one.once = true;
+  start(one);
+  return one;
+}
+
+task& world::release(task& held, bool direct) {
+  how const options{.name = held.key, .direct = direct, .client = held.client, .which = held.which, .mode = held.mode};
+  task& one = made(held.owner, options, operation::type::release);
+  one.hold = held.hold;
+  held.ended = true;
+  clients_[held.client]->machine.unlink(*held.which, held.key, held.owner, held.hold);
+  start(one);
+  return one;
+}
+
+task& world::unlock(std::uint64_t owner, how const& options) {
+  task& one = made(owner, options, operation::type::release);
+  // The owner's latest hold goes.
+  for (auto it = tasks_.rbegin(); it != tasks_.rend(); ++it) {
+    task& held = **it;
+    if (!held.granted() || held.ended || held.owner != owner || held.key != one.key || held.client != one.client) continue;
+    held.ended = true;
+    break;
+  }
+  start(one);
+  return one;
+}
+
+void world::drop(task& held) {
+  client& me = *clients_[held.client];
+  held.ended = true;
+  remember(held.label + " is dropped");
+  me.machine.unlink(*held.which, held.key, held.owner, held.hold);
+  me.machine.drop(*held.which, held.key, held.owner, held.hold, now, me.out);
+  perform(held.client);
+}
+
+task& world::extend(task& held, milliseconds lease, bool direct) {
+  how const options{.name = held.key, .lease = lease, .direct = direct, .client = held.client, .which = held.which,
+                    .mode = held.mode};
+  task& one = made(held.owner, options, operation::type::extend);
+  one.hold = held.hold;
+  start(one);
+  return one;
+}
+
+task& world::force_unlock(how const& options) {
+  task& one = made(0, options, operation::type::force_unlock);
+  for (auto const& other : tasks_)
+    if (other->key == options.name) other->removed = true;
+  start(one);
+  return one;
+}
+
+task& world::ask(detail::query what, std::uint64_t owner, how const& options) {
+  task& one = made(owner, options, operation::type::query);
+  one.question = what;
+  start(one);
+  return one;
+}
+
+void world::cancel(task& one) {
+  client& me = *clients_[one.client];
+  remember(one.label + " is cancelled");
+  me.machine.cancel(one, now, me.out);
+  perform(one.client);
+}
+
+void world::close(std::size_t index) {
+  client& me = *clients_[index];
+  remember("close");
+  me.machine.close(now, me.out);
+  perform(index);
+}
+
+bool world::holds(std::uint64_t owner, how const& options) const {
+  return clients_[options.client]->machine.holds(options.which ? *options.which : detail::reentrant_kind(), options.name, owner);
+}
+
+}  // namespace latchkey::test

@@ -1,0 +1,114 @@
+#include <support/unit/world.hpp>
+
+#include <algorithm>
+
+namespace latchkey::test {
+
+stats world::snapshot(std::size_t client) const {
+  stats made;
+  clients_[client]->machine.snapshot(made);
+  return made;
+}
+
+std::string world::field(std::uint64_t owner, std::size_t client) const {
+  return std::string("client") + static_cast<char>('A' + client) + ":" + std::to_string(owner);
+}
+
+std::size_t world::noted(event_type what) const {
+  return static_cast<std::size_t>(std::count_if(notes.begin(), notes.end(), [&](auto const& one) { return one.type == what; }));
+}
+
+// Nobody believes to hold what somebody else believes to hold, and the server remembers what anybody believes.
+void world::check_holds() const {
+  if (!watch_holds) return;
+  struct belief {
+    task const* of;
+    int count;
+  };
+  std::vector<belief> all;
+  for (auto const& one : tasks_) {
+    if (!one->trusted(now) || one->removed) continue;
+    auto const same = std::find_if(all.begin(), all.end(), [&](belief const& other) {
+      return other.of->client == one->client && other.of->owner == one->owner && other.of->key == one->key;
+    });
+    if (same != all.end()) {
+      ++same->count;
+      continue;
+    }
+    for (auto const& other : all)
+      if (exclusive && other.of->key == one->key) fail("two valid holders: " + other.of->label + " and " + one->label);
+    all.push_back({one.get(), 1});
+  }
+  if (!exclusive || !others_.empty()) return;
+  auto& data = const_cast<fake_store&>(server.store);
+  for (auto const& one : all) {
+    auto const there = data.count(one.of->key, field(one.of->owner, one.of->client));
+    if (there < one.count) fail("the server has forgotten the hold of " + one.of->label);
+    if (data.find(one.of->key)->ends < one.of->shown.until())
+      fail("the server forgets the hold of " + one.of->label + " before its owner does");
+  }
+}
+
+bool world::at_rest() const {
+  for (auto const& one : tasks_)
+    if (!one->done()) return false;
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    stats const s = snapshot(i);
+    if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !clients_[i]->machine.quiet()) return false;
+  }
+  return events_.empty() && server.subscriptions() == 0;
+}
+
+void world::settle() {
+  for (int i = 0; i < 5'000; ++i) {
+    run();
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      task& one = *tasks_[t];
+      if (one.granted() && !one.ended && !clients_[one.client]->machine.closed()) {
+        if (one.shown.lost)
+          drop(one);
+        else
+          release(one);
+      }
+    }
+    run();
+    if (at_rest()) return;
+    if (!wait_for_next()) break;
+  }
+  std::string text = "does not come to rest:";
+  for (auto const& one : tasks_)
+    if (!one->done()) text += " " + one->label + " is not done;";
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    stats const s = snapshot(i);
+    text += " held " + std::to_string(s.held) + " waiting " + std::to_string(s.waiting) + " subscriptions " +
+            std::to_string(s.subscriptions) + " unsettled " + std::to_string(s.unsettled) +
+            (clients_[i]->machine.quiet() ? "" : " not quiet");
+  }
+  fail(text);
+}
+
+void world::check_at_rest() {
+  for (auto const& one : tasks_)
+    if (one->completions != 1) fail(one->label + " was not completed exactly once");
+  for (auto const& there : server.store.all())
+    if (there.find("/client") != std::string::npos) fail("a hold without an owner is left: " + there);
+  for (std::size_t i = 0; i < clients_.size(); ++i)
+    if (!clients_[i]->machine.idle()) fail("a record, a queue entry or a listener is left");
+}
+
+void world::finish() {
+  settle();
+  check_at_rest();
+  // From here on there is nothing to do but to look now and then whether the server is there.
+  before_step = {};
+  std::size_t const said = server.log.size();
+  int const woken = wakes_;
+  milliseconds const long_time = std::max<milliseconds>(settings.ping_interval, std::chrono::seconds(30)) * 4;
+  pass(long_time);
+  for (std::size_t i = said; i < server.log.size(); ++i)
+    if (server.log[i] != "PING") fail("at rest, and still it says " + server.log[i]);
+  if (wakes_ - woken > 40 * static_cast<int>(clients_.size())) fail("at rest, and it wakes up again and again");
+  check_at_rest();
+}
+
+}  // namespace latchkey::test

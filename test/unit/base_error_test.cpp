@@ -1,0 +1,122 @@
+#include <base/server_words.hpp>
+#include <latchkey/error.hpp>
+#include <latchkey/event.hpp>
+#include <support/catch.hpp>
+
+#include <cerrno>
+#include <set>
+#include <string>
+
+using latchkey::errc;
+using latchkey::error_code;
+using latchkey::lock_error;
+
+namespace {
+
+constexpr int first = static_cast<int>(errc::not_owner);
+constexpr int last = static_cast<int>(errc::cross_slot);
+
+}  // namespace
+
+TEST_CASE("every error has a message of its own in whole words", "[unit][base]") {
+  std::set<std::string> seen;
+  for (int value = first; value <= last; ++value) {
+    error_code const code = static_cast<errc>(value);
+    INFO(value << ": " << code.message());
+    CHECK(code.message() != "unknown error");
+    CHECK(code.message().find(' ') != std::string::npos);
+    CHECK(seen.insert(code.message()).second);
+    char buffer[8];
+    CHECK(code.category().message(value, buffer, sizeof buffer) == code.message());
+  }
+  CHECK(error_code(last + 1, latchkey::error_category()).message() == "unknown error");
+  CHECK(error_code(0, latchkey::error_category()).message() == "unknown error");
+}
+
+TEST_CASE("the category is called latchkey and there is one of it", "[unit][base]") {
+  CHECK(std::string(latchkey::error_category().name()) == "latchkey");
+  CHECK(error_code(errc::closed).category() == latchkey::error_category());
+  CHECK(error_code(errc::closed) == errc::closed);
+  CHECK(error_code(errc::closed) != errc::timeout);
+}
+
+TEST_CASE("transient errors are those that a later try may not meet", "[unit][base]") {
+  std::set<errc> const transient = {errc::timeout, errc::connection_lost, errc::connect_failed, errc::read_only,
+                                    errc::not_synced};
+  for (int value = first; value <= last; ++value) {
+    INFO(error_code(static_cast<errc>(value)).message());
+    CHECK(latchkey::is_transient(static_cast<errc>(value)) == transient.contains(static_cast<errc>(value)));
+  }
+  CHECK_FALSE(latchkey::is_transient({}));
+  CHECK_FALSE(latchkey::is_transient(error_code(static_cast<int>(errc::timeout), boost::system::system_category())));
+}
+
+TEST_CASE("a hold may be left behind by what ran unseen, and by nothing else", "[unit][base]") {
+  std::set<errc> const unseen = {errc::timeout, errc::connection_lost, errc::not_synced};
+  for (int value = first; value <= last; ++value) {
+    INFO(error_code(static_cast<errc>(value)).message());
+    CHECK(latchkey::may_still_be_held(static_cast<errc>(value)) == unseen.contains(static_cast<errc>(value)));
+  }
+  CHECK_FALSE(latchkey::may_still_be_held({}));
+}
+
+TEST_CASE("a cancelled operation may have left a hold behind", "[unit][base]") {
+  // What asio::error::operation_aborted is.
+  CHECK(latchkey::may_still_be_held(error_code(ECANCELED, boost::system::system_category())));
+  CHECK(latchkey::may_still_be_held(error_code(ECANCELED, boost::system::generic_category())));
+  CHECK_FALSE(latchkey::may_still_be_held(error_code(ECONNRESET, boost::system::system_category())));
+}
+
+TEST_CASE("an exception shows the message of its code and the words of the server", "[unit][base]") {
+  lock_error const with(errc::server_error, "OOM command not allowed");
+  CHECK(std::string(with.what()).find(error_code(errc::server_error).message()) != std::string::npos);
+  CHECK(std::string(with.what()).find("OOM command not allowed") != std::string::npos);
+  CHECK(with.code() == errc::server_error);
+  CHECK(with.server_text() == "OOM command not allowed");
+
+  lock_error const without(errc::not_owner);
+  CHECK(std::string(without.what()).starts_with(error_code(errc::not_owner).message()));
+  CHECK(without.server_text().empty());
+}
+
+TEST_CASE("a server that is loading, busy or full makes an error transient", "[unit][base]") {
+  for (std::string const text :
+       {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script.", "OOM", "MISCONF x",
+        "NOREPLICAS Not enough good replicas to write.", "TRYAGAIN x", "CLUSTERDOWN The cluster is down",
+        "MASTERDOWN x", "ERR max number of clients reached", "-OOM command not allowed",
+        "@user_script: 1: -OOM command not allowed",
+        "ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: -OOM command not allowed"}) {
+    INFO(text);
+    CHECK(lock_error(errc::server_error, text).transient());
+    CHECK_FALSE(lock_error(errc::bad_uri, text).transient());
+  }
+  for (std::string const text : {"", "ERR syntax error", "BUSYGROUP x", "NOPERM x", "the server is LOADING", "oom"}) {
+    INFO(text);
+    CHECK_FALSE(lock_error(errc::server_error, text).transient());
+  }
+  CHECK(lock_error(errc::timeout).transient());
+}
+
+TEST_CASE("the code of an error reply is its first word, wherever the server put it", "[unit][base]") {
+  using latchkey::detail::first_word;
+  CHECK(first_word("READONLY You can't write") == "READONLY");
+  CHECK(first_word("-READONLY You can't write") == "READONLY");
+  CHECK(first_word("@user_script: 12: -READONLY You can't write\r\n") == "READONLY");
+  CHECK(first_word("@user_script:12: READONLY") == "READONLY");
+  CHECK(first_word("OOM\r\n") == "OOM");
+  CHECK(first_word("") == "");
+  CHECK(first_word("@user_script:") == "");
+  CHECK(first_word("@user_script") == "@user_script");
+  CHECK(first_word("ERR Error running script") == "ERR");
+}
+
+TEST_CASE("every event has a name of its own", "[unit][base]") {
+  std::set<std::string_view> seen;
+  for (int value = 0; value <= static_cast<int>(latchkey::event_type::warning); ++value) {
+    auto const name = latchkey::to_string(static_cast<latchkey::event_type>(value));
+    CHECK(name != "unknown");
+    CHECK(seen.insert(name).second);
+  }
+  CHECK(latchkey::to_string(latchkey::event_type::max_hold_reached) == "max_hold_reached");
+  CHECK(latchkey::to_string(static_cast<latchkey::event_type>(1'000)) == "unknown");
+}
