@@ -1,0 +1,261 @@
+#include <machine/client_machine.hpp>
+
+#include <machine/context.hpp>
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/session.hpp>
+#include <machine/subscriptions.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace latchkey::detail {
+
+namespace {
+
+struct name_key {
+  kind const* which;
+  std::string name;
+};
+
+struct name_view {
+  kind const* which;
+  std::string_view name;
+};
+
+struct name_hash {
+  using is_transparent = void;
+  std::size_t operator()(name_view const& key) const {
+    return std::hash<std::string_view>{}(key.name) ^ std::hash<void const*>{}(key.which);
+  }
+  std::size_t operator()(name_key const& key) const { return (*this)(name_view{key.which, key.name}); }
+};
+
+struct name_equal {
+  using is_transparent = void;
+  template <class A, class B>
+  bool operator()(A const& a, B const& b) const {
+    return a.which == b.which && std::string_view(a.name) == std::string_view(b.name);
+  }
+};
+
+}  // namespace
+
+struct client_machine::impl final : session_user {
+  impl(config const& settings, identity who)
+      : shared(settings),
+        requests(shared),
+        channels(shared),
+        renewals(shared),
+        server(shared, {who.username, who.password, who.database}, *this) {
+    shared.client_id = std::move(who.client_id);
+    shared.random_state = who.seed;
+    shared.requests = &requests;
+    shared.channels = &channels;
+    shared.renewals = &renewals;
+  }
+
+  ~impl() {
+    shared.timers.clear();
+    shared.lost_holds.clear();
+  }
+
+  // Sets what the machines see of the outside for one step.
+  impl& at(instant now, actions& out) {
+    shared.now = now;
+    shared.out = &out;
+    return *this;
+  }
+
+  name_machine& of(kind const& which, std::string_view name) {
+    if (auto found = names.find(name_view{&which, name}); found != names.end()) return *found->second;
+    if (names.size() >= sweep_at) {  // names that nobody uses are kept for their next use, but not for ever
+      std::erase_if(names, [](auto const& entry) { return entry.second->idle(); });
+      sweep_at = 2 * names.size() + 1'024;
+    }
+    auto made = std::make_unique<name_machine>(shared, which, std::string(name));
+    return *names.emplace(name_key{&which, std::string(name)}, std::move(made)).first->second;
+  }
+
+  name_machine* known(kind const& which, std::string_view name) const {
+    auto found = names.find(name_view{&which, name});
+    return found == names.end() ? nullptr : found->second.get();
+  }
+
+  void trouble(error_code const& why, std::string_view text, bool transient) override {
+    for (auto& [key, name] : names) name->trouble(why, text, transient);
+    std::vector<operation*> plain;
+    for (auto& call : requests.plain()) plain.push_back(&call);
+    for (operation* call : plain) {
+      if (transient && ++call->attempts <= static_cast<unsigned>(shared.settings.retry_attempts)) continue;
+      call->text = text;
+      server.expire_plain(*call, why);
+    }
+  }
+
+  bool needs_server() const override {
+    if (!requests.empty()) return true;
+    return !shared.closed && (shared.counters.held > 0 || shared.counters.waiting > 0);
+  }
+
+  void start_plain(operation& call) {
+    call.where = operation::place::plain;
+    if (shared.lane_offered) {
+      shared.lane_offered = false;
+      shared.lane_plain = &call;
+      return;
+    }
+    requests.add(call);
+    if (call.self_timed || call.deadline == never) return;
+    call.expiry.what = timer_node::type::operation;
+    call.expiry.of = &call;
+    shared.timers.set(call.expiry, call.deadline);
+  }
+
+  void expire(operation& call) {
+    if (call.where == operation::place::idle) return;
+    if (call.where == operation::place::plain) return server.expire_plain(call, errc::timeout);
+    call.owner_record->of.expire(call);
+  }
+
+  void due(timer_node& node) {
+    switch (node.what) {
+      case timer_node::type::operation: return expire(*static_cast<operation*>(node.of));
+      case timer_node::type::hold: {
+        hold& late = *static_cast<hold*>(node.of);
+        return late.of->of.on_hold_deadline(late);
+      }
+      case timer_node::type::hint: return static_cast<name_machine*>(node.of)->on_hint();
+      case timer_node::type::linger: return static_cast<name_machine*>(node.of)->on_linger();
+      case timer_node::type::link: return server.on_link_timer(*static_cast<link*>(node.of));
+      case timer_node::type::session: return server.on_timer();
+      case timer_node::type::watchdog: return renewals.tick();
+    }
+  }
+
+  context shared;
+  outbox requests;
+  subscriptions channels;
+  watchdog renewals;
+  session server;
+  std::unordered_map<name_key, std::unique_ptr<name_machine>, name_hash, name_equal> names;
+  std::size_t sweep_at = 1'024;
+};
+
+client_machine::client_machine(config const& settings, identity who)
+    : impl_(std::make_unique<impl>(settings, std::move(who))) {}
+
+client_machine::~client_machine() = default;
+
+bool client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
+  auto& me = impl_->at(now, out);
+  context& shared = me.shared;
+  if (shared.closed) {
+    call.error = errc::closed;
+    out.completed.push_back(&call);
+    return false;
+  }
+  if (may_borrow) me.server.want_direct();
+  shared.lane_offered = may_borrow && me.server.direct_idle();
+  shared.lane_record = nullptr;
+  shared.lane_plain = nullptr;
+  if (call.what == operation::type::query || call.what == operation::type::force_unlock)
+    me.start_plain(call);
+  else
+    me.of(*call.which, call.name).start(call);
+  shared.lane_offered = false;
+  if (shared.lane_record) me.server.lend_to(*shared.lane_record);
+  if (shared.lane_plain) me.server.lend_to(*shared.lane_plain);
+  return shared.lane_record || shared.lane_plain;
+}
+
+void client_machine::cancel(operation& call, instant now, actions& out) {
+  impl_->at(now, out);
+  if (call.where != operation::place::idle && call.what == operation::type::acquire)
+    call.owner_record->of.cancel(call);
+}
+
+void client_machine::expire(operation& call, instant now, actions& out) { impl_->at(now, out).expire(call); }
+
+void client_machine::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold, instant now,
+                          actions& out) {
+  impl_->at(now, out);
+  if (name_machine* found = impl_->known(which, name)) found->drop(owner, hold);
+}
+
+void client_machine::unlink(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
+  if (name_machine* found = impl_->known(which, name)) found->unlink(owner, hold);
+}
+
+bool client_machine::holds(kind const& which, std::string_view name, std::uint64_t owner) const {
+  name_machine const* found = impl_->known(which, name);
+  return found && found->holds(owner);
+}
+
+std::uint32_t client_machine::lane_serial() const { return impl_->server.lane_serial(); }
+
+std::string& client_machine::lane_bytes() { return impl_->server.lane_bytes(); }
+
+client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply&& answer, instant now, actions& out) {
+  auto& me = impl_->at(now, out);
+  if (!me.server.lent(serial)) return lane_next::taken;
+  bool const again = me.server.lane_answer(std::move(answer));
+  if (!me.requests.empty()) out.turn = true;
+  return again ? lane_next::send_again : lane_next::done;
+}
+
+void client_machine::lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out) {
+  impl_->at(now, out).server.lane_failed(serial, why);
+}
+
+void client_machine::turn(instant now, io_actions& io, actions& out) { impl_->at(now, out).server.turn(io); }
+
+void client_machine::opened(std::uint32_t serial, instant now, actions& out) {
+  impl_->at(now, out).server.opened(serial);
+}
+
+void client_machine::open_failed(std::uint32_t serial, error_code const& why, std::string_view text, instant now,
+                                 actions& out) {
+  impl_->at(now, out).server.open_failed(serial, why, text);
+}
+
+void client_machine::received(std::uint32_t serial, std::string_view bytes, instant now, actions& out) {
+  impl_->at(now, out).server.received(serial, bytes);
+}
+
+void client_machine::broken(std::uint32_t serial, error_code const& why, instant now, actions& out) {
+  impl_->at(now, out).server.broken(serial, why);
+}
+
+void client_machine::time(instant now, actions& out) {
+  auto& me = impl_->at(now, out);
+  while (timer_node* node = me.shared.timers.take_due(now)) me.due(*node);
+}
+
+instant client_machine::wake_at() const { return impl_->shared.timers.first(); }
+
+void client_machine::close(instant now, actions& out) {
+  auto& me = impl_->at(now, out);
+  if (me.shared.closed) return;
+  me.shared.closed = true;
+  me.server.forget_plain_calls(errc::closed);
+  for (auto& [key, name] : me.names) name->close();
+  out.turn = true;
+}
+
+bool client_machine::closed() const { return impl_->shared.closed; }
+
+bool client_machine::quiet() const { return impl_->server.quiet(); }
+
+bool client_machine::idle() const {
+  return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&
+         std::all_of(impl_->names.begin(), impl_->names.end(), [](auto const& entry) { return entry.second->idle(); });
+}
+
+void client_machine::snapshot(stats& out) const {
+  out = impl_->shared.counters;
+  out.subscriptions = impl_->channels.size();
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <base/instant.hpp>
+#include <codec/reply.hpp>
+#include <latchkey/config.hpp>
+#include <latchkey/stats.hpp>
+#include <machine/actions.hpp>
+#include <machine/operation.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace latchkey::detail {
+
+// A whole client without I/O, threads or clocks: events and the time go in, actions come out.
+//
+// One mutex guards it. It is held for one call and never across I/O. After every call the engine performs
+// what was appended to `actions`; if `actions.turn` is set it calls turn() soon, on the I/O executor. It calls
+// time() at wake_at(), which any call may have moved.
+class client_machine {
+ public:
+  struct identity {
+    std::string client_id;      // UUID
+    std::string username;
+    std::string password;
+    int database = 0;
+    std::uint64_t seed = 1;     // of the back-off's randomness
+  };
+
+  client_machine(config const& settings, identity who);
+  ~client_machine();
+  client_machine(client_machine const&) = delete;
+  client_machine& operator=(client_machine const&) = delete;
+
+  // --- callers, any thread ---
+
+  // Starts a call. With `may_borrow` its request may go by the direct lane: then true is returned, and the caller
+  // is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed).
+  bool start(operation& call, bool may_borrow, instant now, actions& out);
+  // The caller gives up: completes with operation_aborted (waiting operations only; others are left alone).
+  void cancel(operation& call, instant now, actions& out);
+  // The call's deadline has passed on the caller's own clock: completes as it would by time(). Exception: a first
+  // try that is on its way is still awaited; then `call.deadline` has moved on, and the caller sleeps until there.
+  void expire(operation& call, instant now, actions& out);
+  // A lease goes away without waiting: its release is sent in the background. Nothing happens for a hold that ended.
+  void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold, instant now, actions& out);
+  // The lease that shows this hold is going away, or is about to be released: forget where to show it.
+  void unlink(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
+  // Has this owner a live hold, as far as this client knows?
+  bool holds(kind const& which, std::string_view name, std::uint64_t owner) const;
+
+  // --- the direct lane: whoever was told so by start() ---
+
+  enum class lane_next : unsigned char {
+    done,        // the lane is given back
+    send_again,  // send lane_bytes() again (the script's text) and read another reply
+    taken,       // the engine has taken the lane back meanwhile: the reply counts for nothing
+  };
+  std::uint32_t lane_serial() const;
+  std::string& lane_bytes();
+  lane_next lane_answer(std::uint32_t serial, reply&& answer, instant now, actions& out);
+  void lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out);
+
+  // --- the engine, on its executor ---
+
+  void turn(instant now, io_actions& io, actions& out);
+  // `peer`: what the connection reached, as CLIENT LIST's laddr would name it; for the texts of events only.
+  void opened(std::uint32_t serial, instant now, actions& out);
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text, instant now, actions& out);
+  void received(std::uint32_t serial, std::string_view bytes, instant now, actions& out);
+  void broken(std::uint32_t serial, error_code const& why, instant now, actions& out);
+  void time(instant now, actions& out);
+  instant wake_at() const;
+
+  // --- the end ---
+
+  // Completes every call with `closed`, ends every hold (a loss, `closed`), and gives back what the server has.
+  void close(instant now, actions& out);
+  bool closed() const;
+  // After close(): nothing is left to be said to the server.
+  bool quiet() const;
+
+  // Nobody holds, waits or listens, and nothing is under way for any name.
+  bool idle() const;
+
+  void snapshot(stats& out) const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace latchkey::detail

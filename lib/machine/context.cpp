@@ -1,0 +1,34 @@
+#include <machine/context.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace latchkey::detail {
+
+std::int64_t context::random(std::int64_t low, std::int64_t high) {
+  random_state += 0x9E3779B97F4A7C15u;
+  std::uint64_t z = random_state;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  z ^= z >> 31;
+  if (high <= low) return low;
+  return low + static_cast<std::int64_t>(z % static_cast<std::uint64_t>(high - low + 1));
+}
+
+milliseconds context::pause(unsigned n, milliseconds most) {
+  unsigned const doublings = std::min(n == 0 ? 0 : n - 1, 5u);
+  std::int64_t const full = std::max<std::int64_t>(most.count() * (1 << doublings) / 32, 1);
+  return milliseconds(random(std::max<std::int64_t>(full / 2, 1), full));
+}
+
+void context::note(event_type type, std::string_view lock, std::uint64_t owner, error_code error, std::string_view text,
+                   nanoseconds took) {
+  if (observed) out->notes.push_back({type, std::string(lock), owner, error, std::string(text), took});
+}
+
+void count(histogram& times, nanoseconds took) {
+  auto const us = static_cast<std::uint64_t>(std::max<nanoseconds::rep>(took.count(), 0) / 1000);
+  ++times.buckets[std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(us)), histogram::size - 1)];
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,187 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/session.hpp>
+#include <machine/subscriptions.hpp>
+
+namespace latchkey::detail {
+
+void session::received(std::uint32_t serial, std::string_view bytes) {
+  link* one = find(serial);
+  if (!one) return;
+  one->heard = shared_.now;
+  shared_.counters.bytes_received += bytes.size();
+  one->reader.feed(bytes);
+  for (reply answer;;) {
+    auto const got = one->reader.next(answer);
+    if (got == reply_reader::result::more) break;
+    if (got == reply_reader::result::malformed) {
+      std::string const problem = one->reader.problem();
+      if (one->at == link::state::up) return discard(*one, errc::protocol_error, problem);
+      return failed(*one, errc::protocol_error, problem, false);
+    }
+    on_reply(*one, answer);
+    if (one->serial != serial || one->at == link::state::down) return;  // it was given up for this answer
+  }
+  if (!shared_.requests->empty()) shared_.out->turn = true;
+}
+
+void session::on_reply(link& one, reply& answer) {
+  if (one.of == role::messages && one.at == link::state::up) return on_message_reply(one, answer);
+  if (one.unanswered.empty()) {
+    // Before it closes a connection that it does not want, the server says why.
+    auto const why = answer.is_error() ? classify(answer.text) : server_error{errc::protocol_error};
+    return one.at == link::state::up ? discard(one, why.code, answer.text) : failed(one, why.code, answer.text, true);
+  }
+  sent_call call = std::move(one.unanswered.front());
+  one.unanswered.pop_front();
+  switch (call.what) {
+    case sent_call::type::hello: return on_hello(one, call, answer);
+    case sent_call::type::check: return on_check(call, answer);
+    case sent_call::type::kill: return on_kill(call, answer);
+    case sent_call::type::ping: one.polled = false; return;
+    case sent_call::type::plain: on_plain(call, answer); break;
+    default: on_script(call, answer);
+  }
+  if (std::exchange(reconnect_, false)) discard(one, errc::read_only, "the server takes no writes");
+}
+
+void session::on_message_reply(link& one, reply& answer) {
+  if (answer.is_error()) {
+    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    return shared_.channels->refused_by_server(answer.text);
+  }
+  if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
+    one.polled = false;
+    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    return;
+  }
+  if (!answer.is_array() || answer.elements.size() < 2) return discard(one, errc::protocol_error, "not a message");
+  auto const& words = answer.elements;
+  std::string_view const what = words[0].text;
+  if (what == "message" && words.size() == 3) return shared_.channels->message(words[1].text, words[2].text);
+  if (what == "subscribe" || what == "pong") {
+    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    if (what == "pong") one.polled = false;
+    else shared_.channels->confirmed(words[1].text);
+  }
+}
+
+void session::on_script(sent_call& call, reply const& answer) {
+  if (answer.is_error()) {
+    auto const why = classify(answer.text);
+    if (why.no_script) {
+      unknown_.insert(call.text);
+      return send_again(call);
+    }
+    if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
+  } else {
+    pauses_ = 0;
+  }
+  std::size_t const asked = call.records.size() + call.renewals.size();
+  bool const whole = answer.is_array() && answer.elements.size() == asked;
+  for (std::size_t i = 0; i < asked; ++i) {
+    outcome found;
+    record* one = i < call.records.size() ? call.records[i] : nullptr;
+    renewal* side = one ? nullptr : call.renewals[i - call.records.size()];
+    request const* was = one ? &one->ask_ : nullptr;
+    item said{.what = call.asked, .mode = was ? was->mode : side->mode};
+    if (was) said.target = was->target;
+    if (whole) found = call.which->read(call.asked, said, answer.elements[i]);
+    if (answer.is_error()) {
+      bool const refused = classify(answer.text).executed == server_error::ran::no;
+      found.what = found.grant = refused ? outcome::type::refused : outcome::type::malformed;
+      found.text = answer.text;
+    }
+    if (!found.text.empty() && classify(found.text).reconnect) reconnect_ = true;
+    if (one)
+      one->of.answered(*one, found);
+    else
+      side->of->of.renewed(*side, found);
+  }
+}
+
+// NOSCRIPT: nothing ran, the same goes once more with the script's text.
+void session::send_again(sent_call& call) {
+  for (record* one : call.records) {
+    one->ask_.where = request::place::outbox;
+    if (one->ask_.partner) one->ask_.partner->ask_.where = request::place::outbox;
+    shared_.requests->add(*one);
+  }
+  for (renewal* side : call.renewals) shared_.requests->add(*side);
+  if (call.plain) shared_.requests->add(*call.plain);
+}
+
+void session::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {
+  pause(++pauses_);
+  reconnect_ = reconnect_ || why.reconnect;
+  for (record* one : call.records) one->of.not_run(*one, why, text);
+  for (renewal* side : call.renewals) {
+    outcome refused;
+    refused.what = outcome::type::refused;
+    refused.text = text;
+    side->of->of.renewed(*side, refused);
+  }
+  if (!call.plain) return;
+  operation& plain = *call.plain;
+  plain.text = text;
+  if (++plain.attempts > static_cast<unsigned>(shared_.settings.retry_attempts)) return expire_plain(plain, why.code);
+  shared_.requests->add(plain);
+}
+
+void session::on_plain(sent_call& call, reply const& answer) {
+  if (answer.is_error()) {
+    auto const why = classify(answer.text);
+    if (why.no_script && call.text) {
+      unknown_.insert(call.text);
+      if (call.plain) shared_.requests->add(*call.plain);
+      return;
+    }
+    if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
+  }
+  if (!call.plain) return;
+  operation& plain = *call.plain;
+  error_code error;
+  plain.text = answer.is_error() ? answer.text : std::string();
+  if (answer.is_error()) {
+    error = classify(answer.text).code;
+  } else if (plain.what == operation::type::query) {
+    if (!plain.which->read_query(plain.question, answer, plain.value)) error = errc::server_error;
+  } else {
+    outcome found;
+    if (answer.is_array() && answer.elements.size() == 1)
+      found = plain.which->read(ask::force_unlock, {.what = ask::force_unlock}, answer.elements[0]);
+    plain.yes = found.what == outcome::type::released;
+    plain.text = found.text;
+    if (found.not_published) shared_.note(event_type::publish_refused, plain.name);
+    if (found.what == outcome::type::refused) error = classify(found.text).code;
+    if (found.what == outcome::type::malformed) error = errc::server_error;
+  }
+  expire_plain(plain, error);
+}
+
+// The call ends now, whatever is still under way for it.
+void session::expire_plain(operation& call, error_code const& why) {
+  shared_.requests->remove(call);
+  if (lane_call_.plain == &call) lane_call_.plain = nullptr;
+  for (auto& one : links_)
+    for (auto& sent : one.unanswered)
+      if (sent.plain == &call) sent.plain = nullptr;
+  for (auto& gone : discarded_) std::erase(gone.forced, &call);
+  shared_.timers.drop(call.expiry);
+  call.where = operation::place::idle;
+  call.error = why;
+  shared_.out->completed.push_back(&call);
+}
+
+void session::forget_plain_calls(error_code const& why) {
+  std::vector<operation*> calls;
+  for (auto& call : shared_.requests->plain()) calls.push_back(&call);
+  if (lane_call_.plain) calls.push_back(lane_call_.plain);
+  for (auto& one : links_)
+    for (auto& sent : one.unanswered)
+      if (sent.plain) calls.push_back(sent.plain);
+  for (auto& gone : discarded_) calls.insert(calls.end(), gone.forced.begin(), gone.forced.end());
+  for (operation* call : calls) expire_plain(*call, why);
+}
+
+}  // namespace latchkey::detail

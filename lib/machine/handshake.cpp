@@ -1,0 +1,115 @@
+#include <machine/session.hpp>
+
+#include <latchkey/error.hpp>
+
+namespace latchkey::detail {
+
+namespace {
+
+using hello = sent_call::hello_step;
+
+// The value of `key=` in a line of CLIENT INFO or CLIENT LIST.
+std::string_view value_of(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    bool const whole_word = at == 0 || line[at - 1] == ' ';
+    if (!whole_word || at + key.size() >= line.size() || line[at + key.size()] != '=') continue;
+    auto const rest = line.substr(at + key.size() + 1);
+    return rest.substr(0, rest.find_first_of(" \r\n"));
+  }
+  return {};
+}
+
+// CLIENT KILL of a connection that cannot exist: 0, or the refusal that a real one would meet.
+constexpr std::string_view nobody = "9223372036854775807";
+
+}  // namespace
+
+// All steps leave in one write; no lock request goes before the last was answered.
+void session::greet(link& one) {
+  one.at = link::state::greeting;
+  auto const step = [&](hello what, std::initializer_list<std::string_view> said) {
+    command_.clear();
+    for (auto word : said) command_.add(word);
+    write_words(one, {.what = sent_call::type::hello, .step = what});
+  };
+  if (!who_.password.empty() && who_.username.empty()) step(hello::auth, {"AUTH", who_.password});
+  if (!who_.username.empty()) step(hello::auth, {"AUTH", who_.username, who_.password});
+  if (who_.database != 0) step(hello::select, {"SELECT", std::to_string(who_.database)});
+  if (!shared_.settings.client_name.empty()) step(hello::name, {"CLIENT", "SETNAME", shared_.settings.client_name});
+  if (one.of == role::shared) {
+    step(hello::role, {"ROLE"});
+    step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
+  }
+  step(hello::info, {"CLIENT", "INFO"});
+}
+
+void session::on_hello(link& one, sent_call const& call, reply const& answer) {
+  if (answer.is_error()) {
+    auto const why = classify(answer.text);
+    bool const unknown_user = why.code == errc::auth_failed;
+    if (unknown_user || call.step == hello::auth || call.step == hello::select)
+      return why.transient ? failed(one, why.code, answer.text, true) : failed(one, errc::auth_failed, answer.text, false);
+    if (why.executed == server_error::ran::no && why.transient) return failed(one, why.code, answer.text, true);
+    if (call.step == hello::name) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
+    if (call.step == hello::probe) refuse_kill(answer.text);
+    if (call.step != hello::info) return;
+    refuse_kill(answer.text);
+    return greeted(one);
+  }
+  switch (call.step) {
+    case hello::role:
+      // A replica answers a busy lock like its primary does, but never grants: callers would wait for nothing.
+      if (answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave")
+        return failed(one, errc::read_only, "connected to a replica", true);
+      return;
+    case hello::probe:
+      if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
+      kill_refused_ = false;
+      shared_.counters.fenced = true;
+      return;
+    case hello::info:
+      one.id = value_of(answer.text, "id");
+      one.address = value_of(answer.text, "addr");
+      if (one.id.empty() || one.address.empty()) refuse_kill("CLIENT INFO names neither id nor address");
+      return greeted(one);
+    default:
+      if (answer.kind != reply::type::status) failed(one, errc::protocol_error, "unexpected answer in the handshake", false);
+  }
+}
+
+void session::refuse_kill(std::string_view text) {
+  if (!kill_refused_) shared_.note(event_type::kill_refused, {}, 0, errc::server_error, text);
+  kill_refused_ = true;
+  shared_.counters.fenced = false;
+}
+
+void session::greeted(link& one) {
+  if (one.of == role::shared) return ready(one);
+  link& leader = link_of(role::shared);
+  if (leader.at != link::state::up) return discard(one, errc::connection_lost);
+  // A virtual address may have led elsewhere: the shared connection must see this one, under its address.
+  if (one.id.empty()) {
+    check_refused_ = true;
+    return one.of == role::direct ? discard(one, errc::server_error, "cannot be checked") : ready(one);
+  }
+  one.at = link::state::checking;
+  command_.clear();
+  for (std::string_view word : {std::string_view("CLIENT"), std::string_view("LIST"), std::string_view("ID")}) command_.add(word);
+  command_.add(one.id);
+  write_words(leader, {.what = sent_call::type::check, .serial = one.serial});
+  shared_.out->turn = true;
+}
+
+void session::on_check(sent_call const& call, reply const& answer) {
+  link* one = find(call.serial);
+  if (!one || one->at != link::state::checking) return;
+  if (answer.is_error()) {
+    if (!check_refused_) shared_.note(event_type::lane_unchecked, {}, 0, errc::server_error, answer.text);
+    check_refused_ = true;
+    return one->of == role::direct ? discard(*one, errc::server_error, answer.text) : ready(*one);
+  }
+  if (value_of(answer.text, "id") == one->id && value_of(answer.text, "addr") == one->address) return ready(*one);
+  discard(*one, errc::connection_lost, "the address leads to another server");
+}
+
+}  // namespace latchkey::detail

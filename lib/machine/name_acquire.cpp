@@ -1,0 +1,215 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+void name_machine::acquire(record& one, operation& call) {
+  shared_.note(event_type::attempt, name_, one.owner);
+  if (one.holds.size() >= record::most_holds) return complete(call, errc::bad_argument, "held too often");
+  switch (kind_.admit(call.mode, one.live_by_mode())) {
+    // An owner who holds it never queues behind others: they wait for him.
+    case kind::admission::at_once: return send_acquire(one, call, !release_under_way());
+    case kind::admission::queue: return join(one, call);
+    case kind::admission::already_held: return complete(call, errc::already_held);
+    case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
+  }
+}
+
+// The same owner comes back while the release of his dropped lease still waits to be sent: "make it 1" says it all.
+bool name_machine::replaces_unsent_release(record const& one, operation const& call) const {
+  request const& asked = one.ask_;
+  if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
+      asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
+      !kind_.rules().exclusive)
+    return false;
+  return std::all_of(active_.begin(), active_.end(), [&](record const* other) {
+    return other == &one || other->ask_.what != ask::release || other->ask_.call;
+  }) && !unsettled();
+}
+
+void name_machine::send_acquire(record& one, operation& call, bool may_go_direct) {
+  request asked;
+  asked.what = ask::acquire;
+  asked.mode = call.mode;
+  asked.target = one.live(call.mode) + 1;
+  asked.lease = call.lease.count() > 0 ? call.lease.count() : shared_.settings.lock_watchdog_timeout.count();
+  asked.call = &call;
+  asked.ticket = tickets_;
+  begin(one, asked);
+  call.where = operation::place::trying;
+  if (!call.queued) watch_deadline(call);
+  send(one, may_go_direct);
+}
+
+// The server has granted what `was` asked for. `sent` is when the answered copy left.
+void name_machine::granted(record& one, request const& was, instant sent, std::uint64_t token) {
+  operation* call = was.abandoned ? nullptr : was.call;
+  instant const deadline = after(sent, milliseconds(was.lease));
+  bool const exclusive = kind_.rules().exclusive;
+  bool const outer_lost = was.target > 1 && one.live(was.mode) != was.target - 1;
+  bool const came_while_trying = dirty_;
+
+  if (!call || deadline <= shared_.now || outer_lost) {
+    shared_.note(event_type::abandoned, name_, one.owner);
+    repair(one, was.mode);
+    if (!call) return;
+    bool const was_head = call->queued && &queue_.front() == call;
+    leave(*call);
+    if (outer_lost && deadline > shared_.now) {  // the count is repaired first, then it tries anew
+      one.behind.push_back(*call);
+      call->where = operation::place::behind_owner;
+    } else {
+      complete(*call, errc::lease_lost, "the lease had ended before its answer came");
+    }
+    if (was_head) new_head();
+    return;
+  }
+
+  if (exclusive && was.target == 1) {  // whoever else believed to hold it has lost it on the server
+    auto const others = holders_;
+    for (record* other : others)
+      if (other != &one) {
+        for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
+          if (other->live(mode) > 0) {
+            lose_side(*other, mode, errc::lease_lost);
+            repair(*other, mode);
+          }
+      }
+  }
+
+  hold made;
+  made.id = made.generation = shared_.next_hold++;
+  made.mode = was.mode;
+  made.watchdog = call->lease.count() <= 0;
+  made.began = shared_.now;
+  made.deadline = deadline;
+  made.link = call->link;
+  if (call->max_hold.count() > 0) made.renew_until = after(shared_.now, call->max_hold);
+  hold& kept = one.add(std::move(made));
+  note_holder(one);
+  if (kept.link) kept.link->show(deadline);
+  shared_.timers.set_lazily(kept.expiry, deadline);
+  if (kept.watchdog) shared_.renewals->add(one.sides[was.mode]);
+
+  ++shared_.counters.acquired;
+  ++shared_.counters.held;
+  shared_.counters.contended += call->waited;
+  count(shared_.counters.wait_time, shared_.now - call->started);
+  shared_.note(event_type::granted, name_, one.owner, {}, {}, shared_.now - call->started);
+
+  bool const was_queued = call->queued;
+  leave(*call);
+  call->yes = true;
+  call->hold = kept.id;
+  call->token = token;
+  complete(*call);
+
+  // Other calls of this owner need not wait for him: they re-enter.
+  if (one.queued > 0)
+    for (auto it = queue_.begin(); it != queue_.end() && one.queued > 0;) {
+      operation& same = *it++;
+      if (same.owner_record != &one || same.mode != was.mode) continue;
+      leave(same);
+      one.behind.push_back(same);
+      same.where = operation::place::behind_owner;
+    }
+
+  if (exclusive) finish_once_calls(tickets_);
+  if (!was_queued || queue_.empty()) return;
+  if (kind_.rules().grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
+  if (listening() == view::on || listening() == view::refused) return sleep_until_hint(left(shared_.now, deadline).count());
+  new_head();
+}
+
+// The server said: somebody else has it. `hint` is when his lease ends, in milliseconds from now.
+void name_machine::busy(record& one, request const& was, std::int64_t hint) {
+  operation& call = *was.call;
+  if (!call.waited) shared_.note(event_type::waiting, name_, one.owner);
+  call.where = operation::place::waiting;
+  call.waited = call.tried = true;
+  ++busy_answers_;
+  bool const was_head = call.queued && &queue_.front() == &call;
+  bool const stays = !call.once && !call.late;
+  if (!stays) {
+    leave(call);
+    complete(call);
+  }
+  // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
+  finish_once_calls(stays ? tickets_ : was.ticket);
+  if (queue_.empty() || !was_head) return;
+  operation& head = queue_.front();
+  if (&head != &call && head.ticket > was.ticket) return new_head();
+  head.tried = true;
+  if (dirty_ && listening() == view::on && head_idle()) return try_head();
+  if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
+  ++head.polls;
+  sleep_until_hint(hint);
+  if (listening() == view::off && !kind_.rules().polls) new_head();
+}
+
+// The caller goes; what he asked for may still happen, and is then given back.
+void name_machine::give_up(operation& call, error_code error) {
+  if (call.where == operation::place::idle) return;  // ended meanwhile, by what became of another call
+  record& one = *call.owner_record;
+  bool const was_head = call.queued && &queue_.front() == &call;
+  switch (call.where) {
+    case operation::place::behind_owner: one.behind.erase(one.behind.iterator_to(call)); break;
+    case operation::place::trying:
+      one.ask_.call = nullptr;
+      take_back(one);
+      break;
+    default: break;
+  }
+  leave(call);
+  complete(call, error);
+  if (was_head) new_head();
+  advance(one);
+}
+
+// Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
+void name_machine::take_back(record& one) {
+  request& asked = one.ask_;
+  if (asked.what != ask::acquire && !asked.grantee) return;  // releases and extensions go on
+  asked.abandoned = true;
+  if (asked.where != request::place::outbox) return;
+  bool const clean = !asked.repeated && !asked.owes;
+  unsigned char const mode = asked.mode;
+  bool const repeated = asked.repeated;
+  if (asked.grantee) {  // the hand-off becomes the release that it was, for the same caller
+    record& from = *asked.partner;
+    shared_.requests->remove(from);
+    from.ask_.what = ask::release;
+    from.ask_.partner = nullptr;
+    shared_.requests->add(from);
+  } else {
+    shared_.requests->remove(one);
+  }
+  finish(one);
+  if (clean) return;
+  give_back(one, mode);
+  one.ask_.repeated = repeated;
+}
+
+// An acquire that did nothing on the server ends with an error, or, if it may wait and the trouble may pass, tries again.
+void name_machine::fail_acquire(record& one, request const& was, error_code error, std::string_view text) {
+  if (!was.call || was.abandoned) return;
+  operation& call = *was.call;
+  bool const was_head = call.queued && &queue_.front() == &call;
+  if (call.queued && !call.once && classify(text).transient && !call.late) {
+    call.where = operation::place::waiting;
+    call.tried = true;
+    call.text = text;
+    ++call.polls;
+    shared_.note(event_type::warning, name_, one.owner, error, text);
+    if (was_head) shared_.timers.set(hint_, after(shared_.now, shared_.pause(call.polls, shared_.settings.retry_delay)));
+    return;
+  }
+  leave(call);
+  complete(call, error, text);
+  if (was_head) new_head();
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,198 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+namespace {
+
+errc error_of(outcome const& answer) {
+  switch (answer.what) {
+    case outcome::type::refused: return classify(answer.text).code;
+    case outcome::type::already_held: return errc::already_held;
+    case outcome::type::would_deadlock: return errc::would_deadlock;
+    default: return errc::server_error;
+  }
+}
+
+std::string_view words_of(outcome const& answer) {
+  return answer.text.empty() ? std::string_view("an answer of unexpected form") : std::string_view(answer.text);
+}
+
+}  // namespace
+
+void name_machine::answered(record& one, outcome const& answer) {
+  record* const partner = one.ask_.partner;
+  switch (one.ask_.what) {
+    case ask::acquire: on_acquire_answer(one, answer); break;
+    case ask::release: on_release_answer(one, answer); break;
+    case ask::hand_off: on_hand_off_answer(one, answer); break;
+    case ask::extend: on_extend_answer(one, answer); break;
+    default: return;
+  }
+  advance(one);
+  if (partner) advance(*partner);
+  wake_parked();
+  if (partner) tidy(*partner);
+  tidy(one);
+}
+
+void name_machine::on_acquire_answer(record& one, outcome const& answer) {
+  request const was = one.ask_;
+  finish(one);
+  switch (answer.what) {
+    case outcome::type::granted:
+      granted(one, was, was.sent, answer.token);
+      if (was.fix) repair(one, was.mode);
+      return;
+    case outcome::type::gone: {  // the outer holds are not on the server
+      lose_side(one, was.mode, errc::lease_lost);
+      if (was.fix) repair(one, was.mode);
+      if (was.abandoned || !was.call) return;
+      if (one.ask_.under_way()) {
+        one.behind.push_front(*was.call);
+        was.call->where = operation::place::behind_owner;
+        return;
+      }
+      return was.call->queued ? void() : acquire(one, *was.call);
+    }
+    case outcome::type::busy:
+      if (was.fix) repair(one, was.mode);
+      if (was.call && !was.abandoned) busy(one, was, answer.hint);
+      return;
+    default:
+      if (was.fix) repair(one, was.mode);
+      // Nobody knows what an answer of unexpected form stands for: what the server may have granted is given back.
+      if (answer.what == outcome::type::malformed) repair(one, was.mode);
+      return fail_acquire(one, was, error_of(answer), words_of(answer));
+  }
+}
+
+void name_machine::on_release_answer(record& one, outcome const& answer) {
+  request const was = one.ask_;
+  finish(one);
+  conclude_release(one, was, answer);
+  bool const more_ended = was.fix || (answer.what == outcome::type::still_held && one.live(was.mode) == 0);
+  if (more_ended && answer.what != outcome::type::absent) repair(one, was.mode);
+  if (answer.not_published && head_idle()) try_head();
+}
+
+// What the caller of a release is told, by what the server found.
+void name_machine::conclude_release(record& one, request const& was, outcome const& answer) {
+  error_code error;
+  release_result found = release_result::released;
+  switch (answer.what) {
+    case outcome::type::released: break;
+    case outcome::type::still_held: found = release_result::still_held; break;
+    case outcome::type::absent:
+      if (was.target > 0) {
+        lose_side(one, was.mode, errc::lease_lost);
+        error = errc::lease_lost;
+        found = release_result::expired;
+      } else if (!was.repeated) {
+        error = errc::lease_lost;
+        found = release_result::expired;
+      } else if (shared_.now >= was.until) {
+        error = errc::connection_lost;
+        found = release_result::unknown;
+      }
+      break;
+    default:
+      error = error_of(answer);
+      shared_.note(event_type::warning, name_, one.owner, error, words_of(answer));
+  }
+  if (answer.not_published) shared_.note(event_type::publish_refused, name_, one.owner);
+  if (!was.give_back && !error) shared_.note(event_type::released, name_, one.owner, {}, {}, shared_.now - was.began);
+  if (!was.call) return;
+  was.call->released = found;
+  complete(*was.call, error, answer.text);
+}
+
+void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
+  record& to = *one.ask_.partner;
+  request const was = one.ask_;
+  request const next = to.ask_;
+  finish(one);
+  finish(to);
+  conclude_release(one, was, answer);
+  if (was.fix) repair(one, was.mode);
+  switch (answer.grant) {
+    case outcome::type::granted:
+      ++shared_.counters.handed_off;
+      shared_.note(event_type::handed_off, name_, to.owner);
+      granted(to, next, was.sent, answer.token);
+      break;
+    case outcome::type::busy:
+      if (next.call && !next.abandoned) busy(to, next, answer.hint);
+      break;
+    default: {
+      outcome refused = answer;
+      refused.what = answer.grant;
+      if (answer.grant == outcome::type::malformed) repair(to, next.mode);
+      fail_acquire(to, next, error_of(refused), words_of(refused));
+    }
+  }
+  if (next.fix) repair(to, next.mode);
+}
+
+void name_machine::on_extend_answer(record& one, outcome const& answer) {
+  request const was = one.ask_;
+  finish(one);
+  hold* extended = one.find(was.extends);
+  bool const live = extended && !extended->lost;
+  switch (answer.what) {
+    case outcome::type::extended: {
+      instant const until = after(was.sent, was.wanted);
+      if (live && until > extended->deadline) {
+        extended->deadline = until;
+        shared_.timers.set_lazily(extended->expiry, until);
+        if (extended->link) extended->link->show(until);
+      }
+      if (was.call) was.call->yes = live && until > shared_.now;
+      if (was.call) complete(*was.call);
+      break;
+    }
+    case outcome::type::absent:
+      lose_side(one, was.mode, errc::lease_lost);
+      if (was.call) complete(*was.call);
+      break;
+    default:
+      if (was.call) complete(*was.call, error_of(answer), words_of(answer));
+  }
+  if (was.fix) repair(one, was.mode);
+}
+
+void name_machine::renewed(renewal& side, outcome const& answer) {
+  record& one = *side.of;
+  side.under_way = false;
+  auto const covered = [&](hold const& h) {
+    return h.mode == side.mode && h.watchdog && !h.lost && h.generation <= side.newest;
+  };
+  bool any = false;
+  for (auto& h : one.holds) any = any || covered(*h);
+  if (answer.what == outcome::type::extended) {
+    side.failures = 0;
+    instant const until = after(side.sent, shared_.settings.lock_watchdog_timeout);
+    for (auto& h : one.holds) {
+      if (!covered(*h) || until <= h->deadline) continue;
+      h->deadline = until;
+      if (h->link) h->link->show(until);
+    }
+    ++shared_.counters.renewals;
+  } else if (answer.what == outcome::type::absent) {
+    if (any) {
+      lose_side(one, side.mode, errc::lease_lost);
+      repair(one, side.mode);
+    }
+  } else if (any) {
+    if (side.failures++ == 0) shared_.note(event_type::at_risk, name_, one.owner, error_of(answer), answer.text);
+  }
+  if (one.live(side.mode) > 0) shared_.renewals->again(side);
+  advance(one);
+  wake_parked();
+  tidy(one);
+}
+
+}  // namespace latchkey::detail

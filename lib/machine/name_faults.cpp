@@ -1,0 +1,155 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+void name_machine::note_holder(record& one) {
+  bool const known = std::find(holders_.begin(), holders_.end(), &one) != holders_.end();
+  if (one.live() > 0 && !known) holders_.push_back(&one);
+  if (one.live() == 0 && known) std::erase(holders_, &one);
+}
+
+// --- holds that end ---
+
+// The hold is over without a release: its lease tells the holder, or the next unlock does.
+void name_machine::lose(record& one, hold& ended, error_code why) {
+  if (ended.lost) return;
+  shared_.timers.drop(ended.expiry);
+  ++shared_.counters.lost;
+  --shared_.counters.held;
+  shared_.note(event_type::lost, name_, one.owner, why, {}, shared_.now - ended.began);
+  bool const shown = ended.link != nullptr;
+  if (shown) {
+    ended.link->lost.store(true, std::memory_order_release);
+    shared_.out->lost.push_back({ended.link, why});
+  }
+  one.lose(ended);
+  note_holder(one);
+  if (shown) return;  // its lease asks once more when it goes
+  shared_.lost_holds.push_back(ended);
+  if (shared_.lost_holds.size() <= context::most_lost) return;
+  hold& oldest = shared_.lost_holds.front();
+  record& of = *oldest.of;
+  of.of.forget(of, oldest);
+  if (&of.of != this) of.of.tidy(of);
+}
+
+void name_machine::lose_side(record& one, unsigned char mode, error_code why) {
+  auto const next = [&] {
+    return std::find_if(one.holds.begin(), one.holds.end(), [&](auto const& h) { return h->mode == mode && !h->lost; });
+  };
+  for (auto h = next(); h != one.holds.end(); h = next()) lose(one, **h, why);
+  stop_renewing(one, mode);
+}
+
+void name_machine::forget(record& one, hold& ended) {
+  shared_.timers.drop(ended.expiry);
+  if (ended.is_linked()) shared_.lost_holds.erase(shared_.lost_holds.iterator_to(ended));
+  if (!ended.lost) {
+    --shared_.counters.held;
+    ++shared_.counters.released;
+    count(shared_.counters.hold_time, shared_.now - ended.began);
+  }
+  one.end(ended);
+  note_holder(one);
+}
+
+void name_machine::stop_renewing(record& one, unsigned char mode) {
+  bool const needed = std::any_of(one.holds.begin(), one.holds.end(), [&](auto const& h) {
+    return h->mode == mode && h->watchdog && !h->lost;
+  });
+  if (!needed) shared_.renewals->remove(one.sides[mode]);
+}
+
+// Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
+// is computed anew when it is sent.
+void name_machine::repair(record& one, unsigned char mode) {
+  request& asked = one.ask_;
+  if (!asked.under_way()) return give_back(one, mode);
+  if (asked.where != request::place::outbox || asked.what == ask::extend) {
+    asked.fix = true;
+  } else if (asked.what == ask::acquire && asked.call && !asked.call->queued && one.live(mode) == 0) {
+    // The holds that let it re-enter are gone: the server is told first, then it queues like everybody.
+    operation& call = *asked.call;
+    shared_.requests->remove(one);
+    finish(one);
+    give_back(one, mode);
+    one.behind.push_front(call);
+    call.where = operation::place::behind_owner;
+  } else {
+    asked.owes = true;
+  }
+}
+
+void name_machine::on_hold_deadline(hold& late) {
+  if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
+  record& one = *late.of;
+  unsigned char const mode = late.mode;
+  lose(one, late, errc::lease_lost);
+  stop_renewing(one, mode);
+  repair(one, mode);
+  wake_parked();
+}
+
+// --- requests without an answer ---
+
+void name_machine::unanswered(record& one) {
+  request& asked = one.ask_;
+  if (!asked.under_way() || asked.grantee) return;
+  asked.where = request::place::unsettled;
+  asked.repeated = true;
+  ++shared_.counters.unsettled;
+  if (asked.what == ask::hand_off) {
+    asked.partner->ask_.where = request::place::unsettled;
+    asked.partner->ask_.repeated = true;
+    count_attempt(*asked.partner, errc::connection_lost, {}, true);
+  }
+  count_attempt(one, errc::connection_lost, {}, true);
+}
+
+// Late copies can no longer run: what was unanswered is an ordinary request again.
+void name_machine::settle(record& one) {
+  request& asked = one.ask_;
+  if (asked.where != request::place::unsettled || asked.grantee) return;
+  --shared_.counters.unsettled;
+  if (asked.what == ask::hand_off && asked.partner->ask_.abandoned) {  // the grantee has left meanwhile
+    record& left = *asked.partner;
+    unsigned char const mode = left.ask_.mode;
+    asked.what = ask::release;
+    asked.partner = nullptr;
+    finish(left);
+    give_back(left, mode);
+    left.ask_.repeated = true;
+  }
+  asked.where = request::place::outbox;
+  if (asked.partner) asked.partner->ask_.where = request::place::outbox;
+  shared_.requests->add(one);
+}
+
+// The server executed nothing: the same goes again, behind the pause that the session makes.
+void name_machine::not_run(record& one, server_error const& why, std::string_view text) {
+  request& asked = one.ask_;
+  if (!asked.under_way() || asked.grantee) return;
+  asked.where = request::place::outbox;
+  shared_.requests->add(one);
+  if (asked.partner) {
+    asked.partner->ask_.where = request::place::outbox;
+    count_attempt(*asked.partner, why.code, text, why.transient);
+  }
+  count_attempt(one, why.code, text, why.transient);
+}
+
+// A call without a wait of its own has only so many attempts.
+void name_machine::count_attempt(record& one, error_code const& why, std::string_view text, bool transient) {
+  operation* call = one.ask_.call;
+  if (!call) return;
+  bool const waits = call->what == operation::type::acquire && !call->once;
+  if (transient && (waits || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts))) return;
+  call->text = text;
+  give_up(*call, why);
+}
+
+}  // namespace latchkey::detail

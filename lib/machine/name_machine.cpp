@@ -1,0 +1,290 @@
+#include <machine/name_machine.hpp>
+
+#include <machine/outbox.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace latchkey::detail {
+
+name_machine::name_machine(context& shared, kind const& which, std::string name)
+    : shared_(shared), kind_(which), name_(std::move(name)), channel_(which.channel(name_, {})) {
+  hint_.what = timer_node::type::hint;
+  hint_.of = this;
+  linger_.what = timer_node::type::linger;
+  linger_.of = this;
+}
+
+name_machine::~name_machine() {
+  shared_.timers.drop(hint_);
+  shared_.timers.drop(linger_);
+}
+
+record& name_machine::record_of(std::uint64_t owner) {
+  auto& found = records_[owner];
+  if (!found) found = std::make_unique<record>(*this, owner);
+  return *found;
+}
+
+record* name_machine::known(std::uint64_t owner) const {
+  auto found = records_.find(owner);
+  return found == records_.end() ? nullptr : found->second.get();
+}
+
+bool name_machine::holds(std::uint64_t owner) const {
+  record const* one = known(owner);
+  return one && one->live() > 0;
+}
+
+bool name_machine::idle() const {
+  return records_.empty() && queue_.empty() && listening() == view::off;
+}
+
+// --- calls ---
+
+void name_machine::start(operation& call) {
+  record& one = record_of(call.owner);
+  call.owner_record = &one;
+  arrive(one, call);
+  tidy(one);
+}
+
+// Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
+void name_machine::arrive(record& one, operation& call) {
+  bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
+  if (replaces) {
+    shared_.requests->remove(one);
+    finish(one);
+  } else if (one.ask_.under_way() || !one.behind.empty()) {
+    one.behind.push_back(call);
+    call.where = operation::place::behind_owner;
+    watch_deadline(call);
+    return;
+  }
+  dispatch(one, call);
+  if (replaces && one.ask_.call == &call) one.ask_.owes = true;
+}
+
+void name_machine::dispatch(record& one, operation& call) {
+  switch (call.what) {
+    case operation::type::acquire: return acquire(one, call);
+    case operation::type::release: return release(one, call);
+    case operation::type::extend: return extend(one, call);
+    default: return complete(call, errc::bad_argument);
+  }
+}
+
+// The record's request has been answered: the next call of the same owner has its turn.
+void name_machine::advance(record& one) {
+  while (!one.behind.empty() && !one.ask_.under_way()) {
+    operation& next = one.behind.front();
+    one.behind.pop_front();
+    dispatch(one, next);
+  }
+}
+
+void name_machine::complete(operation& call, error_code error, std::string_view text) {
+  call.where = operation::place::idle;
+  call.error = error;
+  if (!text.empty()) call.text = text;
+  shared_.timers.drop(call.expiry);
+  shared_.out->completed.push_back(&call);
+}
+
+void name_machine::watch_deadline(operation& call) {
+  if (call.self_timed || call.deadline == never) return;
+  call.expiry.what = timer_node::type::operation;
+  call.expiry.of = &call;
+  shared_.timers.set(call.expiry, call.deadline);
+}
+
+void name_machine::expire(operation& call) {
+  if (call.where == operation::place::idle) return;
+  if (shared_.now < call.deadline) return watch_deadline(call);
+  record& one = *call.owner_record;
+  if (call.what == operation::type::acquire) {
+    // A first try that is on its way is awaited: its answer is worth more than a guess.
+    bool const first = call.where == operation::place::trying && !call.waited && !call.once && !call.late;
+    if (first && one.ask_.sent_or_unsettled() && one.ask_.where != request::place::unsettled) {
+      instant const limit = after(one.ask_.grantee ? one.ask_.partner->ask_.sent : one.ask_.sent, shared_.settings.timeout);
+      if (limit > shared_.now) {
+        call.late = true;
+        call.deadline = limit;
+        return watch_deadline(call);
+      }
+    }
+    bool const told_busy = call.waited || (call.queued && call.joined < busy_answers_);
+    give_up(call, told_busy && !call.once ? error_code{} : error_code{errc::timeout});
+  } else {
+    give_up(call, errc::timeout);
+  }
+  tidy(one);
+}
+
+void name_machine::cancel(operation& call) {
+  if (call.where == operation::place::idle || call.what != operation::type::acquire) return;
+  record& one = *call.owner_record;
+  give_up(call, error_code(ECANCELED, boost::system::system_category()));  // asio::error::operation_aborted
+  tidy(one);
+}
+
+void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
+  std::vector<operation*> calls;
+  for (auto& call : queue_) calls.push_back(&call);
+  for (auto& [owner, one] : records_) {
+    if (one->ask_.call && !one->ask_.call->queued) calls.push_back(one->ask_.call);
+    for (auto& call : one->behind) calls.push_back(&call);
+  }
+  for (operation* call : calls) {
+    bool const waits = call->what == operation::type::acquire && !call->once;
+    if (transient && (waits || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts))) continue;
+    record& one = *call->owner_record;
+    call->text = text;
+    give_up(*call, why);
+    tidy(one);
+  }
+}
+
+void name_machine::close() {
+  std::vector<operation*> calls;
+  for (auto& call : queue_) calls.push_back(&call);
+  std::vector<record*> all;
+  for (auto& [owner, one] : records_) {
+    all.push_back(one.get());
+    if (one->ask_.call && !one->ask_.call->queued) calls.push_back(one->ask_.call);
+    for (auto& call : one->behind) calls.push_back(&call);
+  }
+  for (operation* call : calls) give_up(*call, errc::closed);
+  for (record* one : all) {
+    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
+      if (one->live(mode) > 0) {
+        lose_side(*one, mode, errc::closed);
+        repair(*one, mode);
+      }
+    while (!one->holds.empty()) forget(*one, *one->holds.back());
+    tidy(*one);
+  }
+  if (listening() != view::off) shared_.channels->drop(channel_, *this);
+  shared_.timers.drop(hint_);
+  shared_.timers.drop(linger_);
+}
+
+// --- requests ---
+
+void name_machine::begin(record& one, request what) {
+  one.ask_ = what;
+  active_.push_back(&one);
+}
+
+void name_machine::finish(record& one) {
+  one.ask_ = request{};
+  std::erase(active_, &one);
+}
+
+void name_machine::send(record& one, bool may_go_direct) {
+  if (may_go_direct && shared_.lane_offered) {
+    shared_.lane_offered = false;
+    shared_.lane_record = &one;
+    one.ask_.where = request::place::direct;
+    one.ask_.sent = shared_.now;
+    if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::direct;
+    return;
+  }
+  one.ask_.where = request::place::outbox;
+  if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::outbox;
+  shared_.requests->add(one);
+}
+
+// A record without anything in it goes.
+void name_machine::tidy(record& one) {
+  if (one.idle()) records_.erase(one.owner);
+}
+
+bool name_machine::prepare(record& one, item& out, std::string& field, std::string& to_field) {
+  request& asked = one.ask_;
+  auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
+  if (asked.what == ask::release && one.live(asked.mode) == 0 && can_hand_off(one)) {
+    pair_up(one, queue_.front());
+  }
+  if (asked.what == ask::release) {
+    asked.target = one.live(asked.mode);
+    asked.lease = asked.target > 0 ? one.longest(asked.mode, shared_.now, watchdog_time) : 0;
+    if (asked.target == 0) streak_ = 0;
+  } else if (asked.what == ask::extend) {
+    hold* extended = one.find(asked.extends);
+    if (extended && !extended->lost) {
+      extended->deadline = std::min(extended->deadline, after(shared_.now, asked.wanted));
+      shared_.timers.set_lazily(extended->expiry, extended->deadline);
+      if (extended->link) extended->link->show(extended->deadline);
+    }
+    asked.lease = std::max(asked.wanted.count(), one.longest(asked.mode, shared_.now, watchdog_time, extended));
+  }
+  asked.sent = shared_.now;
+  field = kind_.field(shared_.client_id, one.owner, asked.mode);
+  out.what = asked.what;
+  out.mode = asked.mode;
+  out.name = name_;
+  out.target = asked.target;
+  out.lease = asked.lease;
+  if (asked.what == ask::hand_off) {
+    record const& to = *asked.partner;
+    to_field = kind_.field(shared_.client_id, to.owner, to.ask_.mode);
+    out.lease = to.ask_.lease;
+    out.to_field = to_field;
+  }
+  if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
+  if (asked.what == ask::acquire && asked.call) out.wait = left(shared_.now, asked.call->deadline).count();
+  out.field = field;
+  return true;
+}
+
+// --- what is known of the name ---
+
+// Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free:
+// a new try would find this client's own remains. (Without this rule `{auto a = k.acquire();} {auto b = k.acquire();}`
+// finds its own lock busy.)
+bool name_machine::unsettled(record const* except) const {
+  int unsent_releases = 0;
+  for (record const* one : active_) {
+    if (one == except) continue;
+    request const& asked = one->ask_;
+    bool const none_live = one->live() == 0;
+    if (!asked.sent_or_unsettled()) {
+      unsent_releases += asked.what == ask::release && none_live;
+      if (asked.what == ask::hand_off && !asked.grantee && !asked.call) return true;
+      continue;
+    }
+    if (asked.fix && none_live) return true;
+    bool const awaited = asked.call != nullptr;
+    if (asked.what == ask::release && !awaited && (asked.target == 0 || none_live)) return true;
+    if (asked.what == ask::hand_off && (asked.grantee ? asked.abandoned : !awaited)) return true;
+    if (asked.what == ask::acquire && asked.abandoned && asked.target == 1) return true;
+  }
+  return unsent_releases > 1;
+}
+
+bool name_machine::release_under_way() const {
+  return std::any_of(active_.begin(), active_.end(), [](record const* one) {
+    request const& asked = one->ask_;
+    return asked.sent_or_unsettled() &&
+           (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
+  });
+}
+
+record* name_machine::unsent_release(record const& except) const {
+  for (record* one : active_)
+    if (one != &except && one->ask_.what == ask::release && one->ask_.where == request::place::outbox && one->live() == 0)
+      return one;
+  return nullptr;
+}
+
+bool name_machine::held_by_other(record const& one) const {
+  return std::any_of(holders_.begin(), holders_.end(), [&](record const* holder) { return holder != &one; });
+}
+
+std::string name_machine::field_of(record const& one, unsigned char mode) const {
+  return kind_.field(shared_.client_id, one.owner, mode);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <machine/context.hpp>
+#include <machine/record.hpp>
+#include <machine/subscriptions.hpp>
+#include <wire/kind.hpp>
+#include <wire/server_error.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace latchkey::detail {
+
+// All that a client knows and decides about one lock name: who holds it, who waits, what is under way.
+//
+// The records of the owners and the queue of waiters live here together, since every answer concerns both.
+// Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
+// name_waiting.cpp (the queue and what wakes it), name_answers.cpp (what the server said), name_faults.cpp
+// (lost connections and lost holds), name_machine.cpp (the rest).
+class name_machine : public listener {
+ public:
+  name_machine(context& shared, kind const& which, std::string name);
+  ~name_machine();
+
+  std::string const& name() const { return name_; }
+  kind const& which() const { return kind_; }
+
+  // --- callers ---
+  void start(operation& call);
+  void cancel(operation& call);
+  void expire(operation& call);
+  void drop(std::uint64_t owner, hold_id which);
+  void unlink(std::uint64_t owner, hold_id which);
+  bool holds(std::uint64_t owner) const;
+  // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
+  void trouble(error_code const& why, std::string_view text, bool transient);
+  void close();
+
+  // --- requests of records, from the outbox and the lanes ---
+  // Before sending: decides what the request is by now and fills in the item. False: there is nothing to send.
+  bool prepare(record& one, item& out, std::string& field, std::string& to_field);
+  void answered(record& one, outcome const& answer);
+  void unanswered(record& one);
+  void settle(record& one);
+  void not_run(record& one, server_error const& why, std::string_view text);
+
+  // --- the watchdog ---
+  std::string field_of(record const& one, unsigned char mode) const;
+  void renewed(renewal& one, outcome const& answer);
+
+  // --- messages ---
+  void on_confirmed() override;
+  void on_message(std::string_view payload) override;
+  void on_refused() override;
+
+  // --- time ---
+  void on_hint();
+  void on_linger();
+  void on_hold_deadline(hold& one);
+
+  // Nothing is held, waited for, under way or listened to: may be destroyed.
+  bool idle() const;
+
+ private:
+  using queue_type = boost::intrusive::list<operation>;
+
+  // name_machine.cpp
+  record& record_of(std::uint64_t owner);
+  record* known(std::uint64_t owner) const;
+  void arrive(record& one, operation& call);
+  void dispatch(record& one, operation& call);
+  void advance(record& one);
+  void begin(record& one, request what);
+  void finish(record& one);
+  void send(record& one, bool may_go_direct);
+  void complete(operation& call, error_code error = {}, std::string_view text = {});
+  void watch_deadline(operation& call);
+  void tidy(record& one);
+  bool unsettled(record const* except = nullptr) const;
+  bool release_under_way() const;
+  record* unsent_release(record const& except) const;
+  bool held_by_other(record const& one) const;
+
+  // name_acquire.cpp
+  void acquire(record& one, operation& call);
+  bool replaces_unsent_release(record const& one, operation const& call) const;
+  void send_acquire(record& one, operation& call, bool may_go_direct);
+  void granted(record& one, request const& was, instant sent, std::uint64_t token);
+  void busy(record& one, request const& was, std::int64_t hint);
+  void give_up(operation& call, error_code error);
+  void take_back(record& one);
+  void fail_acquire(record& one, request const& was, error_code error, std::string_view text);
+
+  // name_waiting.cpp
+  void join(record& one, operation& call);
+  void leave(operation& call);
+  void new_head();
+  void try_head(bool may_go_direct = false);
+  void wake_parked();
+  void sleep_until_hint(std::int64_t hint);
+  void subscribe();
+  void finish_once_calls(std::uint64_t up_to);
+  bool head_idle() const;
+  bool parked() const;
+
+  // name_release.cpp
+  void release(record& one, operation& call);
+  void begin_release(record& one, hold& ended, operation* call);
+  void extend(record& one, operation& call);
+  bool streak_allows() const;
+  bool can_hand_off(record const& from) const;
+  void pair_up(record& from, operation& waiter);
+  void give_back(record& one, unsigned char mode);
+
+  // name_answers.cpp
+  void on_acquire_answer(record& one, outcome const& answer);
+  void on_release_answer(record& one, outcome const& answer);
+  void on_hand_off_answer(record& one, outcome const& answer);
+  void on_extend_answer(record& one, outcome const& answer);
+  void conclude_release(record& one, request const& was, outcome const& answer);
+
+  // name_faults.cpp
+  void lose(record& one, hold& ended, error_code why);
+  void note_holder(record& one);
+  void lose_side(record& one, unsigned char mode, error_code why);
+  void repair(record& one, unsigned char mode);
+  void forget(record& one, hold& ended);
+  void count_attempt(record& one, error_code const& why, std::string_view text, bool transient);
+  void stop_renewing(record& one, unsigned char mode);
+
+  context& shared_;
+  kind const& kind_;
+  std::string const name_;
+  std::string const channel_;
+
+  std::unordered_map<std::uint64_t, std::unique_ptr<record>> records_;
+  std::vector<record*> active_;      // records with a request under way
+  std::vector<record*> holders_;     // records with live holds
+  queue_type queue_;                 // of waiters; only the head talks to the server
+  unsigned once_waiting_ = 0;        // calls without a wait in the queue
+  std::uint64_t busy_answers_ = 0;
+  std::uint64_t tickets_ = 0;
+  bool dirty_ = false;               // a message came that no try has followed yet
+  int streak_ = 0;                   // hand-offs since the lock was last really released
+  instant streak_began_{};
+  timer_node hint_;                  // when the head tries again without a message
+  timer_node linger_;                // when the channel is given up
+};
+
+}  // namespace latchkey::detail

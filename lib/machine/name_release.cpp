@@ -1,0 +1,137 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+void name_machine::release(record& one, operation& call) {
+  hold* ended = call.hold != 0 ? one.find(call.hold) : one.latest(call.mode);
+  if (!ended) return complete(call, errc::not_owner);
+  if (ended->lost) {
+    forget(one, *ended);
+    return complete(call, errc::lease_lost);
+  }
+  call.where = operation::place::trying;
+  watch_deadline(call);
+  begin_release(one, *ended, &call);
+  // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
+  if (one.live(one.ask_.mode) == 0 && can_hand_off(one)) {
+    pair_up(one, queue_.front());
+    send(one, true);
+  } else {
+    send(one, !release_under_way());
+  }
+}
+
+// A lease went away: nobody waits for its release.
+void name_machine::drop(std::uint64_t owner, hold_id which) {
+  record* one = known(owner);
+  hold* ended = one ? one->find(which) : nullptr;
+  if (!ended) return;
+  if (ended->lost) {
+    forget(*one, *ended);
+  } else if (one->ask_.under_way()) {
+    // The release comes after the request under way: what that leaves on the server is then repaired.
+    unsigned char const mode = ended->mode;
+    ++shared_.counters.released;
+    count(shared_.counters.hold_time, shared_.now - ended->began);
+    forget(*one, *ended);
+    if (one->ask_.where != request::place::outbox) one->ask_.fix = true;
+    stop_renewing(*one, mode);
+  } else {
+    begin_release(*one, *ended, nullptr);
+    send(*one, false);
+  }
+  tidy(*one);
+}
+
+void name_machine::unlink(std::uint64_t owner, hold_id which) {
+  record* one = known(owner);
+  if (hold* shown = one ? one->find(which) : nullptr) shown->link = nullptr;
+}
+
+void name_machine::begin_release(record& one, hold& ended, operation* call) {
+  request asked;
+  asked.what = ask::release;
+  asked.mode = ended.mode;
+  asked.until = ended.deadline;
+  asked.began = ended.began;
+  asked.call = call;
+  forget(one, ended);
+  stop_renewing(one, asked.mode);
+  asked.target = one.live(asked.mode);
+  begin(one, asked);
+}
+
+void name_machine::extend(record& one, operation& call) {
+  hold* extended = one.find(call.hold);
+  if (!extended || extended->lost) return complete(call);  // `yes` stays false
+  request asked;
+  asked.what = ask::extend;
+  asked.mode = extended->mode;
+  asked.wanted = call.lease;
+  asked.extends = extended->id;
+  asked.call = &call;
+  // From now on a fixed lease; answers to renewals that are under way count for it no longer.
+  extended->generation = shared_.next_hold++;
+  extended->watchdog = false;
+  extended->renew_until = never;
+  stop_renewing(one, asked.mode);
+  call.where = operation::place::trying;
+  watch_deadline(call);
+  begin(one, asked);
+  send(one, !release_under_way());
+}
+
+// Others may be waiting elsewhere: after so many hand-offs, or so much time, the lock is really released.
+bool name_machine::streak_allows() const {
+  auto const& limit = shared_.settings.local_handoff;
+  if (limit.max_streak <= 0) return false;
+  return streak_ == 0 || (streak_ < limit.max_streak && shared_.now - streak_began_ < to_nanoseconds(limit.max_time));
+}
+
+bool name_machine::can_hand_off(record const& from) const {
+  if (!kind_.rules().hand_off || !streak_allows() || !head_idle() || shared_.closed) return false;
+  operation const& head = queue_.front();
+  if (head.owner_record == &from || head.mode != from.ask_.mode) return false;
+  return head.tried || !unsettled(&from);
+}
+
+// One request for both: `from` is released and the waiter granted.
+void name_machine::pair_up(record& from, operation& waiter) {
+  record& to = *waiter.owner_record;
+  from.ask_.what = ask::hand_off;
+  from.ask_.target = 0;
+  from.ask_.partner = &to;
+  request granted;
+  granted.what = ask::hand_off;
+  granted.grantee = true;
+  granted.mode = waiter.mode;
+  granted.target = 1;
+  granted.lease = waiter.lease.count() > 0 ? waiter.lease.count() : shared_.settings.lock_watchdog_timeout.count();
+  granted.call = &waiter;
+  granted.partner = &from;
+  granted.ticket = tickets_;
+  granted.where = from.ask_.where;
+  begin(to, granted);
+  waiter.where = operation::place::trying;
+  dirty_ = false;
+  shared_.timers.drop(hint_);
+  if (streak_++ == 0) streak_began_ = shared_.now;
+}
+
+// Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.
+void name_machine::give_back(record& one, unsigned char mode) {
+  request asked;
+  asked.what = ask::release;
+  asked.give_back = true;
+  asked.mode = mode;
+  asked.target = one.live(mode);
+  ++shared_.counters.given_back;
+  begin(one, asked);
+  send(one, false);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,184 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr milliseconds shortest_hint{2};          // a hint of zero is polled with this floor
+constexpr milliseconds no_lease_hint{1'000};      // the holder's key has no time to live
+constexpr milliseconds linger_time{1'000};        // a channel is kept this long for the next waiter
+
+}  // namespace
+
+bool name_machine::head_idle() const {
+  return !queue_.empty() && queue_.front().where == operation::place::waiting &&
+         !queue_.front().owner_record->ask_.under_way();
+}
+
+// Only the answer that settles the name makes a parked head try: messages and confirmations do not.
+bool name_machine::parked() const { return !queue_.front().tried && unsettled(); }
+
+// A caller who holds nothing: behind those who came before.
+void name_machine::join(record& one, operation& call) {
+  bool const head_was_told = head_idle() && queue_.front().tried;
+  if (call.once && head_was_told) {
+    call.waited = true;
+    return complete(call);
+  }
+  call.where = operation::place::waiting;
+  call.queued = true;
+  call.tried = false;
+  call.joined = busy_answers_;
+  call.ticket = ++tickets_;
+  queue_.push_back(call);
+  ++one.queued;
+  ++shared_.counters.waiting;
+  once_waiting_ += call.once;
+  watch_deadline(call);
+  shared_.timers.drop(linger_);
+  if (queue_.size() > 1) return;
+  if (unsettled()) return;  // the answer that settles the name makes it try
+  bool const behind_ours = held_by_other(one) && kind_.rules().exclusive && !kind_.rules().polls;
+  bool const hears = listening() == view::on && !dirty_;
+  if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
+  // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
+  call.waited = call.tried = true;
+  ++busy_answers_;
+  shared_.note(event_type::waiting, name_, one.owner);
+  subscribe();
+}
+
+void name_machine::leave(operation& call) {
+  if (!call.queued) return;
+  call.queued = false;
+  queue_.erase(queue_.iterator_to(call));
+  --call.owner_record->queued;
+  --shared_.counters.waiting;
+  once_waiting_ -= call.once;
+  if (!queue_.empty()) return;
+  shared_.timers.drop(hint_);
+  if (listening() != view::off) shared_.timers.set(linger_, after(shared_.now, linger_time));
+}
+
+// The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
+void name_machine::new_head() {
+  if (queue_.empty()) return;
+  if (!head_idle()) {
+    dirty_ = true;  // another request of its owner is under way; the answer makes it try
+    return;
+  }
+  operation& head = queue_.front();
+  if (listening() == view::asked) return;  // the confirmation makes it try
+  bool const heard = listening() != view::off;
+  if ((!heard || !head.tried) && unsettled()) return;
+  if (heard) return try_head();
+  if (kind_.rules().polls) return head.tried ? void() : try_head();
+  if (head.tried || (held_by_other(*head.owner_record) && kind_.rules().exclusive)) return subscribe();
+  try_head();
+}
+
+// One request for the head of the queue: with a release that still waits to be sent it makes a hand-off.
+void name_machine::try_head(bool may_go_direct) {
+  if (!head_idle()) return;
+  operation& head = queue_.front();
+  record& one = *head.owner_record;
+  record* leaving = kind_.rules().hand_off ? unsent_release(one) : nullptr;
+  if (leaving && !streak_allows()) {  // it is really released first; its answer wakes the head
+    dirty_ = true;
+    return;
+  }
+  dirty_ = false;
+  shared_.timers.drop(hint_);
+  bool const direct = may_go_direct && queue_.size() == 1;
+  if (!leaving) return send_acquire(one, head, direct && !release_under_way());
+  shared_.requests->remove(*leaving);
+  pair_up(*leaving, head);
+  send(*leaving, direct);
+}
+
+// An answer has come: a head that waited for the name to be settled, or that hears no messages, tries.
+void name_machine::wake_parked() {
+  if (!head_idle() || unsettled()) return;
+  operation const& head = queue_.front();
+  if (dirty_ && listening() != view::asked) return try_head();
+  if (!head.tried || listening() == view::off) new_head();
+}
+
+void name_machine::subscribe() {
+  if (listening() == view::off) shared_.channels->want(channel_, *this);
+  if (!hint_.is_linked() && !holders_.empty()) {
+    instant last{};
+    for (record* holder : holders_) last = std::max(last, holder->latest_deadline());
+    sleep_until_hint(left(shared_.now, last).count());
+  }
+}
+
+// The hint timer runs from the busy answer, subscribed or not.
+void name_machine::sleep_until_hint(std::int64_t hint) {
+  auto const& rules = kind_.rules();
+  milliseconds const most = rules.hint_most > 0 ? milliseconds(rules.hint_most) : shared_.settings.lock_watchdog_timeout;
+  milliseconds pause = hint < 0 ? no_lease_hint : std::clamp(milliseconds(hint), shortest_hint, most);
+  if (!queue_.empty() && (rules.polls || listening() == view::refused)) {
+    milliseconds const slowest(rules.poll_most);
+    unsigned const polls = std::min(queue_.front().polls, 16u);
+    milliseconds const next(std::min<std::int64_t>(rules.poll_first << polls, slowest.count()));
+    pause = std::min(pause, milliseconds(shared_.random(next.count() / 2, next.count())));
+  }
+  // One millisecond more: PTTL rounds down, and a try just before the end would be wasted.
+  shared_.timers.set(hint_, after(shared_.now, pause + 1ms));
+}
+
+// Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
+void name_machine::finish_once_calls(std::uint64_t up_to) {
+  if (once_waiting_ == 0) return;
+  for (auto it = queue_.begin(); it != queue_.end() && once_waiting_ > 0;) {
+    operation& call = *it++;
+    if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
+    leave(call);
+    call.waited = true;
+    complete(call);
+  }
+}
+
+// --- what wakes the head ---
+
+void name_machine::on_confirmed() {
+  if (!head_idle()) {
+    dirty_ = true;  // the try under way may have run before the server listened for us
+    return;
+  }
+  if (parked()) return;
+  try_head();
+}
+
+void name_machine::on_message(std::string_view payload) {
+  ++shared_.counters.messages;
+  if (kind_.on_message(payload) == kind::wake::nobody) return;
+  if (head_idle() && !parked()) return try_head();
+  dirty_ = true;
+}
+
+void name_machine::on_refused() {
+  if (head_idle() && !parked()) sleep_until_hint(shared_.settings.lock_watchdog_timeout.count());
+}
+
+void name_machine::on_hint() {
+  if (!head_idle() || parked()) {
+    dirty_ = true;
+    return;
+  }
+  ++queue_.front().polls;
+  try_head();
+}
+
+void name_machine::on_linger() {
+  if (!queue_.empty() || listening() == view::off) return;
+  shared_.channels->drop(channel_, *this);
+}
+
+}  // namespace latchkey::detail

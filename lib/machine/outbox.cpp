@@ -1,0 +1,56 @@
+#include <machine/outbox.hpp>
+
+#include <machine/context.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+namespace {
+
+outbox::order order_of(ask what) {
+  switch (what) {
+    case ask::acquire: return outbox::acquires;
+    case ask::hand_off: return outbox::hand_offs;
+    case ask::extend: return outbox::extensions;
+    default: return outbox::releases;
+  }
+}
+
+using hook = boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>;
+
+}  // namespace
+
+void outbox::add(record& one) {
+  remove(one);
+  one.outbox_order = order_of(one.ask_.what);
+  records_[one.outbox_order].push_back(one);
+  shared_.out->turn = true;
+}
+
+void outbox::add(renewal& one) {
+  renewals_.push_back(one);
+  shared_.out->turn = true;
+}
+
+void outbox::add(operation& plain) {
+  plain_.push_back(plain);
+  shared_.out->turn = true;
+}
+
+void outbox::remove(record& one) {
+  if (!static_cast<hook&>(one).is_linked()) return;
+  auto& list = records_[one.outbox_order];
+  list.erase(list.iterator_to(one));
+}
+
+void outbox::remove(operation& plain) {
+  if (plain.is_linked()) plain_.erase(plain_.iterator_to(plain));
+}
+
+bool outbox::empty() const {
+  return std::all_of(records_.begin(), records_.end(), [](auto const& list) { return list.empty(); }) &&
+         renewals_.empty() && plain_.empty();
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <machine/record.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+#include <array>
+#include <cstddef>
+
+namespace latchkey::detail {
+
+struct context;
+
+// Requests that wait for the end of the turn, when they leave together: give-backs and releases before hand-offs,
+// hand-offs before renewals, renewals before acquires.
+class outbox {
+ public:
+  using record_list = boost::intrusive::list<record, boost::intrusive::base_hook<boost::intrusive::list_base_hook<
+                                                         boost::intrusive::tag<outbox_tag>>>>;
+  using renewal_list = boost::intrusive::list<renewal>;
+  enum order : unsigned char { releases, hand_offs, extensions, acquires, orders };
+
+  explicit outbox(context& shared) : shared_(shared) {}
+
+  void add(record& one);
+  void add(renewal& one);
+  void add(operation& plain);   // a query or a force-unlock
+  void remove(record& one);
+  void remove(operation& plain);
+
+  bool empty() const;
+  record_list& of(order which) { return records_[which]; }
+  renewal_list& renewals() { return renewals_; }
+  boost::intrusive::list<operation>& plain() { return plain_; }
+
+ private:
+  context& shared_;
+  std::array<record_list, orders> records_;
+  renewal_list renewals_;
+  boost::intrusive::list<operation> plain_;
+};
+
+}  // namespace latchkey::detail

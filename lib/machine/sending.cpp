@@ -1,0 +1,247 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/session.hpp>
+#include <machine/subscriptions.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+namespace {
+
+constexpr std::size_t most_items = 48;       // of one script call: no call keeps the server busy for long
+constexpr std::size_t most_unanswered = 256; // calls on one connection: the rest waits its turn
+
+}  // namespace
+
+bool session::may_send() const {
+  return shared_.now >= paused_until_ && link_of(role::shared).unanswered.size() < most_unanswered;
+}
+
+// Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
+void session::send_requests() {
+  for (unsigned order : {outbox::releases, outbox::hand_offs}) send_records(order);
+  send_renewals();
+  for (unsigned order : {outbox::extensions, outbox::acquires}) send_records(order);
+  send_plain();
+}
+
+void session::send_records(unsigned order) {
+  link& leader = link_of(role::shared);
+  auto& list = shared_.requests->of(static_cast<outbox::order>(order));
+  std::vector<item> items;
+  std::vector<std::string> fields;  // what the items point to
+  fields.reserve(2 * most_items);
+  sent_call call{.what = sent_call::type::script};
+  auto const flush = [&] {
+    if (!call.records.empty()) write_call(leader, std::move(call), items);
+    call = {.what = sent_call::type::script};
+    items.clear();
+    fields.clear();
+  };
+  while (!list.empty() && may_send()) {
+    record& one = list.front();
+    list.pop_front();
+    auto& field = fields.emplace_back();
+    auto& to_field = fields.emplace_back();
+    item asked;
+    one.of.prepare(one, asked, field, to_field);
+    script const& text = one.of.which().script_for(asked.what);
+    if (!call.records.empty() && (call.text != &text || call.records.size() == most_items)) {
+      std::string kept_field = std::move(field), kept_to = std::move(to_field);
+      fields.pop_back();
+      fields.pop_back();
+      flush();
+      asked.field = fields.emplace_back(std::move(kept_field));
+      auto& to = fields.emplace_back(std::move(kept_to));
+      if (asked.what == ask::hand_off) asked.to_field = to;
+    }
+    call.text = &text;
+    call.which = &one.of.which();
+    call.asked = asked.what;
+    call.records.push_back(&one);
+    items.push_back(asked);
+    one.ask_.where = request::place::shared;
+    if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::shared;
+  }
+  flush();
+}
+
+void session::send_renewals() {
+  auto& list = shared_.requests->renewals();
+  auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
+  while (!list.empty() && may_send()) {
+    std::vector<item> items;
+    std::vector<std::string> fields;
+    fields.reserve(batch);
+    sent_call call{.what = sent_call::type::renewals, .asked = ask::renew};
+    while (!list.empty() && call.renewals.size() < batch) {
+      renewal& side = list.front();
+      kind const& which = side.of->of.which();
+      script const& text = which.script_for(ask::renew);
+      if (call.text && call.text != &text) break;
+      list.pop_front();
+      call.text = &text;
+      call.which = &which;
+      call.renewals.push_back(&side);
+      side.sent = shared_.now;
+      fields.push_back(side.of->of.field_of(*side.of, side.mode));
+      items.push_back({.what = ask::renew, .mode = side.mode, .name = side.of->of.name(), .field = fields.back(),
+                       .lease = shared_.settings.lock_watchdog_timeout.count()});
+    }
+    write_call(link_of(role::shared), std::move(call), items);
+  }
+}
+
+void session::send_plain() {
+  auto& list = shared_.requests->plain();
+  while (!list.empty() && may_send()) {
+    operation& plain = list.front();
+    list.pop_front();
+    sent_call call{.what = sent_call::type::plain, .plain = &plain};
+    plain_words(call);
+    write_words(link_of(role::shared), std::move(call));
+  }
+}
+
+void session::send_subscriptions() {
+  if (!shared_.channels->pending()) return;
+  link& lane = link_of(role::messages);
+  for (auto const& one : shared_.channels->take_unsent()) {
+    command_.clear();
+    command_.add(std::string_view(one.subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE"));
+    command_.add(one.channel);
+    if (one.subscribe) {
+      write_words(lane, {.what = sent_call::type::subscribe});
+    } else {  // its confirmation tells nothing
+      append_command(lane.out, command_);
+      ++shared_.counters.commands;
+    }
+  }
+}
+
+// --- words ---
+
+void session::begin_script(words& command, script const& text) {
+  bool const whole = unknown_.erase(&text) > 0;
+  command.clear();
+  command.add(std::string_view(whole ? "EVAL" : "EVALSHA"));
+  command.add(whole ? text.text() : text.sha());
+  ++shared_.counters.scripts;
+}
+
+void session::script_words(sent_call const& call, std::vector<item> const& items) {
+  begin_script(command_, *call.text);
+  std::size_t const count_at = command_.size();
+  command_.add(std::int64_t{0});
+  for (auto const& one : items) call.which->add_keys(one, command_);
+  command_[count_at] = std::to_string(command_.size() - count_at - 1);
+  for (auto const& one : items) call.which->add_arguments(one, command_);
+}
+
+void session::plain_words(sent_call& call) {
+  operation& plain = *call.plain;
+  call.which = plain.which;
+  std::string const field = plain.which->field(shared_.client_id, plain.owner, plain.mode);
+  item one{.mode = plain.mode, .name = plain.name, .field = field};
+  if (plain.what == operation::type::query) {
+    command_.clear();
+    plain.which->add_query(plain.question, one, command_);
+    return;
+  }
+  one.what = call.asked = ask::force_unlock;
+  call.text = &plain.which->script_for(ask::force_unlock);
+  script_words(call, {one});
+}
+
+void session::write_call(link& one, sent_call&& call, std::vector<item> const& items) {
+  script_words(call, items);
+  write_words(one, std::move(call));
+}
+
+// Appends what stands in command_, and remembers it until its answer.
+void session::write_words(link& one, sent_call&& call) {
+  append_command(one.out, command_);
+  ++shared_.counters.commands;
+  call.sent = shared_.now;
+  one.unanswered.push_back(std::move(call));
+  if (one.unanswered.size() == 1) plan(one);
+}
+
+// --- the direct lane ---
+
+bool session::direct_idle() const {
+  link const& lane = link_of(role::direct);
+  return lane.at == link::state::up && !lane.lent && !lane.polled && shared_.now >= paused_until_;
+}
+
+void session::want_direct() {
+  if (direct_wanted_) return;
+  direct_wanted_ = true;
+  shared_.out->turn = true;
+}
+
+void session::lend_to(record& one) {
+  lane_call_ = {.what = sent_call::type::script, .records = {&one}};
+  make_lane_bytes();
+}
+
+void session::lend_to(operation& plain) {
+  lane_call_ = {.what = sent_call::type::plain, .plain = &plain};
+  make_lane_bytes();
+}
+
+void session::make_lane_bytes() {
+  link& lane = link_of(role::direct);
+  lane.lent = true;
+  lane_call_.sent = shared_.now;
+  if (lane_call_.plain) {
+    plain_words(lane_call_);
+  } else if (!lane_call_.records.empty()) {
+    record& one = *lane_call_.records.front();
+    std::string field, to_field;
+    item asked;
+    one.of.prepare(one, asked, field, to_field);
+    one.ask_.where = request::place::direct;
+    if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::direct;
+    lane_call_.asked = asked.what;
+    lane_call_.which = &one.of.which();
+    lane_call_.text = &one.of.which().script_for(asked.what);
+    script_words(lane_call_, {asked});
+  }
+  lane_out_.clear();
+  append_command(lane_out_, command_);
+  ++shared_.counters.commands;
+  shared_.counters.bytes_sent += lane_out_.size();
+  plan(lane);
+}
+
+bool session::lent(std::uint32_t serial) const {
+  link const& lane = link_of(role::direct);
+  return lane.at == link::state::up && lane.serial == serial && lane.lent;
+}
+
+bool session::lane_answer(reply&& answer) {
+  link& lane = link_of(role::direct);
+  sent_call call = std::exchange(lane_call_, {});
+  bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text;
+  if (no_script) {  // nothing ran: EVAL with the text is no repetition
+    unknown_.insert(call.text);
+    lane_call_ = std::move(call);
+    make_lane_bytes();
+    return true;
+  }
+  lane.lent = false;
+  lane.heard = shared_.now;
+  if (call.what == sent_call::type::plain)
+    on_plain(call, answer);
+  else
+    on_script(call, answer);
+  return false;
+}
+
+void session::lane_failed(std::uint32_t serial, error_code const& why) {
+  if (lent(serial)) discard(link_of(role::direct), why);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <machine/agenda.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace latchkey::detail {
+
+struct context;
+
+// Somebody who wants the messages of one channel.
+class listener : public boost::intrusive::list_base_hook<> {
+ public:
+  // off: not listening. asked: not yet confirmed. on: messages arrive. refused: the server does not let us.
+  enum class view : unsigned char { off, asked, on, refused };
+
+  virtual void on_confirmed() = 0;                        // also after every reconnect: a message may be missing
+  virtual void on_message(std::string_view payload) = 0;
+  virtual void on_refused() = 0;
+
+  view listening() const { return view_; }
+
+ protected:
+  ~listener() = default;
+
+ private:
+  friend class subscriptions;
+  view view_ = view::off;
+};
+
+// Which channels are wanted, and which of them the server has confirmed. One connection carries them all.
+class subscriptions {
+ public:
+  explicit subscriptions(context& shared) : shared_(shared) {}
+
+  void want(std::string const& channel, listener& who);
+  void drop(std::string const& channel, listener& who);
+
+  bool wanted() const { return !channels_.empty(); }
+  std::size_t size() const { return channels_.size(); }
+  bool refused() const { return refused_; }
+
+  // --- the connection ---
+  void connected();      // asks for every wanted channel anew
+  void disconnected();   // nothing is confirmed any more
+  // Commands to send now: SUBSCRIBE and UNSUBSCRIBE, one channel each, in order.
+  struct command {
+    bool subscribe;
+    std::string channel;
+  };
+  bool pending() const { return !unsent_.empty(); }
+  std::vector<command> take_unsent();
+  void confirmed(std::string_view channel);
+  void refused_by_server(std::string_view text);   // the oldest SUBSCRIBE without an answer
+  void message(std::string_view channel, std::string_view payload);
+
+ private:
+  struct entry {
+    boost::intrusive::list<listener> listeners;
+    listener::view state = listener::view::off;
+    unsigned asked = 0;   // SUBSCRIBEs without an answer: only the answer to the last one counts
+  };
+  void set_view(entry& one, listener::view state);
+
+  context& shared_;
+  std::unordered_map<std::string, entry> channels_;
+  std::vector<command> unsent_;
+  std::deque<std::string> asked_;   // channels of the SUBSCRIBEs without an answer
+  bool up_ = false;
+  bool refused_ = false;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,91 @@
+#include <machine/watchdog.hpp>
+
+#include <machine/context.hpp>
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Renewals of one turn: no single turn, and no single answer of the server, is to be long.
+constexpr std::size_t most_per_turn = 400;
+
+}  // namespace
+
+watchdog::watchdog(context& shared)
+    : shared_(shared), period_(std::max<milliseconds>(shared.settings.lock_watchdog_timeout / 3, 1ms)) {
+  timer_.what = timer_node::type::watchdog;
+  timer_.of = this;
+}
+
+watchdog::~watchdog() { shared_.timers.drop(timer_); }
+
+void watchdog::add(renewal& side) {
+  if (side.is_linked() || side.under_way) return;
+  side.failures = 0;
+  side.due = after(shared_.now, period_);
+  regular_.push_back(side);
+  plan();
+}
+
+void watchdog::remove(renewal& side) {
+  // In the outbox it is under way: its answer then finds nothing to count for.
+  if (side.is_linked() && !side.under_way) regular_.erase(regular_.iterator_to(side));
+}
+
+void watchdog::again(renewal& side) {
+  if (side.is_linked() || side.under_way || !has_watchdog_hold(side)) return;
+  if (side.failures == 0) return add(side);
+  milliseconds const most = std::min(period_, shared_.settings.retry_delay);
+  instant due = after(shared_.now, shared_.pause(side.failures, most));
+  if (!retries_.empty()) due = std::max(due, retries_.back().due);  // in order; all fail together anyway
+  side.due = due;
+  retries_.push_back(side);
+  plan();
+}
+
+// The timer is never taken back: releasing a lock and taking it again sets none.
+void watchdog::plan() {
+  instant first = never;
+  if (!regular_.empty()) first = regular_.front().due;
+  if (!retries_.empty()) first = std::min(first, retries_.front().due);
+  if (first == never || (timer_.is_linked() && timer_.at <= first)) return;
+  shared_.timers.set(timer_, first);
+}
+
+void watchdog::tick() {
+  // Whoever is due soon goes along: a tenth of the period early costs nothing and saves calls.
+  instant const horizon = after(shared_.now, period_ / 10);
+  std::size_t taken = 0;
+  for (list* from : {&retries_, &regular_}) {
+    instant const until = from == &retries_ ? shared_.now : horizon;
+    while (!from->empty() && from->front().due <= until && taken < most_per_turn) {
+      renewal& side = from->front();
+      from->pop_front();
+      for (auto& h : side.of->holds) {
+        if (h->mode != side.mode || !h->watchdog || h->lost || h->renew_until > shared_.now) continue;
+        h->watchdog = false;
+        shared_.note(event_type::max_hold_reached, side.of->of.name(), side.of->owner);
+      }
+      if (!has_watchdog_hold(side)) continue;
+      side.under_way = true;
+      side.newest = shared_.next_hold - 1;
+      shared_.requests->add(side);
+      ++taken;
+    }
+  }
+  if (taken == most_per_turn) return shared_.timers.set(timer_, after(shared_.now, 1ms));
+  plan();
+}
+
+bool watchdog::has_watchdog_hold(renewal const& side) {
+  return std::any_of(side.of->holds.begin(), side.of->holds.end(),
+                     [&](auto const& h) { return h->mode == side.mode && h->watchdog && !h->lost; });
+}
+
+}  // namespace latchkey::detail

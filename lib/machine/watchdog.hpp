@@ -1,0 +1,35 @@
+#pragma once
+
+#include <machine/record.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+namespace latchkey::detail {
+
+struct context;
+
+// What is to be renewed when. Fields stand in the order of their next renewal, so a tick looks only at the front:
+// a hold costs a place in a list, not a timer.
+class watchdog {
+ public:
+  explicit watchdog(context& shared);
+  ~watchdog();
+
+  void add(renewal& side);      // it has a watchdog hold now
+  void remove(renewal& side);   // its last watchdog hold ended
+  void again(renewal& side);    // an answer came, or none did: plans the next renewal
+  void tick();                  // the timer: what is due goes to the outbox
+
+ private:
+  using list = boost::intrusive::list<renewal>;
+  static bool has_watchdog_hold(renewal const& side);
+  void plan();
+
+  context& shared_;
+  milliseconds const period_;
+  list regular_;   // due one period after their last renewal
+  list retries_;   // without an answer: due sooner
+  timer_node timer_;
+};
+
+}  // namespace latchkey::detail
