@@ -1,0 +1,55 @@
+#include <api/async_call.hpp>
+
+#include <optional>
+
+namespace latchkey::detail {
+
+async_call::async_call(lock_key const& key, asio::cancellation_slot slot)
+    : core_(key.engine),
+      slot_(std::move(slot)),
+      client_executor_(core_->forked() ? asio::any_io_executor(asio::system_executor()) : core_->tracked_executor()) {}
+
+void async_call::run_on(asio::any_completion_executor const& executor) {
+  on_client_executor_ = executor == asio::any_completion_executor(client_executor_) ||
+                        executor == asio::any_completion_executor(core_->executor());
+  handler_executor_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);
+}
+
+void async_call::begin(refusal const& wrong) {
+  self_ = shared_from_this();
+  if (wrong) {
+    error = wrong.code;
+    text = wrong.text;
+    return complete();
+  }
+  if (what == type::acquire && slot_.is_connected()) {
+    connected_ = true;
+    slot_.assign([weak = weak_from_this()](asio::cancellation_type asked) {
+      constexpr auto accepted =
+          asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
+      if ((asked & accepted) == asio::cancellation_type::none) return;
+      // Too late is no harm: the machine leaves completed calls alone.
+      if (auto self = weak.lock()) self->core_->cancel(*self);
+    });
+  }
+  core_->start(*this);
+}
+
+void async_call::complete() noexcept {
+  // Whoever runs the handler may destroy this before the posting has returned.
+  auto const client_executor = client_executor_;
+  auto const handler_executor = handler_executor_;
+  // By way of the client's executor, because the type of a handler's executor has lost the ability to post.
+  asio::post(client_executor, asio::bind_executor(handler_executor, [self = std::move(self_)]() mutable {
+               auto const one = std::move(self);
+               std::optional<executor_probe::mark> here;
+               if (one->on_client_executor_) here.emplace(one->core_->probe());
+               one->deliver();
+             }));
+}
+
+void async_call::disconnect() {
+  if (connected_) slot_.clear();
+}
+
+}  // namespace latchkey::detail

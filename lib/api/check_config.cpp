@@ -1,0 +1,42 @@
+#include <api/check_config.hpp>
+#include <latchkey/error.hpp>
+
+#include <string>
+
+namespace latchkey::detail {
+
+namespace {
+
+void require(bool good, char const* what) {
+  if (!good) throw lock_error(errc::bad_argument, std::string("config: ") + what);
+}
+
+constexpr milliseconds longest = std::chrono::hours(24 * 365);
+
+bool within(milliseconds value, milliseconds least) { return value >= least && value <= longest; }
+
+}  // namespace
+
+void check_config(config const& given) {
+  constexpr milliseconds zero{0};
+  constexpr milliseconds one{1};
+  require(within(given.lock_watchdog_timeout, milliseconds(10)), "lock_watchdog_timeout must be 10 ms to a year");
+  require(given.lock_watchdog_batch_size >= 1 && given.lock_watchdog_batch_size <= 1000,
+          "lock_watchdog_batch_size must be 1 to 1000");
+  require(within(given.replicas_sync_timeout, zero), "replicas_sync_timeout must be zero to a year");
+  require(within(given.fair_lock_wait_timeout, one), "fair_lock_wait_timeout must be 1 ms to a year");
+  require(within(given.connect_timeout, one), "connect_timeout must be 1 ms to a year");
+  require(within(given.timeout, one), "timeout must be 1 ms to a year");
+  require(given.retry_attempts >= 0 && given.retry_attempts <= 1'000'000, "retry_attempts must be 0 to a million");
+  require(within(given.retry_delay, one), "retry_delay must be 1 ms to a year");
+  require(within(given.ping_interval, zero), "ping_interval must be zero to a year");
+  for (char const c : given.client_name)
+    require(c > ' ' && c <= '~', "client_name must consist of printable ASCII characters");
+  require(given.database >= 0, "database must not be negative");
+  require(given.local_handoff.max_streak >= 0, "local_handoff.max_streak must not be negative");
+  require(within(given.local_handoff.max_time, zero), "local_handoff.max_time must be zero to a year");
+  require(given.busy_poll >= zero && given.busy_poll <= std::chrono::seconds(1), "busy_poll must be zero to a second");
+  require(within(given.close_timeout, zero), "close_timeout must be zero to a year");
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,79 @@
+#include <api/async_call.hpp>
+#include <api/check_config.hpp>
+#include <api/lock_key.hpp>
+#include <latchkey/client.hpp>
+
+namespace latchkey {
+
+namespace {
+
+constexpr std::size_t longest_name = 64 * 1024;
+
+std::shared_ptr<detail::core> make_core(std::optional<asio::any_io_executor> executor, std::string_view uri,
+                                        config settings) {
+  detail::check_config(settings);
+  return detail::core::make(std::move(executor), uri, std::move(settings));
+}
+
+detail::core& checked(std::shared_ptr<detail::core> const& core) {
+  if (!core) throw lock_error(errc::closed, "the client was moved from");
+  return *core;
+}
+
+}  // namespace
+
+client::client(std::string_view uri, config settings) : core_(make_core(std::nullopt, uri, std::move(settings))) {}
+
+client::client(asio::any_io_executor executor, std::string_view uri, config settings)
+    : core_(make_core(std::move(executor), uri, std::move(settings))) {}
+
+client::client(client&&) noexcept = default;
+
+client& client::operator=(client&& other) noexcept {
+  if (this != &other) {
+    if (core_) core_->close();
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+client::~client() {
+  if (core_) core_->close();
+}
+
+distributed_lock client::get_lock(std::string name) const {
+  checked(core_);
+  if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
+  if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
+  auto key = std::make_shared<detail::lock_key>();
+  key->engine = core_;
+  key->name = std::move(name);
+  key->which = &detail::reentrant_kind();
+  return distributed_lock(std::move(key));
+}
+
+owner client::new_owner() const { return owner::make(); }
+
+std::string const& client::id() const { return checked(core_).id(); }
+
+stats client::snapshot() const {
+  if (checked(core_).forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  return core_->snapshot();
+}
+
+client::executor_type client::get_executor() const { return checked(core_).executor(); }
+
+void client::close() {
+  if (core_) core_->close();
+}
+
+void client::start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
+  if (core->forked()) return detail::complete_later(asio::system_executor(), std::move(done), errc::closed);
+  auto const executor = core->tracked_executor();
+  // std::function wants to copy what it holds.
+  auto const shared = std::make_shared<detail::handler<void(error_code)>>(std::move(done));
+  core->begin_close();
+  core->on_closed([executor, shared] { detail::complete_later(executor, std::move(*shared), error_code()); });
+}
+
+}  // namespace latchkey

@@ -1,0 +1,106 @@
+#include <api/lease_state.hpp>
+#include <api/query_answer.hpp>
+#include <api/requests.hpp>
+#include <latchkey/distributed_lock.hpp>
+
+namespace latchkey {
+
+namespace {
+
+using detail::blocking_call;
+using detail::lock_key;
+using detail::query;
+
+bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<milliseconds> length) {
+  detail::check_blocking(key);
+  blocking_call one;
+  throw_if(fill_acquire(one, key, {owner::this_thread(), wait, length, std::nullopt}));
+  key.engine->run(one);
+  throw_if(one);
+  return one.yes;
+}
+
+std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
+  detail::check_blocking(key);
+  blocking_call one;
+  throw_if(fill_query(one, key, what, who));
+  key.engine->run(one);
+  throw_if(one);
+  return one.value;
+}
+
+// Waiting without limit for a lock that this very thread is to release would never end.
+void check_self_wait(lock_key const& key, acquire_options const& options, detail::operation const& one) {
+  owner const self = owner::this_thread();
+  if (one.deadline != detail::never || options.owner == self) return;
+  if (key.engine->holds(*key.which, key.name, detail::owner_access::number(self)))
+    throw lock_error(errc::would_deadlock, "this thread holds the lock; to re-enter name it as the owner");
+}
+
+}  // namespace
+
+distributed_lock::distributed_lock(std::shared_ptr<detail::lock_key const> key) noexcept : key_(std::move(key)) {}
+
+void distributed_lock::lock() const { static_cast<void>(take(*key_, std::nullopt, std::nullopt)); }
+void distributed_lock::lock(milliseconds length) const { static_cast<void>(take(*key_, std::nullopt, length)); }
+bool distributed_lock::try_lock() const { return take(*key_, milliseconds::zero(), std::nullopt); }
+bool distributed_lock::try_lock(milliseconds wait) const { return take(*key_, wait, std::nullopt); }
+bool distributed_lock::try_lock(milliseconds wait, milliseconds length) const { return take(*key_, wait, length); }
+
+void distributed_lock::unlock() const {
+  detail::check_blocking(*key_);
+  blocking_call one;
+  throw_if(fill_release(one, *key_, owner::this_thread(), 0));
+  key_->engine->run(one);
+  throw_if(one);
+}
+
+bool distributed_lock::force_unlock() const {
+  detail::check_blocking(*key_);
+  blocking_call one;
+  throw_if(fill_force_unlock(one, *key_));
+  key_->engine->run(one);
+  throw_if(one);
+  return one.yes;
+}
+
+bool distributed_lock::is_locked() const { return ask(*key_, query::is_locked, std::nullopt) != 0; }
+bool distributed_lock::is_held_by_current_thread() const { return is_held_by(owner::this_thread()); }
+bool distributed_lock::is_held_by(latchkey::owner who) const { return ask(*key_, query::is_held_by, who) != 0; }
+int distributed_lock::hold_count() const { return hold_count(owner::this_thread()); }
+
+int distributed_lock::hold_count(latchkey::owner who) const {
+  return detail::answer_as<int>(ask(*key_, query::hold_count, who));
+}
+
+std::optional<milliseconds> distributed_lock::remaining_time_to_live() const {
+  return detail::answer_as<std::optional<milliseconds>>(ask(*key_, query::time_to_live, std::nullopt));
+}
+
+std::string const& distributed_lock::name() const noexcept { return key_->name; }
+std_mutex distributed_lock::as_mutex() const { return std_mutex(*this); }
+lease distributed_lock::acquire(acquire_options options) const { return acquire(options, std::stop_token()); }
+
+lease distributed_lock::acquire(acquire_options options, std::stop_token stop) const {
+  detail::check_blocking(*key_);
+  owner const who = options.owner ? *options.owner : owner::make();
+  auto state = std::make_shared<detail::lease_state>(key_, who);
+  blocking_call one;
+  throw_if(fill_acquire(one, *key_, {who, options.wait, options.lease, options.max_hold}));
+  check_self_wait(*key_, options, one);
+  if (stop.stop_requested()) return {};
+  one.link = state.get();
+  key_->engine->run(one, stop);
+  if (one.error == asio::error::operation_aborted) return {};
+  throw_if(one);
+  if (!one.yes) return {};
+  state->granted(one);
+  return detail::lease_state::make_lease(std::move(state));
+}
+
+bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept {
+  return a.key_->engine == b.key_->engine && a.key_->name == b.key_->name && a.key_->which == b.key_->which &&
+         a.key_->mode == b.key_->mode;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,137 @@
+#include <api/async_call.hpp>
+#include <api/lease_state.hpp>
+#include <api/requests.hpp>
+#include <base/clock.hpp>
+#include <latchkey/lease.hpp>
+
+#include <algorithm>
+
+namespace latchkey {
+
+namespace {
+
+using detail::boot_now;
+using detail::lease_state;
+
+bool live(std::shared_ptr<lease_state> const& state) noexcept { return state && !state->released(); }
+
+// What the machine's answer to a release means for a lease.
+release_result result_of(detail::operation const& one, error_code& failed) {
+  failed = {};
+  if (!one.error) return one.released;
+  if (one.error == errc::lease_lost || one.error == errc::not_owner) return release_result::expired;
+  // The machine goes on with it in the background.
+  if (one.error != errc::connection_lost && one.error != errc::timeout && one.error != errc::connect_failed)
+    failed = one.error;
+  return release_result::unknown;
+}
+
+}  // namespace
+
+lease::lease() noexcept = default;
+lease::lease(std::shared_ptr<detail::lease_state> state) noexcept : state_(std::move(state)) {}
+lease::lease(lease&& other) noexcept = default;
+
+lease& lease::operator=(lease&& other) noexcept {
+  if (this != &other) {
+    if (state_) state_->drop();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+lease::~lease() {
+  if (state_) state_->drop();
+}
+
+lease::operator bool() const noexcept { return live(state_); }
+
+bool lease::held() const noexcept { return live(state_) && !state_->is_lost() && boot_now() < state_->until(); }
+
+latchkey::owner lease::owner() const noexcept {
+  return live(state_) ? state_->who() : detail::owner_access::from(0);
+}
+
+std::chrono::steady_clock::time_point lease::valid_until() const noexcept {
+  if (!live(state_) || state_->is_lost()) return {};
+  auto const now = std::chrono::steady_clock::now();
+  auto const rest = state_->until() - boot_now();
+  // A deadline far ahead must not wrap around.
+  if (rest > std::chrono::steady_clock::time_point::max() - now) return std::chrono::steady_clock::time_point::max();
+  return now + rest;
+}
+
+milliseconds lease::remaining() const noexcept {
+  if (!live(state_) || state_->is_lost()) return milliseconds::zero();
+  return std::max(std::chrono::floor<milliseconds>(state_->until() - boot_now()), milliseconds::zero());
+}
+
+std::optional<std::uint64_t> lease::fencing_token() const noexcept {
+  if (!live(state_) || state_->token() == 0) return std::nullopt;
+  return state_->token();
+}
+
+std::stop_token lease::lost() const noexcept { return live(state_) ? state_->stop_token() : std::stop_token(); }
+
+void lease::set_on_lost(detail::lost_callback callback) {
+  if (live(state_)) state_->set_callback(std::move(callback));
+}
+
+asio::any_io_executor lease::executor() const {
+  return state_ ? detail::executor_of(state_->key()) : asio::any_io_executor(asio::system_executor());
+}
+
+bool lease::extend(milliseconds length) {
+  if (!live(state_)) return false;
+  detail::check_blocking(state_->key());
+  detail::blocking_call one;
+  throw_if(fill_extend(one, state_->key(), state_->who(), state_->hold(), length));
+  state_->key().engine->run(one);
+  if (one.error == errc::lease_lost || one.error == errc::not_owner) return false;
+  throw_if(one);
+  return one.yes;
+}
+
+void lease::start_extend(std::shared_ptr<detail::lease_state> const& state, milliseconds length,
+                         detail::handler<void(error_code, bool)> done) {
+  auto const finish = [](detail::operation const& one) {
+    bool const lost = one.error == errc::lease_lost || one.error == errc::not_owner;
+    return std::tuple(lost ? error_code() : one.error, !lost && one.yes);
+  };
+  if (!live(state)) return detail::complete_later(asio::system_executor(), std::move(done), error_code(), false);
+  auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
+  call->begin(fill_extend(*call, state->key(), state->who(), state->hold(), length));
+}
+
+release_result lease::release() {
+  if (!live(state_)) return release_result::expired;
+  if (state_->key().engine->forked()) detail::check_blocking(state_->key());
+  if (state_->key().engine->inside()) {
+    state_->drop();
+    detail::check_blocking(state_->key());
+  }
+  if (!state_->claim_release()) return release_result::expired;
+  detail::blocking_call one;
+  throw_if(fill_release(one, state_->key(), state_->who(), state_->hold()));
+  state_->key().engine->run(one);
+  state_->await_callback();
+  error_code failed;
+  release_result const result = result_of(one, failed);
+  if (failed) throw lock_error(failed, one.text);
+  return result;
+}
+
+void lease::start_release(std::shared_ptr<detail::lease_state> state,
+                          detail::handler<void(error_code, release_result)> done) {
+  auto const finish = [](detail::operation const& one) {
+    error_code failed;
+    release_result const result = result_of(one, failed);
+    return std::tuple(failed, result);
+  };
+  if (!live(state) || (!state->key().engine->forked() && !state->claim_release()))
+    return detail::complete_later(asio::system_executor(), std::move(done), error_code(), release_result::expired);
+  auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
+  call->begin(fill_release(*call, state->key(), state->who(), state->hold()));
+}
+
+}  // namespace latchkey

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <api/lock_key.hpp>
+#include <engine/loss_listener.hpp>
+#include <latchkey/lease.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+namespace latchkey::detail {
+
+// What a lease and the machine share about one hold. The machine writes the hold_link; the rest is the lease's.
+class lease_state final : public loss_listener, public std::enable_shared_from_this<lease_state> {
+ public:
+  lease_state(std::shared_ptr<lock_key const> key, owner who) : key_(std::move(key)), owner_(who) {}
+
+  // The acquire was granted: from now on there is a hold to release.
+  void granted(operation const& one);
+  static lease make_lease(std::shared_ptr<lease_state> state) noexcept { return lease(std::move(state)); }
+
+  lock_key const& key() const { return *key_; }
+  owner who() const { return owner_; }
+  hold_id hold() const { return hold_; }
+  std::uint64_t token() const { return token_; }
+  std::stop_token stop_token() const { return stop_.get_token(); }
+
+  bool released() const noexcept { return released_.load(std::memory_order_acquire); }
+  bool is_lost() const noexcept { return lost.load(std::memory_order_acquire); }
+
+  // True for one caller only: he is the one who releases. Afterwards no callback begins.
+  bool claim_release() noexcept;
+  // Waits for a callback that is running, unless this is its own thread.
+  void await_callback() noexcept;
+  // Releases in the background what nobody has released yet.
+  void drop() noexcept;
+
+  void set_callback(lost_callback callback);
+
+  std::shared_ptr<loss_listener> self() noexcept override { return weak_from_this().lock(); }
+  void tell(error_code const& why) override;
+
+ private:
+  void call_back();
+
+  std::shared_ptr<lock_key const> key_;
+  owner owner_;
+  hold_id hold_ = 0;
+  std::uint64_t token_ = 0;
+  std::stop_source stop_;
+  std::atomic<bool> released_{false};
+
+  std::mutex mutex_;  // guards what follows; held for no call of anything else
+  std::condition_variable changed_;
+  std::optional<lost_callback> callback_;
+  std::thread::id running_;  // who calls the callback
+  bool told_ = false;
+  error_code why_;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,92 @@
+#include <api/requests.hpp>
+
+#include <base/clock.hpp>
+
+namespace latchkey::detail {
+
+namespace {
+
+// Longer ones overflow the server's arithmetic sooner or later, and mean "for ever": that is the watchdog's work.
+constexpr milliseconds longest_lease = std::chrono::hours(24 * 365 * 10);
+
+refusal fill(operation& one, lock_key const& key, operation::type what) {
+  if (key.engine->forked()) return {errc::closed, "the client belongs to the parent process"};
+  one.what = what;
+  one.mode = key.mode;
+  one.which = key.which;
+  one.name = key.name;
+  one.started = boot_now();
+  one.deadline = key.engine->budget_end(one.started);
+  return {};
+}
+
+refusal check_lease(milliseconds length) {
+  if (length <= milliseconds::zero()) return {errc::bad_argument, "a lease must be longer than zero"};
+  if (length > longest_lease) return {errc::bad_argument, "a lease must not be longer than ten years"};
+  return {};
+}
+
+}  // namespace
+
+refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked) {
+  if (auto wrong = fill(one, key, operation::type::acquire)) return wrong;
+  one.owner = owner_access::number(asked.who);
+  if (asked.lease) {
+    if (auto wrong = check_lease(*asked.lease)) return wrong;
+    if (asked.max_hold) return {errc::bad_argument, "max_hold is for holds without a lease of their own"};
+    one.lease = *asked.lease;
+  }
+  if (asked.max_hold) {
+    if (*asked.max_hold <= milliseconds::zero()) return {errc::bad_argument, "max_hold must be longer than zero"};
+    one.max_hold = *asked.max_hold;
+  }
+  one.once = asked.wait && *asked.wait <= milliseconds::zero();
+  if (!asked.wait)
+    one.deadline = never;
+  else if (!one.once)
+    one.deadline = after(one.started, *asked.wait);
+  return {};
+}
+
+refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length) {
+  if (auto wrong = fill(one, key, operation::type::extend)) return wrong;
+  if (auto wrong = check_lease(length)) return wrong;
+  one.owner = owner_access::number(who);
+  one.hold = hold;
+  one.lease = length;
+  return {};
+}
+
+refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold) {
+  if (auto wrong = fill(one, key, operation::type::release)) return wrong;
+  one.owner = owner_access::number(who);
+  one.hold = hold;
+  return {};
+}
+
+refusal fill_force_unlock(operation& one, lock_key const& key) {
+  return fill(one, key, operation::type::force_unlock);
+}
+
+refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {
+  if (auto wrong = fill(one, key, operation::type::query)) return wrong;
+  one.question = what;
+  if (who) one.owner = owner_access::number(*who);
+  return {};
+}
+
+void check_blocking(lock_key const& key) {
+  if (key.engine->forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  if (key.engine->inside())
+    throw lock_error(errc::would_deadlock, "a blocking call on a thread that runs the client's executor");
+}
+
+void throw_if(refusal const& wrong) {
+  if (wrong) throw lock_error(wrong.code, wrong.text);
+}
+
+void throw_if(operation const& one) {
+  if (one.error) throw lock_error(one.error, one.text);
+}
+
+}  // namespace latchkey::detail

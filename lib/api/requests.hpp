@@ -1,0 +1,40 @@
+#pragma once
+
+#include <api/lock_key.hpp>
+#include <latchkey/owner.hpp>
+#include <machine/operation.hpp>
+
+#include <optional>
+#include <string>
+
+namespace latchkey::detail {
+
+// What is wrong with a call before anything is sent; converts to true if something is.
+struct refusal {
+  error_code code;
+  std::string text;
+  explicit operator bool() const { return code.failed(); }
+};
+
+// A wait of zero or less is one attempt; no wait is for ever.
+struct acquire_request {
+  owner who;
+  std::optional<milliseconds> wait;
+  std::optional<milliseconds> lease;
+  std::optional<milliseconds> max_hold;
+};
+
+// Each fills an operation from what the caller said.
+refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked);
+refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length);
+refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold);
+refusal fill_force_unlock(operation& one, lock_key const& key);
+refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who);
+
+// Throws what a blocking call is to throw before it starts.
+void check_blocking(lock_key const& key);
+void throw_if(refusal const& wrong);
+// Throws what the operation ended with, if it failed.
+void throw_if(operation const& one);
+
+}  // namespace latchkey::detail

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <base/instant.hpp>
+#include <engine/name_lookup.hpp>
+#include <latchkey/error.hpp>
+#include <wire/uri.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace latchkey::detail {
+
+using io_strand = asio::strand<asio::any_io_executor>;
+
+// One socket: connects it, reads what comes, writes what it is given. Decides nothing. Lives on the strand.
+class connection : public std::enable_shared_from_this<connection> {
+ public:
+  using endpoint = asio::generic::stream_protocol::endpoint;
+
+  // Whoever wants to know. Called on the strand, never after close() or release().
+  class listener {
+   public:
+    virtual void on_opened(connection& which) = 0;
+    virtual void on_open_failed(connection& which, std::string const& text) = 0;
+    virtual void on_received(connection& which, std::string_view bytes) = 0;
+    virtual void on_broken(connection& which, error_code const& why) = 0;
+
+   protected:
+    ~listener() = default;
+  };
+
+  struct limits {
+    milliseconds connect_timeout;
+    milliseconds timeout;
+  };
+
+  connection(io_strand const& strand, listener& whom, std::uint32_t serial, limits most);
+  ~connection();
+  connection(connection const&) = delete;
+  connection& operator=(connection const&) = delete;
+
+  std::uint32_t serial() const { return serial_; }
+  endpoint const& peer() const { return peer_; }
+
+  // To a URI: asks for the addresses anew each time, and tries all of them within the limit.
+  void open(target const& where);
+  void open(endpoint const& peer);
+  void write(std::string&& bytes);
+  // Nothing more is told; what was not written yet is dropped.
+  void close();
+  // The listener is going away, and perhaps the execution context with it.
+  void detach();
+  // As close, but the socket goes to the caller: the descriptor, or -1.
+  int release();
+
+ private:
+  using stream = asio::basic_stream_socket<asio::generic::stream_protocol, io_strand>;
+  using clock_timer =
+      asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, io_strand>;
+
+  void look_up(target const& where);
+  void try_next();
+  void tried(error_code const& failed);
+  void connected();
+  void read();
+  void flush();
+  void fail(error_code const& why);
+  void open_failed(std::string text);
+
+  io_strand strand_;
+  listener* listener_;  // null: closed
+  std::uint32_t serial_;
+  limits limits_;
+
+  stream socket_;
+  clock_timer attempt_timer_;
+  name_lookup lookup_;
+  std::chrono::steady_clock::time_point connect_end_{};
+  name_lookup::endpoints candidates_;
+  std::size_t next_candidate_ = 0;
+  bool attempt_timed_out_ = false;
+  endpoint peer_;
+
+  std::array<char, 16 * 1024> incoming_;
+  std::string outgoing_;  // to be written next
+  std::string flying_;    // being written; must not move
+  bool writing_ = false;
+  bool broken_ = false;   // told so already
+};
+
+}  // namespace latchkey::detail

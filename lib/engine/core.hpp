@@ -1,0 +1,156 @@
+#pragma once
+
+#include <base/clock.hpp>
+#include <engine/boot_timer.hpp>
+#include <engine/call.hpp>
+#include <engine/direct_lane.hpp>
+#include <engine/embedded_server.hpp>
+#include <engine/executor_probe.hpp>
+#include <engine/fork_guard.hpp>
+#include <engine/io_thread.hpp>
+#include <engine/step_batch.hpp>
+#include <latchkey/config.hpp>
+#include <latchkey/stats.hpp>
+#include <machine/client_machine.hpp>
+#include <wire/uri.hpp>
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace latchkey::detail {
+
+// A client's state, shared by its handles and leases: the machine, the mutex that guards it, and whatever performs
+// what the machine asks for. Calls come in on any thread; sockets live in `transport`, on the strand.
+class core : public std::enable_shared_from_this<core> {
+ public:
+  // Without an executor it gets a thread of its own.
+  // \throws lock_error: what the constructors of client say.
+  static std::shared_ptr<core> make(std::optional<asio::any_io_executor> executor, std::string_view uri, config given);
+
+  ~core();
+  core(core const&) = delete;
+  core& operator=(core const&) = delete;
+
+  config const& settings() const { return settings_; }
+  target const& where() const { return where_; }
+  std::string const& id() const { return id_; }
+  asio::any_io_executor const& executor() const { return executor_; }
+  // Keeps the executor running while a copy lives; fit for handlers even when the client is closed.
+  asio::any_io_executor tracked_executor() const;
+  executor_probe const& probe() const { return probe_; }
+
+  // Is this process a child of the one that made the client? Then nothing else may be called.
+  bool forked() const noexcept { return forks_.forked(); }
+  // Would a blocking call on this thread wait for itself?
+  bool inside() const noexcept { return probe_.inside(); }
+  // When a call without a wait of its own ends at the latest.
+  instant budget_end(instant start) const;
+
+  // --- calls ---
+
+  // Returns when it is completed; does the I/O itself if the direct lane is free. A stop cancels it.
+  void run(blocking_call& one, std::stop_token const& stop = {});
+  // Completes later, on another stack.
+  void start(call& one);
+  void cancel(call& one);
+  void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
+  bool holds(kind const& which, std::string_view name, std::uint64_t owner);
+  stats snapshot();
+
+  // Tells config::on_event.
+  void report(note const& what) noexcept;
+  // Runs a function on the client's executor, later.
+  void post(std::function<void()> function);
+
+  // --- the end ---
+
+  // Initiates it, and waits for it if the client has a thread of its own that is not the calling one.
+  void close() noexcept;
+  void begin_close();
+  // `done` runs when it is over, on any thread; at once if it is over already.
+  void on_closed(std::function<void()> done);
+
+  // --- transport ---
+
+  // One locked call of the machine; `then` performs I/O before anything else is told.
+  template <class Step, class Then>
+  void step(Step&& locked, Then&& then) {
+    std::unique_ptr<step_batch> batch = spare_.take();
+    {
+      std::scoped_lock const lock(mutex_);
+      locked(machine_, boot_now(), batch->todo);
+      settle(*batch);
+    }
+    then();
+    perform(*batch);
+    spare_.give(std::move(batch));
+  }
+  template <class Step>
+  void step(Step&& locked) {
+    step(std::forward<Step>(locked), [] {});
+  }
+
+  // Under the mutex: from inside a step.
+  void turn_begins() { turn_posted_ = false; }
+  void lane_opened(std::shared_ptr<direct_lane> lane) { lane_ = std::move(lane); }
+  // Discards the lane if it is this one. Any thread, outside the mutex.
+  void lane_closed(std::uint32_t serial);
+  std::shared_ptr<direct_lane> lane();
+
+  boot_timer& timer() { return timer_; }
+  bool closing();
+  // All sockets are closed.
+  void finished();
+
+ private:
+  core(std::optional<asio::any_io_executor> executor, target where, config given);
+
+  void settle(step_batch& batch);
+  void perform(step_batch& batch);
+  void post_io(step_batch const& batch);
+  void begin_transport();
+  // The calling thread's share of a call that goes by the direct lane.
+  struct loan {
+    std::shared_ptr<direct_lane> lane;
+    std::uint32_t serial = 0;  // 0: not lent
+    instant now{};
+  };
+  void start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out, loan* taken);
+  void drive(blocking_call& one, loan taken);
+  void wait(blocking_call& one);
+  void wait_for_close();
+  void callback_failed(std::exception_ptr const& what) noexcept;
+
+  fork_guard forks_;
+  config settings_;
+  target where_;
+  std::unique_ptr<embedded_server> server_;
+  std::string id_;
+  std::unique_ptr<io_thread> thread_;
+  asio::any_io_executor executor_;
+  executor_probe probe_;
+  boot_timer timer_;
+  spare_batch spare_;
+  std::atomic<bool> listener_failed_{false};
+
+  std::mutex mutex_;  // guards what follows
+  client_machine machine_;
+  std::weak_ptr<transport> transport_;  // kept alive by its own pending operations
+  std::shared_ptr<direct_lane> lane_;
+  std::uint32_t lent_ = 0;  // serial of the lane that a caller has borrowed
+  bool transport_made_ = false;
+  bool turn_posted_ = false;
+  bool closing_ = false;
+  bool finishing_ = false;
+  bool finished_ = false;
+  std::vector<std::function<void()>> on_closed_;
+};
+
+}  // namespace latchkey::detail

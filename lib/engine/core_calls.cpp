@@ -1,0 +1,84 @@
+#include <engine/core.hpp>
+
+namespace latchkey::detail {
+
+void core::start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out,
+                        loan* taken) {
+  // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
+  if (one.what == operation::type::release && one.hold != 0)
+    machine.unlink(*one.which, one.name, one.owner, one.hold);
+  if (!machine.start(one, may_borrow, now, out)) return;
+  taken->serial = lent_ = machine.lane_serial();
+  taken->now = now;
+  if (lane_ && lane_->serial() == taken->serial) {
+    taken->lane = lane_;
+    taken->lane->take(machine.lane_bytes());
+  }
+}
+
+void core::start(call& one) {
+  step([&](client_machine& machine, instant now, actions& out) {
+    start_locked(machine, one, false, now, out, nullptr);
+  });
+}
+
+void core::run(blocking_call& one, std::stop_token const& stop) {
+  loan taken;
+  one.self_timed = true;
+  step([&](client_machine& machine, instant now, actions& out) {
+    start_locked(machine, one, true, now, out, &taken);
+  });
+  std::optional<std::stop_callback<std::function<void()>>> watch;
+  if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
+  if (taken.serial != 0) drive(one, std::move(taken));
+  wait(one);
+}
+
+void core::drive(blocking_call& one, loan taken) {
+  for (;;) {
+    reply answer;
+    error_code const failed =
+        taken.lane ? taken.lane->exchange(taken.now, answer) : error_code(errc::connection_lost);
+    bool again = false;
+    step([&](client_machine& machine, instant now, actions& out) {
+      if (failed) {
+        machine.lane_failed(taken.serial, failed, now, out);
+      } else if (machine.lane_answer(taken.serial, std::move(answer), now, out) ==
+                 client_machine::lane_next::send_again) {
+        taken.lane->take(machine.lane_bytes());
+        taken.now = now;
+        again = true;
+      }
+      if (!again && lent_ == taken.serial) lent_ = 0;
+    });
+    if (!again) return;
+  }
+}
+
+void core::wait(blocking_call& one) {
+  // Nobody may be running the executor: the machine learns of the deadline from here. It moves the deadline on while
+  // a first try is on its way.
+  for (instant end = one.deadline; !one.done.wait_until(end);)
+    step([&](client_machine& machine, instant now, actions& out) {
+      machine.expire(one, now, out);
+      end = one.deadline;
+    });
+}
+
+void core::cancel(call& one) {
+  step([&](client_machine& machine, instant now, actions& out) { machine.cancel(one, now, out); });
+}
+
+void core::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
+  step([&](client_machine& machine, instant now, actions& out) {
+    machine.unlink(which, name, owner, hold);
+    if (!closing_) machine.drop(which, name, owner, hold, now, out);
+  });
+}
+
+bool core::holds(kind const& which, std::string_view name, std::uint64_t owner) {
+  std::scoped_lock const lock(mutex_);
+  return machine_.holds(which, name, owner);
+}
+
+}  // namespace latchkey::detail

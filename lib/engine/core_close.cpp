@@ -1,0 +1,75 @@
+#include <engine/core.hpp>
+#include <engine/transport.hpp>
+
+#include <boost/asio/post.hpp>
+
+namespace latchkey::detail {
+
+bool core::closing() {
+  std::scoped_lock const lock(mutex_);
+  return closing_;
+}
+
+void core::close() noexcept {
+  if (forked()) return;
+  try {
+    begin_close();
+    if (thread_ && !thread_->on_thread()) wait_for_close();
+  } catch (...) {
+    // No memory: what was not released ends with its lease.
+    callback_failed(std::current_exception());
+  }
+}
+
+void core::begin_close() {
+  std::shared_ptr<direct_lane> lent;
+  std::shared_ptr<transport> io;
+  step([&](client_machine& machine, instant now, actions& out) {
+    if (closing_) return;
+    closing_ = true;
+    machine.close(now, out);
+    if (lent_ != 0) lent = lane_;
+    io = transport_.lock();
+  });
+  // Its borrower is told by the machine, but sleeps in the socket.
+  if (lent) lent->shut();
+  if (io) asio::post(io->strand(), [io] { io->limit_close(); });
+}
+
+void core::wait_for_close() {
+  instant const end = after(boot_now(), settings_.close_timeout);
+  auto const over = std::make_shared<wake_flag>();
+  on_closed([over] { over->set(); });
+  over->wait_until(end);
+  // A handler of the user's may still be running there; it then ends by itself.
+  thread_->join_until(end);
+}
+
+void core::on_closed(std::function<void()> done) {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (!finished_) {
+      on_closed_.push_back(std::move(done));
+      return;
+    }
+  }
+  done();
+}
+
+void core::finished() {
+  std::vector<std::function<void()>> told;
+  std::shared_ptr<direct_lane> lane;
+  {
+    std::scoped_lock const lock(mutex_);
+    if (finished_) return;
+    finished_ = finishing_ = true;
+    told.swap(on_closed_);
+    lane.swap(lane_);
+  }
+  if (lane) lane->shut();
+  server_.reset();
+  for (auto const& done : told) done();
+  if (thread_) thread_->finish();
+}
+
+}  // namespace latchkey::detail

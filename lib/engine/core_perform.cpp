@@ -1,0 +1,77 @@
+#include <engine/core.hpp>
+#include <engine/transport.hpp>
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+
+namespace latchkey::detail {
+
+void core::settle(step_batch& batch) {
+  for (actions::loss const& one : batch.todo.lost)
+    if (auto holder = static_cast<loss_listener*>(one.link)->self()) batch.lost.emplace_back(std::move(holder), one.why);
+  batch.wake = machine_.wake_at();
+  if (batch.todo.turn && !turn_posted_ && !finishing_) {
+    turn_posted_ = true;
+    batch.turn = true;
+    batch.birth = !transport_made_;
+    transport_made_ = true;
+  }
+  if (closing_ && !finishing_ && machine_.quiet()) {
+    finishing_ = true;
+    batch.finished = !transport_made_;
+    batch.finish = transport_made_;
+  }
+  // If it is gone although it was made, so is the execution context.
+  if (batch.turn || batch.finish) batch.io = transport_.lock();
+}
+
+void core::perform(step_batch& batch) {
+  timer_.arm(batch.wake);
+  post_io(batch);
+  for (note const& one : batch.todo.notes) report(one);
+  for (operation* one : batch.todo.completed) static_cast<call*>(one)->complete();
+  for (auto& [holder, why] : batch.lost)
+    post([told = std::move(holder), reason = why] { told->tell(reason); });
+  if (batch.finished) finished();
+}
+
+void core::post_io(step_batch const& batch) {
+  if (batch.birth) return asio::post(executor_, [self = shared_from_this()] { self->begin_transport(); });
+  if (!batch.io) return;
+  if (batch.finish) {
+    asio::post(batch.io->strand(), [io = batch.io] { io->finish(); });
+  } else if (batch.turn) {
+    asio::post(batch.io->strand(), [io = batch.io] { io->turn(); });
+  }
+}
+
+void core::begin_transport() {
+  auto made = std::make_shared<transport>(shared_from_this());
+  bool over = false;
+  {
+    std::scoped_lock const lock(mutex_);
+    over = finishing_;
+    if (!over) transport_ = made;
+  }
+  if (over) return finished();
+  asio::dispatch(made->strand(), [made] {
+    made->start();
+    made->turn();
+  });
+}
+
+void core::lane_closed(std::uint32_t serial) {
+  std::shared_ptr<direct_lane> gone;
+  {
+    std::scoped_lock const lock(mutex_);
+    if (lane_ && lane_->serial() == serial) gone.swap(lane_);
+  }
+  if (gone) gone->shut();
+}
+
+std::shared_ptr<direct_lane> core::lane() {
+  std::scoped_lock const lock(mutex_);
+  return lane_;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,147 @@
+#include <base/clock.hpp>
+#include <engine/direct_lane.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace latchkey::detail {
+
+namespace {
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+void limit_waits(int fd, milliseconds timeout) {
+  auto const whole = std::chrono::floor<std::chrono::seconds>(timeout);
+  timeval limit{};
+  limit.tv_sec = static_cast<time_t>(whole.count());
+  limit.tv_usec = static_cast<suseconds_t>(std::chrono::microseconds(timeout - whole).count());
+  // One system call per answer instead of poll and recv.
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+}  // namespace
+
+direct_lane::direct_lane(std::uint32_t serial, int fd, milliseconds timeout, std::chrono::microseconds longest_look)
+    : serial_(serial), fd_(fd), timeout_(timeout), busy_(longest_look) {
+  limit_waits(fd_, timeout_);
+  make_blocking();
+}
+
+direct_lane::~direct_lane() { ::close(fd_); }
+
+void direct_lane::take(std::string& request) {
+  request_.clear();
+  request_.swap(request);
+}
+
+void direct_lane::shut() noexcept { ::shutdown(fd_, SHUT_RDWR); }
+
+int direct_lane::duplicate() const noexcept { return ::fcntl(fd_, F_DUPFD_CLOEXEC, 0); }
+
+void direct_lane::make_blocking() noexcept {
+  int const flags = ::fcntl(fd_, F_GETFL);
+  if (flags >= 0 && (flags & O_NONBLOCK) != 0) ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK);
+}
+
+error_code direct_lane::exchange(instant now, reply& answer) {
+  instant const end = after(now, timeout_);
+  if (error_code const failed = send_all(end)) return failed;
+  return receive(now, end, answer);
+}
+
+error_code direct_lane::send_all(instant end) {
+  std::size_t sent = 0;
+  while (sent < request_.size()) {
+    ssize_t const n = ::send(fd_, request_.data() + sent, request_.size() - sent, MSG_NOSIGNAL);
+    if (n >= 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (would_block(errno)) {
+      if (!wait_for(POLLOUT, end)) return errc::timeout;
+    } else if (errno != EINTR) {
+      return errc::connection_lost;
+    }
+  }
+  return {};
+}
+
+error_code direct_lane::receive(instant now, instant end, reply& answer) {
+  nanoseconds const patience = busy_.begin(now);
+  bool const looks = patience > nanoseconds::zero();
+  bool in_vain = false;
+  long n = -1;
+  if (looks) {
+    n = look(std::min(end, after(now, patience)));
+    in_vain = n < 0 && would_block(errno);
+  }
+  error_code failed;
+  for (bool first = looks && !in_vain;; first = false) {
+    if (!first) n = sleep(end);
+    if (n <= 0) {
+      failed = n < 0 && would_block(errno) ? errc::timeout : errc::connection_lost;
+      break;
+    }
+    reader_.feed({buffer_.data(), static_cast<std::size_t>(n)});
+    auto result = reader_.next(answer);
+    if (result == reply_reader::result::more) continue;
+    // A second reply would be taken for the answer to the next request.
+    reply extra;
+    if (result == reply_reader::result::malformed || reader_.next(extra) != reply_reader::result::more)
+      failed = errc::protocol_error;
+    break;
+  }
+  busy_.end(boot_now(), looks, in_vain);
+  return failed;
+}
+
+long direct_lane::look(instant end) {
+  for (;;) {
+    ssize_t const n = ::recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (n >= 0) return n;
+    if (errno != EINTR && !would_block(errno)) return n;
+    if (boot_now() >= end) {
+      errno = EAGAIN;
+      return -1;
+    }
+    ::sched_yield();
+  }
+}
+
+long direct_lane::sleep(instant end) {
+  for (;;) {
+    instant const now = boot_now();
+    // The socket's own limit serves the ordinary case; a nearer deadline needs poll.
+    bool const own_limit = end - now >= timeout_ - std::chrono::milliseconds(1);
+    if (!own_limit && !wait_for(POLLIN, end)) {
+      errno = EAGAIN;
+      return -1;
+    }
+    ssize_t const n = ::recv(fd_, buffer_.data(), buffer_.size(), own_limit ? 0 : MSG_DONTWAIT);
+    if (n >= 0) return n;
+    if (errno != EINTR && !would_block(errno)) return n;
+    if (would_block(errno) && own_limit && !wait_for(POLLIN, end)) {
+      errno = EAGAIN;
+      return -1;
+    }
+  }
+}
+
+bool direct_lane::wait_for(short events, instant end) const {
+  for (;;) {
+    milliseconds const rest = left(boot_now(), end);
+    if (rest <= milliseconds::zero()) return false;
+    pollfd look{fd_, events, 0};
+    int const ready = ::poll(&look, 1, static_cast<int>(std::min<long long>(rest.count(), 1'000'000)));
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+  }
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <base/instant.hpp>
+#include <codec/reply.hpp>
+#include <codec/reply_reader.hpp>
+#include <engine/busy_look.hpp>
+#include <latchkey/error.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace latchkey::detail {
+
+// The connection that one blocking caller at a time borrows, so that a call costs no wake-up of another thread.
+// Owns the descriptor: it is closed when neither the engine nor a borrower refers to the lane any more.
+class direct_lane {
+ public:
+  direct_lane(std::uint32_t serial, int fd, milliseconds timeout, std::chrono::microseconds longest_look);
+  ~direct_lane();
+  direct_lane(direct_lane const&) = delete;
+  direct_lane& operator=(direct_lane const&) = delete;
+
+  std::uint32_t serial() const { return serial_; }
+
+  // Takes the request over and leaves an empty buffer, whose memory is used again.
+  void take(std::string& request);
+
+  // Borrower: sends what was taken and reads one reply, within the time-out of one answer: a first try and a release are
+  // awaited so long even if the caller's own wait ends before. After an error nothing more can be said on this lane.
+  error_code exchange(instant now, reply& answer);
+
+  // Engine: nothing comes through any more, and a borrower who sleeps wakes up. Any thread.
+  void shut() noexcept;
+
+  // Engine: another descriptor of the same socket, owned by the caller; -1 if there is none left.
+  int duplicate() const noexcept;
+  // Asio makes a copy of the descriptor non-blocking, and with it this one.
+  void make_blocking() noexcept;
+
+ private:
+  error_code send_all(instant end);
+  error_code receive(instant now, instant end, reply& answer);
+  // Bytes read, or -1 and errno.
+  long look(instant end);
+  long sleep(instant end);
+  bool wait_for(short events, instant end) const;
+
+  std::uint32_t serial_;
+  int fd_;
+  milliseconds timeout_;
+  busy_look busy_;
+  std::string request_;
+  reply_reader reader_;
+  std::array<char, 4096> buffer_;
+};
+
+}  // namespace latchkey::detail

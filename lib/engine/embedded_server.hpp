@@ -1,0 +1,51 @@
+#pragma once
+
+#include <base/instant.hpp>
+#include <engine/fork_guard.hpp>
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace latchkey::detail {
+
+// A private redis-server on a Unix socket in a fresh directory; both go away with this object. The program is
+// `redis-server` of PATH, or what the environment variable LATCHKEY_REDIS_SERVER names.
+class embedded_server {
+ public:
+  // Returns when the server takes connections.
+  // \throws lock_error connect_failed: it could not be started; the text says why.
+  embedded_server();
+  ~embedded_server();
+  embedded_server(embedded_server const&) = delete;
+  embedded_server& operator=(embedded_server const&) = delete;
+
+  std::string const& socket_path() const { return socket_path_; }
+
+ private:
+  enum class phase { starting, running, failed, ended };
+
+  void keep(std::string program);
+  void wait_until_it_listens();
+  void stop() noexcept;
+  bool wait_for_end(std::unique_lock<std::mutex>& lock, milliseconds length);
+  std::string last_words() const;
+
+  fork_guard forks_;
+  std::string directory_;
+  std::string socket_path_;
+  std::string log_path_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  phase phase_ = phase::starting;
+  int failure_ = 0;  // errno of a failed start
+  pid_t child_ = -1;
+  // The kernel tells the child when the *thread* that made it ends, so a thread keeps it.
+  std::thread keeper_;
+};
+
+}  // namespace latchkey::detail

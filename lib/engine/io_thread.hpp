@@ -1,0 +1,45 @@
+#pragma once
+
+#include <base/instant.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace latchkey::detail {
+
+namespace asio = boost::asio;
+
+// An io_context with one thread of its own, for clients that were given no executor.
+class io_thread {
+ public:
+  io_thread();
+  // Waits for the thread for a moment, unless it is the calling one; then lets it end by itself.
+  ~io_thread();
+  io_thread(io_thread const&) = delete;
+  io_thread& operator=(io_thread const&) = delete;
+
+  // `escaped` is told what a handler let escape; the thread goes on running.
+  void start(std::function<void(std::exception_ptr)> escaped);
+
+  asio::any_io_executor executor() const;
+  // The same, and the thread does not end while a copy lives. After the end: the system executor, so that calls
+  // on a closed client still complete.
+  asio::any_io_executor tracked() const;
+
+  bool on_thread() const;
+  // The thread ends when what was handed to it is done.
+  void finish();
+  // False: not by `end`.
+  bool join_until(instant end);
+
+ private:
+  struct shared;
+  std::shared_ptr<shared> shared_;  // the thread has a share
+  std::thread thread_;
+};
+
+}  // namespace latchkey::detail

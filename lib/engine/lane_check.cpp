@@ -1,0 +1,54 @@
+#include <engine/lane_check.hpp>
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace latchkey::detail {
+
+lane_check::lane_check(io_strand const& strand, listener& whom, std::shared_ptr<direct_lane> lane)
+    : listener_(&whom), lane_(std::move(lane)), socket_(strand) {}
+
+void lane_check::start(std::string_view question) {
+  int const fd = lane_->duplicate();
+  error_code failed;
+  if (fd >= 0) socket_.assign(fd, failed);
+  // A few bytes on an idle socket: less than all of them means that it is not well.
+  ssize_t const n = fd < 0 || failed ? -1 : ::send(fd, question.data(), question.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n != static_cast<ssize_t>(question.size())) return broken();
+  wait();
+}
+
+void lane_check::wait() {
+  socket_.async_wait(asio::posix::descriptor_base::wait_read, [self = shared_from_this()](error_code const& cancelled) {
+    if (!cancelled && self->listener_) self->readable();
+  });
+}
+
+void lane_check::readable() {
+  ssize_t const n = ::recv(socket_.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return wait();
+  if (n <= 0) return broken();
+  std::string_view const bytes(buffer_.data(), static_cast<std::size_t>(n));
+  // The answer is one line; with its end the machine may lend the lane at once.
+  bool const whole = bytes.ends_with('\n');
+  listener* const whom = listener_;
+  if (whole) close();
+  whom->on_lane_received(lane_->serial(), bytes);
+  if (!whole && listener_) wait();
+}
+
+void lane_check::broken() {
+  listener* const whom = listener_;
+  close();
+  whom->on_lane_broken(lane_->serial());
+}
+
+void lane_check::close() {
+  listener_ = nullptr;
+  error_code ignored;
+  socket_.close(ignored);
+  lane_->make_blocking();
+}
+
+}  // namespace latchkey::detail

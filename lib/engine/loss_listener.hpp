@@ -1,0 +1,23 @@
+#pragma once
+
+#include <latchkey/error.hpp>
+#include <machine/hold_link.hpp>
+
+#include <memory>
+
+namespace latchkey::detail {
+
+// What the machines know as a hold_link. They may name it until it is unlinked; the engine makes it a shared
+// pointer under the mutex, so that the holder can be told later, outside.
+struct loss_listener : hold_link {
+  // Null: the holder is going away.
+  virtual std::shared_ptr<loss_listener> self() noexcept = 0;
+  // The hold is lost. Called once, on the client's executor, outside all mutexes. May throw what the user's
+  // callback throws.
+  virtual void tell(error_code const& why) = 0;
+
+ protected:
+  ~loss_listener() = default;
+};
+
+}  // namespace latchkey::detail

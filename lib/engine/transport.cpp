@@ -1,0 +1,132 @@
+#include <engine/transport.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+transport::transport(std::shared_ptr<core> whose)
+    : core_(std::move(whose)), strand_(core_->executor()), timer_(strand_), close_limit_(strand_) {}
+
+transport::~transport() {
+  for (auto const& one : connections_) one->detach();
+  if (check_) check_->detach();
+}
+
+void transport::start() {
+  int const copy = core_->timer().duplicate();
+  error_code failed;
+  if (copy >= 0) timer_.assign(copy, failed);
+  if (copy < 0 || failed) {
+    note said;
+    said.type = event_type::warning;
+    said.text = "no descriptor is left for the timer: nothing is renewed";
+    core_->report(said);
+  } else {
+    watch_timer();
+  }
+  if (core_->closing()) limit_close();
+}
+
+void transport::watch_timer() {
+  timer_.async_wait(asio::posix::descriptor_base::wait_read, [self = shared_from_this()](error_code const& cancelled) {
+    if (cancelled || self->finished_) return;
+    executor_probe::mark const here(self->core_->probe());
+    self->core_->timer().fired();
+    self->core_->step([](client_machine& machine, instant now, actions& out) { machine.time(now, out); });
+    self->watch_timer();
+  });
+}
+
+void transport::turn() {
+  if (finished_) return;
+  executor_probe::mark const here(core_->probe());
+  io_.clear();
+  core_->step(
+      [this](client_machine& machine, instant now, actions& out) {
+        core_->turn_begins();
+        machine.turn(now, io_, out);
+        for (std::uint32_t const serial : io_.lend) lend(serial);
+      },
+      [this] { perform_io(); });
+}
+
+void transport::perform_io() {
+  for (std::uint32_t const serial : io_.close) discard(serial);
+  for (auto const& one : io_.open) open(one);
+  for (auto& one : io_.write) write(one);
+}
+
+void transport::open(io_actions::opening const& one) {
+  connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
+  auto made = std::make_shared<connection>(strand_, *this, one.serial, most);
+  connections_.push_back(made);
+  if (one.to_peer) return made->open(peer_);
+  leader_ = one.serial;
+  made->open(core_->where());
+}
+
+void transport::write(io_actions::writing& one) {
+  if (connection* to = find(one.serial)) return to->write(std::move(one.bytes));
+  auto lane = core_->lane();
+  if (!lane || lane->serial() != one.serial) return;
+  if (check_) check_->close();
+  check_ = std::make_shared<lane_check>(strand_, *this, std::move(lane));
+  check_->start(one.bytes);
+}
+
+void transport::discard(std::uint32_t serial) {
+  if (find(serial) != nullptr) return forget(serial);
+  if (check_ && check_->serial() == serial) {
+    check_->close();
+    check_.reset();
+  }
+  core_->lane_closed(serial);
+}
+
+void transport::lend(std::uint32_t serial) {
+  connection* const one = find(serial);
+  if (one == nullptr) return;
+  int const fd = one->release();
+  forget(serial);
+  if (fd < 0) return;  // the first borrower finds no lane and says so
+  core_->lane_opened(std::make_shared<direct_lane>(serial, fd, core_->settings().timeout, core_->settings().busy_poll));
+}
+
+connection* transport::find(std::uint32_t serial) {
+  auto const same = [serial](auto const& one) { return one->serial() == serial; };
+  auto const found = std::find_if(connections_.begin(), connections_.end(), same);
+  return found == connections_.end() ? nullptr : found->get();
+}
+
+void transport::forget(std::uint32_t serial) {
+  std::erase_if(connections_, [serial](auto const& one) {
+    if (one->serial() != serial) return false;
+    one->close();
+    return true;
+  });
+}
+
+void transport::limit_close() {
+  if (finished_) return;
+  // A little earlier than whoever waits for it gives up.
+  milliseconds const most = core_->settings().close_timeout;
+  close_limit_.expires_after(most - std::min(most / 10, milliseconds(100)));
+  close_limit_.async_wait([self = shared_from_this()](error_code const& cancelled) {
+    if (!cancelled) self->finish();
+  });
+}
+
+void transport::finish() {
+  if (finished_) return;
+  finished_ = true;
+  for (auto const& one : connections_) one->close();
+  connections_.clear();
+  if (check_) check_->close();
+  check_.reset();
+  error_code ignored;
+  timer_.close(ignored);
+  close_limit_.cancel();
+  core_->finished();
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <engine/connection.hpp>
+#include <engine/core.hpp>
+#include <engine/lane_check.hpp>
+
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace latchkey::detail {
+
+// The sockets and the timer of a client, on a strand of its executor. Performs what the machine's turns ask for and
+// reports what comes. Its pending operations keep it alive, so it goes with its execution context at the latest,
+// whatever handles and leases are left.
+class transport final : public connection::listener,
+                        public lane_check::listener,
+                        public std::enable_shared_from_this<transport> {
+ public:
+  explicit transport(std::shared_ptr<core> whose);
+  ~transport();
+
+  io_strand const& strand() const { return strand_; }
+
+  // All of these on the strand.
+  void start();
+  void turn();
+  void limit_close();
+  void finish();
+
+ private:
+  void watch_timer();
+  void perform_io();
+  void open(io_actions::opening const& one);
+  void write(io_actions::writing& one);
+  void discard(std::uint32_t serial);
+  // Under the client's mutex, so that nobody borrows a lane that is not there yet.
+  void lend(std::uint32_t serial);
+  connection* find(std::uint32_t serial);
+  void forget(std::uint32_t serial);
+
+  void on_opened(connection& which) override;
+  void on_open_failed(connection& which, std::string const& text) override;
+  void on_received(connection& which, std::string_view bytes) override;
+  void on_broken(connection& which, error_code const& why) override;
+  void on_lane_received(std::uint32_t serial, std::string_view bytes) override;
+  void on_lane_broken(std::uint32_t serial) override;
+
+  using clock_timer =
+      asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, io_strand>;
+
+  std::shared_ptr<core> core_;
+  io_strand strand_;
+  asio::posix::basic_stream_descriptor<io_strand> timer_;
+  clock_timer close_limit_;
+  std::vector<std::shared_ptr<connection>> connections_;
+  std::shared_ptr<lane_check> check_;
+  std::uint32_t leader_ = 0;       // serial of the connection that others follow
+  connection::endpoint peer_;      // where it led
+  io_actions io_;
+  bool finished_ = false;
+};
+
+}  // namespace latchkey::detail
