@@ -123,7 +123,7 @@ class core : public std::enable_shared_from_this<core> {
     instant now{};
   };
   void start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out, loan* taken);
-  void drive(blocking_call& one, loan taken);
+  void drive(loan taken);
   void wait(blocking_call& one);
   void wait_for_close();
   void callback_failed(std::exception_ptr const& what) noexcept;

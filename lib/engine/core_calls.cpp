@@ -30,11 +30,11 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
   });
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
-  if (taken.serial != 0) drive(one, std::move(taken));
+  if (taken.serial != 0) drive(std::move(taken));
   wait(one);
 }
 
-void core::drive(blocking_call& one, loan taken) {
+void core::drive(loan taken) {
   for (;;) {
     reply answer;
     error_code const failed =

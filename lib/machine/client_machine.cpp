@@ -135,11 +135,12 @@ struct client_machine::impl final : session_user {
   }
 
   context shared;
+  // Goes after the lists below, in which its records and names may still stand.
+  std::unordered_map<name_key, std::unique_ptr<name_machine>, name_hash, name_equal> names;
   outbox requests;
   subscriptions channels;
   watchdog renewals;
   session server;
-  std::unordered_map<name_key, std::unique_ptr<name_machine>, name_hash, name_equal> names;
   std::size_t sweep_at = 1'024;
 };
 

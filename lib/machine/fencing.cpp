@@ -46,7 +46,7 @@ void session::send_kills() {
       for (operation* call : std::vector<operation*>(one.forced)) expire_plain(*call, errc::connection_lost);
     return settle_if_fenced();
   }
-  if (shared_.now < kill_at_) return;
+  if (shared_.now < kill_at_) return shared_.timers.set_lazily(timer_, kill_at_);
   for (auto& gone : discarded_) {
     if (gone.asked) continue;
     gone.asked = true;

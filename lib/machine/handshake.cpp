@@ -47,8 +47,12 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
   if (answer.is_error()) {
     auto const why = classify(answer.text);
     bool const unknown_user = why.code == errc::auth_failed;
-    if (unknown_user || call.step == hello::auth || call.step == hello::select)
-      return why.transient ? failed(one, why.code, answer.text, true) : failed(one, errc::auth_failed, answer.text, false);
+    if (unknown_user || call.step == hello::auth || call.step == hello::select) {
+      // A server that does not know AUTH repeats its arguments: no word that may hold the password is passed on.
+      bool const quotes = call.step == hello::auth && answer.text.find("unknown command") != std::string::npos;
+      std::string_view const text = quotes ? std::string_view("the server does not know AUTH") : answer.text;
+      return why.transient ? failed(one, why.code, text, true) : failed(one, errc::auth_failed, text, false);
+    }
     if (why.executed == server_error::ran::no && why.transient) return failed(one, why.code, answer.text, true);
     if (call.step == hello::name) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
     if (call.step == hello::probe) refuse_kill(answer.text);

@@ -120,13 +120,22 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   if (exclusive) finish_once_calls(tickets_);
   if (!was_queued || queue_.empty()) return;
   if (kind_.rules().grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
-  if (listening() == view::on || listening() == view::refused) return sleep_until_hint(left(shared_.now, deadline).count());
+  if (listening() == view::on || listening() == view::refused) {
+    if (exclusive) {  // a caller of this client has it: a try would only hear so
+      operation& next = queue_.front();
+      if (!next.waited) shared_.note(event_type::waiting, name_, next.owner);
+      next.waited = next.tried = true;
+      ++busy_answers_;
+    }
+    return sleep_until_hint(left(shared_.now, deadline).count());
+  }
   new_head();
 }
 
 // The server said: somebody else has it. `hint` is when his lease ends, in milliseconds from now.
 void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   operation& call = *was.call;
+  if (!call.queued) return join(one, call);  // it re-entered, but the holds that let it were gone when it was sent
   if (!call.waited) shared_.note(event_type::waiting, name_, one.owner);
   call.where = operation::place::waiting;
   call.waited = call.tried = true;
@@ -146,8 +155,8 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   if (dirty_ && listening() == view::on && head_idle()) return try_head();
   if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
   ++head.polls;
-  sleep_until_hint(hint);
   if (listening() == view::off && !kind_.rules().polls) new_head();
+  sleep_until_hint(hint);
 }
 
 // The caller goes; what he asked for may still happen, and is then given back.

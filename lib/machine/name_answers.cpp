@@ -37,6 +37,7 @@ void name_machine::answered(record& one, outcome const& answer) {
   wake_parked();
   if (partner) tidy(*partner);
   tidy(one);
+  tidy_served();
 }
 
 void name_machine::on_acquire_answer(record& one, outcome const& answer) {
@@ -193,6 +194,7 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
   advance(one);
   wake_parked();
   tidy(one);
+  tidy_served();
 }
 
 }  // namespace latchkey::detail

@@ -108,6 +108,7 @@ void name_machine::unanswered(record& one) {
     count_attempt(*asked.partner, errc::connection_lost, {}, true);
   }
   count_attempt(one, errc::connection_lost, {}, true);
+  tidy_served();
 }
 
 // Late copies can no longer run: what was unanswered is an ordinary request again.
@@ -140,6 +141,7 @@ void name_machine::not_run(record& one, server_error const& why, std::string_vie
     count_attempt(*asked.partner, why.code, text, why.transient);
   }
   count_attempt(one, why.code, text, why.transient);
+  tidy_served();
 }
 
 // A call without a wait of its own has only so many attempts.

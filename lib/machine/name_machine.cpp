@@ -47,7 +47,7 @@ void name_machine::start(operation& call) {
   record& one = record_of(call.owner);
   call.owner_record = &one;
   arrive(one, call);
-  tidy(one);
+  tidy_served();
 }
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
@@ -90,6 +90,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   if (!text.empty()) call.text = text;
   shared_.timers.drop(call.expiry);
   shared_.out->completed.push_back(&call);
+  served_.push_back(call.owner);
 }
 
 void name_machine::watch_deadline(operation& call) {
@@ -119,7 +120,7 @@ void name_machine::expire(operation& call) {
   } else {
     give_up(call, errc::timeout);
   }
-  tidy(one);
+  tidy_served();
 }
 
 void name_machine::cancel(operation& call) {
@@ -139,11 +140,10 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
   for (operation* call : calls) {
     bool const waits = call->what == operation::type::acquire && !call->once;
     if (transient && (waits || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts))) continue;
-    record& one = *call->owner_record;
     call->text = text;
     give_up(*call, why);
-    tidy(one);
   }
+  tidy_served();
 }
 
 void name_machine::close() {
@@ -165,6 +165,7 @@ void name_machine::close() {
     while (!one->holds.empty()) forget(*one, *one->holds.back());
     tidy(*one);
   }
+  served_.clear();
   if (listening() != view::off) shared_.channels->drop(channel_, *this);
   shared_.timers.drop(hint_);
   shared_.timers.drop(linger_);
@@ -199,6 +200,13 @@ void name_machine::send(record& one, bool may_go_direct) {
 // A record without anything in it goes.
 void name_machine::tidy(record& one) {
   if (one.idle()) records_.erase(one.owner);
+}
+
+// An answer also ends calls of others; their records go when nothing in the step looks at them any more.
+void name_machine::tidy_served() {
+  for (std::uint64_t const owner : served_)
+    if (record* one = known(owner)) tidy(*one);
+  served_.clear();
 }
 
 bool name_machine::prepare(record& one, item& out, std::string& field, std::string& to_field) {

@@ -80,6 +80,7 @@ class name_machine : public listener {
   void complete(operation& call, error_code error = {}, std::string_view text = {});
   void watch_deadline(operation& call);
   void tidy(record& one);
+  void tidy_served();
   bool unsettled(record const* except = nullptr) const;
   bool release_under_way() const;
   record* unsent_release(record const& except) const;
@@ -140,6 +141,7 @@ class name_machine : public listener {
   std::unordered_map<std::uint64_t, std::unique_ptr<record>> records_;
   std::vector<record*> active_;      // records with a request under way
   std::vector<record*> holders_;     // records with live holds
+  std::vector<std::uint64_t> served_;  // owners of whom a call was completed in this step
   queue_type queue_;                 // of waiters; only the head talks to the server
   unsigned once_waiting_ = 0;        // calls without a wait in the queue
   std::uint64_t busy_answers_ = 0;

@@ -35,8 +35,6 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
   } else if (one->ask_.under_way()) {
     // The release comes after the request under way: what that leaves on the server is then repaired.
     unsigned char const mode = ended->mode;
-    ++shared_.counters.released;
-    count(shared_.counters.hold_time, shared_.now - ended->began);
     forget(*one, *ended);
     if (one->ask_.where != request::place::outbox) one->ask_.fix = true;
     stop_renewing(*one, mode);

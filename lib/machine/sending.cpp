@@ -172,7 +172,7 @@ void session::write_words(link& one, sent_call&& call) {
 
 bool session::direct_idle() const {
   link const& lane = link_of(role::direct);
-  return lane.at == link::state::up && !lane.lent && !lane.polled && shared_.now >= paused_until_;
+  return lane.at == link::state::up && lending_.empty() && !lane.lent && !lane.polled && shared_.now >= paused_until_;
 }
 
 void session::want_direct() {
@@ -237,6 +237,7 @@ bool session::lane_answer(reply&& answer) {
     on_plain(call, answer);
   else
     on_script(call, answer);
+  if (std::exchange(reconnect_, false)) discard(link_of(role::shared), errc::read_only, "the server takes no writes");
   return false;
 }
 

@@ -30,6 +30,7 @@ void session::turn(io_actions& io) {
   }
   if (link_of(role::messages).at == link::state::up) send_subscriptions();
   open_what_is_needed(io);
+  if (shared_.now < paused_until_ && !shared_.requests->empty()) shared_.timers.set_lazily(timer_, paused_until_);
   for (auto& one : links_)
     if (!one.out.empty()) {
       shared_.counters.bytes_sent += one.out.size();

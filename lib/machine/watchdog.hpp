@@ -21,7 +21,8 @@ class watchdog {
   void tick();                  // the timer: what is due goes to the outbox
 
  private:
-  using list = boost::intrusive::list<renewal>;
+  // Without a size: a renewal leaves either list by itself.
+  using list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
   static bool has_watchdog_hold(renewal const& side);
   void plan();
 

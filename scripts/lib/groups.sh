@@ -1,0 +1,145 @@
+# The groups of tests: what each is, what it needs, how it runs. Sourced by scripts/test.
+
+declare -A about=(
+  [unit]="codec, wire format and machines, in virtual time; needs nothing"
+  [compile]="floors, headers alone, what must not compile, cost of including, size of files"
+  [docs]="the code in README.md and docs/ is the code of compiled files"
+  [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
+  [server]="the library against real Redis servers, started on private sockets"
+  [example]="the programs in examples/"
+  [demo]="a short run of the flash sale"
+  [clang]="everything builds with Clang 14 without a warning; unit tests"
+  [asan-ubsan]="unit and server tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+  [tsan]="unit and server tests under ThreadSanitizer"
+  [format]="clang-format would change nothing"
+  [tidy]="clang-tidy has no remark on lib/"
+  [model]="the model check of the locking algorithm"
+  [bench]="acquire and release, beside a bare client: the bounds that docs/ promises"
+)
+quick_groups=(unit compile docs package server example demo)
+slow_groups=(clang asan-ubsan tsan format tidy model bench)
+
+# The preset of the quick groups; with --all it is the one in which a warning is an error.
+main_preset=dev
+
+list_groups() {
+  local group
+  echo "Run by default:"
+  for group in "${quick_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
+  echo "Run by --all, or by name:"
+  for group in "${slow_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
+}
+
+preset_of() {
+  case $1 in
+    clang | asan-ubsan | tsan) echo "$1" ;;
+    tidy) echo clang ;;
+    bench) echo release ;;
+    format | model) ;;
+    *) echo "$main_preset" ;;
+  esac
+}
+
+# What a group needs built; "configure" stands for nothing but the files that CMake writes.
+targets_of() {
+  case $1 in
+    unit) echo latchkey_unit_tests ;;
+    server) echo latchkey_server_tests ;;
+    compile) echo latchkey_compile_tests ;;
+    package) echo latchkey ;;
+    example | demo) echo latchkey_examples ;;
+    asan-ubsan | tsan) echo latchkey_unit_tests latchkey_server_tests ;;
+    clang) echo all ;;
+    bench) echo latchkey_bench ;;
+    docs | tidy) echo configure ;;
+  esac
+}
+
+packages_of() {
+  case $1 in
+    format) echo clang-format-14 ;;
+    tidy) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 clang-tidy-14 ;;
+    clang) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 ;;
+    unit | compile | docs | package) echo "${packages_build[@]}" "${packages_test[@]}" ;;
+    model) echo g++ python3 ;;
+    *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
+  esac
+}
+
+install_for() {
+  local group packages=()
+  for group in "$@"; do
+    read -ra more <<<"$(packages_of "$group")"
+    packages+=("${more[@]}")
+  done
+  mapfile -t packages < <(printf '%s\n' "${packages[@]}" | awk '!seen[$0]++')
+  need "${packages[@]}"
+}
+
+# One build for each preset, of all the targets that the groups need from it. A group whose build failed fails.
+declare -A broken=()
+build_for() {
+  local preset group target targets
+  for preset in "$main_preset" clang asan-ubsan tsan release; do
+    targets=
+    for group in "$@"; do
+      [ "$(preset_of "$group")" = "$preset" ] && targets+=" $(targets_of "$group")"
+    done
+    [ -n "$targets" ] || continue
+    configure "$preset" || { broken[$preset]=yes; continue; }
+    targets=$(tr ' ' '\n' <<<"$targets" | grep -vx configure | sort -u | xargs)
+    [ -n "$targets" ] || continue
+    # shellcheck disable=SC2086
+    run_step "$preset-build" "building $targets ($preset)" \
+      cmake --build "build/$preset" --parallel "$(nproc)" --target $targets || broken[$preset]=yes
+  done
+}
+
+configure() { run_step "$1-configure" "configuring ($1)" cmake --preset "$1"; }
+
+run_group() {
+  local preset
+  preset=$(preset_of "$1")
+  if [ -n "$preset" ] && [ -n "${broken[$preset]:-}" ]; then
+    say "$1: FAILED, because the build failed"
+    failed=$((failed + 1))
+    return
+  fi
+  case $1 in
+    clang) run_ctest clang unit unit ;;
+    asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server' ;;
+    format) check format "checking the format" check_format ;;
+    tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
+    model) check model "checking the model" timeout 900 test/model/run ;;
+    bench) check bench "measuring" timeout 600 build/release/bench/pair_bench --gate ;;
+    *) run_ctest "$main_preset" "$1" "$1" ;;
+  esac
+}
+
+# run_ctest PRESET NAME LABELS
+run_ctest() {
+  local build=build/$1 log=$log_dir/$1-$2 counts wrapper=()
+  say "running: $2${about[$2]:+ ($1)}"
+  # ThreadSanitizer of GCC 12 gives up where addresses are spread too widely.
+  if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then wrapper=(setarch -R); fi
+  "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
+    --parallel "$(nproc)" --test-output-size-passed 100000 --test-output-size-failed 100000 \
+    --output-junit "$PWD/$log.xml" >"$log.log" 2>&1 </dev/null
+  counts=$(python3 scripts/lib/results.py "$log.xml" "$log.txt" 2>>"$log.log") || counts="0 1"
+  read -r good bad <<<"$counts"
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  if [ "$bad" = 0 ]; then
+    say "    $good passed"
+  else
+    say "    $good passed, $bad FAILED"
+    if [ -s "$log.txt" ]; then cat "$log.txt"; else tail -n 20 "$log.log"; fi
+    echo "        the whole output: $log.log"
+  fi
+}
+
+sources() { find include lib test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
+
+check_format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
+
+run_tidy() { find lib -name '*.cpp' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/clang --quiet; }

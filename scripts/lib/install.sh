@@ -1,0 +1,53 @@
+# need PACKAGE...: installs the Debian packages that are missing. Exit code 3, and the command to type, if that is not
+# possible.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+      missing+=("$package")
+    fi
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+
+  local command="apt-get install -y --no-install-recommends ${missing[*]}"
+  if ! command -v apt-get >/dev/null; then
+    echo "This script knows how to install packages on Debian only. Missing, by their Debian names: ${missing[*]}" >&2
+    exit 3
+  fi
+  if [ "$(id -u)" != 0 ]; then
+    echo "Some packages are missing, and only root may install them. Please run:" >&2
+    echo "  sudo apt-get update && sudo $command" >&2
+    exit 3
+  fi
+
+  export DEBIAN_FRONTEND=noninteractive
+  run_step apt-update "updating the package lists" apt-get update || exit 3
+  # shellcheck disable=SC2086
+  run_step apt-install "installing: ${missing[*]}" without_services $command || exit 3
+}
+
+# Installing redis-server would also start a service on port 6379, which nobody asked for: tests and demo start
+# servers of their own on private sockets. A policy-rc.d that says no, for the time of the installation, prevents it.
+without_services() {
+  local policy=/usr/sbin/policy-rc.d
+  if [ -e "$policy" ]; then
+    "$@"
+    return
+  fi
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod 755 "$policy"
+  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  local result=0
+  "$@" || result=$?
+  rm -f "$policy"
+  trap - EXIT
+  return $result
+}
+
+# What it takes to build the library, and to run a server.
+packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libhiredis-dev)
+packages_server=(redis-server)
+packages_test=(catch2 libbenchmark-dev python3)
+packages_clang=(clang-14)
+packages_format=(clang-format-14)
+packages_tidy=(clang-tidy-14)

@@ -1,0 +1,46 @@
+# Progress on the screen: one line per step, its long output in a log file. Sourced by the scripts beside this folder.
+
+log_dir=${log_dir:-build/log}
+passed=0
+failed=0
+
+# elapsed: time since the script began, for the front of a line.
+elapsed() { printf '[%2d:%02d]' $((SECONDS / 60)) $((SECONDS % 60)); }
+
+say() { echo "$(elapsed) $*"; }
+
+# run_step LOG TEXT COMMAND...: runs the command with its output in build/log/LOG.log; on failure shows the end of it.
+run_step() {
+  local log=$log_dir/$1.log text=$2 began=$SECONDS
+  shift 2
+  mkdir -p "$log_dir"
+  say "$text"
+  if "$@" >"$log" 2>&1 </dev/null; then
+    return 0
+  fi
+  say "FAILED after $((SECONDS - began)) s: $text"
+  failure_lines "$log"
+  echo "        the whole output: $log"
+  return 1
+}
+
+# failure_lines LOG: the part of a build log that says what is wrong, else its end.
+failure_lines() {
+  local errors
+  errors=$(grep -nE '(error:|CMake Error|FAILED:|undefined reference)' "$1" | head -n 20)
+  if [ -n "$errors" ]; then
+    sed 's/^/        /' <<<"$errors"
+  else
+    tail -n 40 "$1" | sed 's/^/        /'
+  fi
+}
+
+# check LOG TEXT COMMAND...: a step that counts as one test.
+check() {
+  if run_step "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    return 1
+  fi
+}

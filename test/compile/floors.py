@@ -1,0 +1,131 @@
+"""floors.py ROOT: no file includes a higher floor or a stranger. floors.py --self-test: shows that this can fail.
+
+Floors: 0 base (the vocabulary headers of include/latchkey, lib/base), 1 codec, 2 wire, 3 machine, 4 engine,
+5 api (lib/api and the public headers named below).
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+FLOORS = {"base": 0, "codec": 1, "wire": 2, "machine": 3, "engine": 4, "api": 5}
+API_HEADERS = {"client", "distributed_lock", "lease", "with_lock", "latchkey", "detail/initiate"}
+
+THREADS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore", "latch", "barrier"}
+CLOCKS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|timerfd_create)\b")
+ASKS_THE_TIME = "base/clock.hpp"  # for floors 4 and 5
+
+BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def floor_of(path):
+    """Of an include path or a path under lib/; None for what is not ours."""
+    folder, _, rest = path.partition("/")
+    if folder == "latchkey":
+        return 5 if re.sub(r"\.hpp(\.in)?$", "", rest) in API_HEADERS else 0
+    return FLOORS.get(folder) if rest else None
+
+
+def fault(name, floor, public, quote, included):
+    """Why the file `name` may not include `included`, or None."""
+    if quote == '"':
+        return "includes are written <folder/file.hpp>"
+    ours = floor_of(included)
+    if ours is not None:
+        if public and not included.startswith("latchkey/"):
+            return "a public header includes a file of lib/"
+        if included == ASKS_THE_TIME and floor < 4:
+            return "only floors 4 and 5 ask for the time"
+        return f"floor {floor} includes floor {ours}" if ours > floor else None
+    first = included.split("/")[0]
+    if first == "hiredis":
+        return None if floor == 1 else "hiredis is for lib/codec alone"
+    if first == "boost":
+        library = re.split(r"[/.]", included)[1]
+        if library in BOOST_BELOW_ENGINE or floor >= 4:
+            return None
+        return f"Boost.{library} is for floors 4 and 5"
+    if "." in included:
+        return None if floor >= 4 and not public else "system headers are for lib/engine and lib/api"
+    if included in THREADS and floor < 4:
+        return f"<{included}>: floors 0 to 3 know no threads"
+    return None if "/" not in included else "a stranger"
+
+
+def faults_of(name, path, public):
+    floor = floor_of(name)
+    if floor is None:
+        return [f"{path}: stands on no floor"]
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        include = INCLUDE.match(line)
+        why = fault(name, floor, public, *include.groups()) if include else None
+        if not why and floor < 4 and name != ASKS_THE_TIME and CLOCKS.search(line.split("//")[0]):
+            why = "floors 0 to 3 have no clock: time is a value"
+        if why:
+            found.append(f"{path}:{number}: {why}: {line.strip()}")
+    return found
+
+
+def check(root):
+    """All faults of a tree, and the number of files read."""
+    found, files = [], 0
+    for top, public in (("include", True), ("lib", False)):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in (".hpp", ".cpp", ".in"):
+                files += 1
+                found += faults_of(path.relative_to(root / top).as_posix(), path, public)
+    return found, files
+
+
+BAD = [  # path, text, part of the complaint
+    ("lib/base/a.cpp", "#include <codec/reply.hpp>", "floor 0 includes floor 1"),
+    ("lib/wire/a.cpp", "#include <machine/actions.hpp>", "floor 2 includes floor 3"),
+    ("lib/engine/a.cpp", "#include <latchkey/client.hpp>", "floor 4 includes floor 5"),
+    ("lib/wire/a.cpp", "#include <hiredis/read.h>", "lib/codec alone"),
+    ("lib/api/a.cpp", "#include <hiredis/hiredis.h>", "lib/codec alone"),
+    ("lib/machine/a.hpp", "#include <boost/asio/post.hpp>", "floors 4 and 5"),
+    ("lib/machine/a.cpp", "  #  include <mutex>", "no threads"),
+    ("lib/machine/a.cpp", "#include <sys/socket.h>", "system headers"),
+    ("lib/machine/a.cpp", "auto t = std::chrono::steady_clock::now();", "no clock"),
+    ("lib/machine/a.cpp", "#include <base/clock.hpp>", "ask for the time"),
+    ("lib/codec/a.cpp", '#include "reply.hpp"', "are written"),
+    ("lib/engine/a.cpp", "#include <absl/strings/cord>", "stranger"),
+    ("lib/attic/a.cpp", "", "no floor"),
+    ("include/latchkey/error.hpp", "#include <boost/asio/error.hpp>", "floors 4 and 5"),
+    ("include/latchkey/client.hpp", "#include <base/instant.hpp>", "file of lib/"),
+    ("include/latchkey/client.hpp", "#include <hiredis/hiredis.h>", "lib/codec alone"),
+]
+GOOD = [
+    ("lib/codec/a.cpp", "#include <hiredis/read.h>\n#include <base/instant.hpp>\n#include <vector>"),
+    ("lib/machine/a.cpp", "#include <latchkey/error.hpp>\n#include <boost/intrusive/list.hpp>\n#include <chrono>"),
+    ("lib/engine/a.cpp", "#include <boost/asio/post.hpp>\n#include <mutex>\n#include <sys/socket.h>\n"
+                         "#include <base/clock.hpp>\nauto t = std::chrono::steady_clock::now();"),
+    ("include/latchkey/client.hpp", "#include <boost/asio/post.hpp>\n#include <latchkey/lease.hpp>"),
+]
+
+
+def self_test():
+    for name, text, complaint in BAD + [(name, text, None) for name, text in GOOD]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True)
+            path.write_text(text + "\n", encoding="utf-8")
+            found, _ = check(pathlib.Path(folder))
+            if complaint is None and found or complaint and (len(found) != 1 or complaint not in found[0]):
+                sys.exit(f"{name}: {text!r}: expected {complaint!r}, got {found}")
+    print(f"{len(BAD)} bad trees refused, {len(GOOD)} good ones accepted")
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        return self_test()
+    found, files = check(pathlib.Path(sys.argv[1]))
+    print(*found, f"{files} files read, {len(found)} faults", sep="\n")
+    if found or files < 20:
+        sys.exit(1)
+
+
+main()

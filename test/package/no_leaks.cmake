@@ -1,0 +1,11 @@
+# Our warnings and flags are our own business.
+foreach(property INTERFACE_COMPILE_OPTIONS INTERFACE_COMPILE_DEFINITIONS INTERFACE_LINK_OPTIONS)
+  get_target_property(leaked latchkey::latchkey ${property})
+  if(leaked)
+    message(FATAL_ERROR "${property} of latchkey::latchkey reaches its consumers: ${leaked}")
+  endif()
+endforeach()
+get_target_property(linked latchkey::latchkey INTERFACE_LINK_LIBRARIES)
+if(linked MATCHES "machines")
+  message(FATAL_ERROR "the object library of the floors is visible to consumers: ${linked}")
+endif()
