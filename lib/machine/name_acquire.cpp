@@ -52,6 +52,18 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   bool const outer_lost = was.target > 1 && one.live(was.mode) != was.target - 1;
   bool const came_while_trying = dirty_;
 
+  if (exclusive && was.target == 1) {  // whoever else believed to hold it has lost it on the server
+    auto const others = holders_;
+    for (record* other : others)
+      if (other != &one) {
+        for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
+          if (other->live(mode) > 0) {
+            lose_side(*other, mode, errc::lease_lost);
+            repair(*other, mode);
+          }
+      }
+  }
+
   if (!call || deadline <= shared_.now || outer_lost) {
     shared_.note(event_type::abandoned, name_, one.owner);
     repair(one, was.mode);
@@ -66,18 +78,6 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
     }
     if (was_head) new_head();
     return;
-  }
-
-  if (exclusive && was.target == 1) {  // whoever else believed to hold it has lost it on the server
-    auto const others = holders_;
-    for (record* other : others)
-      if (other != &one) {
-        for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
-          if (other->live(mode) > 0) {
-            lose_side(*other, mode, errc::lease_lost);
-            repair(*other, mode);
-          }
-      }
   }
 
   hold made;
@@ -121,6 +121,7 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   if (!was_queued || queue_.empty()) return;
   if (kind_.rules().grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
   if (listening() == view::on || listening() == view::refused) {
+    if (!head_idle()) return new_head();
     if (exclusive) {  // a caller of this client has it: a try would only hear so
       operation& next = queue_.front();
       if (!next.waited) shared_.note(event_type::waiting, name_, next.owner);
@@ -147,10 +148,12 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
     complete(call);
   }
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
-  finish_once_calls(stays ? tickets_ : was.ticket);
+  // What it found may also have been our own remains: then it proves nothing for the others.
+  bool const proves = stays || !unsettled();
+  if (proves) finish_once_calls(stays ? tickets_ : was.ticket);
   if (queue_.empty() || !was_head) return;
   operation& head = queue_.front();
-  if (&head != &call && head.ticket > was.ticket) return new_head();
+  if (&head != &call && (head.ticket > was.ticket || !proves || !head_idle())) return new_head();
   head.tried = true;
   if (dirty_ && listening() == view::on && head_idle()) return try_head();
   if (hint < 0) shared_.note(event_type::no_time_to_live, name_);

@@ -126,6 +126,19 @@ void name_machine::settle(record& one) {
     left.ask_.repeated = true;
   }
   asked.where = request::place::outbox;
+  operation* const call = asked.call;
+  bool const lapsed = call && !call->queued && one.live(asked.mode) == 0;
+  if (asked.what == ask::acquire && (!call || lapsed)) {
+    // Nobody waits for it, or the holds that let it re-enter are gone: the server is told first.
+    unsigned char const mode = asked.mode;
+    finish(one);
+    give_back(one, mode);
+    one.ask_.repeated = true;
+    if (!lapsed) return;
+    one.behind.push_front(*call);
+    call->where = operation::place::behind_owner;
+    return;
+  }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
   shared_.requests->add(one);
 }

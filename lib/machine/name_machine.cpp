@@ -125,9 +125,8 @@ void name_machine::expire(operation& call) {
 
 void name_machine::cancel(operation& call) {
   if (call.where == operation::place::idle || call.what != operation::type::acquire) return;
-  record& one = *call.owner_record;
   give_up(call, error_code(ECANCELED, boost::system::system_category()));  // asio::error::operation_aborted
-  tidy(one);
+  tidy_served();
 }
 
 void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {

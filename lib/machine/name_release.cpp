@@ -36,8 +36,8 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
     // The release comes after the request under way: what that leaves on the server is then repaired.
     unsigned char const mode = ended->mode;
     forget(*one, *ended);
-    if (one->ask_.where != request::place::outbox) one->ask_.fix = true;
     stop_renewing(*one, mode);
+    repair(*one, mode);
   } else {
     begin_release(*one, *ended, nullptr);
     send(*one, false);

@@ -42,7 +42,8 @@ void name_machine::join(record& one, operation& call) {
   watch_deadline(call);
   shared_.timers.drop(linger_);
   if (queue_.size() > 1) return;
-  if (unsettled()) return;  // the answer that settles the name makes it try
+  // The answer that settles the name, or that ends what its owner has under way, makes it try.
+  if (unsettled() || one.ask_.under_way()) return;
   bool const behind_ours = held_by_other(one) && kind_.rules().exclusive && !kind_.rules().polls;
   bool const hears = listening() == view::on && !dirty_;
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);

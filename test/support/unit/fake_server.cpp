@@ -13,7 +13,8 @@ std::string channel_of(std::string_view key) { return detail::reentrant_kind().c
 
 }  // namespace
 
-fake_server::fake_server(instant const& now) : store(now), bodies_(reentrant_bodies()) {
+fake_server::fake_server(instant const& now, int first_port)
+    : store(now), next_port_(first_port), bodies_(reentrant_bodies()) {
   using namespace detail;
   names_[std::string(reentrant_acquire().sha())] = "acquire";
   names_[std::string(reentrant_release().sha())] = "release";

@@ -24,7 +24,7 @@ class fake_server {
   using id = std::uint64_t;
   using command = std::vector<std::string>;
 
-  explicit fake_server(instant const& now);
+  explicit fake_server(instant const& now, int first_port = 40'000);
 
   // --- connections ---
   id accept();
@@ -97,7 +97,7 @@ class fake_server {
 
   std::map<id, connection> connections_;
   id next_id_ = 1;
-  int next_port_ = 40'000;
+  int next_port_;
   std::vector<refusal> refusals_;
   std::map<std::string, script_body, std::less<>> bodies_;
   std::map<std::string, std::string, std::less<>> names_;

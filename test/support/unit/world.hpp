@@ -77,6 +77,8 @@ class world {
   void deafen(role as, bool deaf = true, std::size_t client = 0);   // the server does not read this connection
   void mute(role as, bool muted = true, std::size_t client = 0);    // answers do not arrive
   void inject(role as, std::string_view bytes, std::size_t client = 0);   // as if the server had said so
+  void hear(std::uint32_t serial, std::string_view bytes, std::size_t client = 0);   // even of a connection that is over
+  std::uint32_t serial(role as, std::size_t client = 0);
   bool connected(role as, std::size_t client = 0) const;
   std::string unreachable;           // not empty: no connection can be made, and why
   bool lanes_resolve_anew = false;   // lanes go where the name leads now, not to the peer
@@ -104,11 +106,12 @@ class world {
   // Ends what is held, lets everything come to rest, and checks that nothing is left anywhere.
   void finish();
   void settle();
+  bool at_ease() const;   // nothing is unsettled, and no event waits
   void remember(std::string line);   // adds to the history
   bool keeps_history = true;
 
  private:
-  static constexpr int most_steps = 200'000;
+  static constexpr int most_steps = 20'000;
   struct connection {
     role as;
     fake_server* server = nullptr;
@@ -123,8 +126,8 @@ class world {
     task* of;
     instant end;
   };
-  struct client {
-    client(config const& settings, client_machine::identity who) : machine(settings, std::move(who)) {}
+  struct node {
+    node(config const& given, client_machine::identity who) : machine(given, std::move(who)) {}
     client_machine machine;
     detail::actions out;
     bool turn_posted = false;
@@ -144,7 +147,7 @@ class world {
 
   task& made(std::uint64_t owner, how const& options, detail::operation::type what);
   void start(task& one);
-  void borrow(client& me, task& one);
+  void borrow(node& me, task& one);
   void say(std::size_t client, std::uint32_t serial, std::string const& bytes);
   void perform(std::size_t client);
   void take_turn(std::size_t client);
@@ -155,7 +158,7 @@ class world {
   bool blocked(token const& what) const;
   void act(token const& what);
   void listen_to(fake_server& one);
-  connection const* find(fake_server const* server, fake_server::id at, std::size_t& client, std::uint32_t& serial) const;
+  connection const* find(fake_server const* of, fake_server::id at, std::size_t& client, std::uint32_t& serial) const;
   connection* find(role as, std::size_t client, std::uint32_t* serial = nullptr);
   instant next_time() const;
   void on_time();
@@ -166,7 +169,7 @@ class world {
   std::vector<std::unique_ptr<task>> tasks_;
   std::deque<std::unique_ptr<fake_server>> others_;
   fake_server* resolved_ = &server;
-  std::vector<std::unique_ptr<client>> clients_;
+  std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
   std::vector<std::string> history_;
   int steps_ = 0;

@@ -26,14 +26,14 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
 }
 
 void world::start(task& one) {
-  client& me = *clients_[one.client];
+  node& me = *clients_[one.client];
   remember(one.label + " begins" + (one.direct ? " (blocking)" : ""));
   bool const lent = me.machine.start(one, one.direct, now, me.out);
   perform(one.client);
   if (lent) borrow(me, one);
 }
 
-void world::borrow(client& me, task& one) {
+void world::borrow(node& me, task& one) {
   std::uint32_t const serial = me.machine.lane_serial();
   if (me.lent) fail("the lane was lent twice");
   if (!me.connections.contains(serial) || !me.connections.at(serial).lendable) fail("a lane was lent that nobody has");
@@ -81,7 +81,7 @@ task& world::unlock(std::uint64_t owner, how const& options) {
 }
 
 void world::drop(task& held) {
-  client& me = *clients_[held.client];
+  node& me = *clients_[held.client];
   held.ended = true;
   remember(held.label + " is dropped");
   me.machine.unlink(*held.which, held.key, held.owner, held.hold);
@@ -114,14 +114,14 @@ task& world::ask(detail::query what, std::uint64_t owner, how const& options) {
 }
 
 void world::cancel(task& one) {
-  client& me = *clients_[one.client];
+  node& me = *clients_[one.client];
   remember(one.label + " is cancelled");
   me.machine.cancel(one, now, me.out);
   perform(one.client);
 }
 
 void world::close(std::size_t index) {
-  client& me = *clients_[index];
+  node& me = *clients_[index];
   remember("close");
   me.machine.close(now, me.out);
   perform(index);

@@ -2,11 +2,11 @@
 
 namespace latchkey::test {
 
-world::connection const* world::find(fake_server const* server, fake_server::id at, std::size_t& client,
+world::connection const* world::find(fake_server const* of, fake_server::id at, std::size_t& client,
                                      std::uint32_t& serial) const {
   for (std::size_t i = 0; i < clients_.size(); ++i)
     for (auto const& [number, one] : clients_[i]->connections)
-      if (one.server == server && one.at == at) {
+      if (one.server == of && one.at == at) {
         client = i;
         serial = number;
         return &one;
@@ -56,10 +56,18 @@ void world::mute(role as, bool muted, std::size_t client) {
 }
 
 void world::inject(role as, std::string_view bytes, std::size_t client) {
-  std::uint32_t serial = 0;
-  if (!find(as, client, &serial)) fail("no such connection");
+  hear(serial(as, client), bytes, client);
+}
+
+void world::hear(std::uint32_t serial, std::string_view bytes, std::size_t client) {
   clients_[client]->machine.received(serial, bytes, now, clients_[client]->out);
   perform(client);
+}
+
+std::uint32_t world::serial(role as, std::size_t client) {
+  std::uint32_t found = 0;
+  if (!find(as, client, &found)) fail("no such connection");
+  return found;
 }
 
 }  // namespace latchkey::test

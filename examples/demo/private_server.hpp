@@ -1,0 +1,35 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+namespace demo {
+
+/// A `redis-server` of this process alone, on a Unix socket in a new temporary directory.
+/// It stops, and the directory goes, with this object; it also stops if this process dies.
+class private_server {
+ public:
+  /// Returns when the server answers.
+  /// \throws std::runtime_error if there is no `redis-server` in the PATH, or if it does not answer in time.
+  explicit private_server(int max_clients = 256);
+  private_server(private_server const&) = delete;
+  private_server& operator=(private_server const&) = delete;
+  ~private_server();
+
+  std::string const& socket_path() const { return socket_path_; }
+  /// For `latchkey::client`.
+  std::string uri() const { return "unix://" + socket_path_; }
+
+ private:
+  void start(int max_clients);
+  void wait_until_it_answers();
+  void stop() noexcept;
+
+  std::filesystem::path directory_;
+  std::string socket_path_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace demo

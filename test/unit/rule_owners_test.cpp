@@ -1,0 +1,150 @@
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// Rules about who may do what beside whom, docs/safety.md section 5.
+
+TEST_CASE("rule: an owner who holds it never queues") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  task& again = w.acquire(1);
+  w.run();
+  CHECK(again.granted());
+  CHECK_FALSE(b.done());
+  w.release(again);
+  w.release(a);
+  w.run();
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("rule: at a grant the other waiters of the same owner re-enter") {
+  world w;
+  w.server.stranger_takes("k", "stranger:1", 60'000);
+  task& a = w.acquire(1);
+  task& b = w.acquire(2);
+  task& same = w.acquire(1);
+  w.run();
+  w.server.stranger_releases("k", "stranger:1");
+  w.run();
+  CHECK(a.granted());
+  CHECK(same.granted());
+  CHECK_FALSE(b.done());
+  w.finish();
+}
+
+TEST_CASE("rule: a lock is not handed to its own owner") {
+  world w;
+  task& a = granted(w, w.acquire(1, {.lease = 20s}));
+  w.deafen(role::shared);
+  task& ended = w.release(a);
+  w.run();
+  task& again = w.acquire(1);   // the release is under way
+  w.run();
+  w.deafen(role::shared, false);
+  w.await(ended);
+  w.await(again);
+  CHECK(again.granted());
+  CHECK(w.server.ran("EVALSHA hand_off") == 0);
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  w.finish();
+}
+
+TEST_CASE("rule: the answer to a renewal sent before an extend does not count") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  w.pass(9'999ms);
+  w.mute(role::shared);
+  w.pass(1ms);   // the renewal is under way
+  REQUIRE(w.server.ran("EVALSHA renew") == 1);
+  task& shorter = w.extend(a, 2s);
+  w.run();
+  REQUIRE(w.server.store.ttl("k") == 2'000);
+  CHECK(a.shown.until() == w.now + 2s);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(shorter.yes);
+  CHECK(a.shown.until() == w.now + 2s);
+  w.pass(2s);
+  CHECK(a.losses == 1);
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: extend keeps what the owner's other holds need") {
+  world w;
+  task& outer = granted(w, w.acquire(1, {.lease = 60s}));
+  task& inner = granted(w, w.acquire(1, {.lease = 5s}));
+  w.await(w.extend(inner, 2s));
+  CHECK(w.server.store.ttl("k") == 60'000);
+  CHECK(inner.shown.until() == w.now + 2s);
+  CHECK(outer.shown.until() == w.now + 60s);
+  w.finish();
+}
+
+TEST_CASE("rule: a first grant proves that the other holds of this client are lost") {
+  world w;
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1));
+  w.server.store.clear();   // a failover without the last write
+  task& b = w.once(2);
+  w.await(b);
+  CHECK(b.granted());
+  CHECK(a.losses == 1);
+  CHECK(a.why_lost == errc::lease_lost);
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits like everybody") {
+  world w;
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1));
+  w.server.store.clear();
+  w.server.stranger_takes("k", "stranger:1", 60'000);
+  task& again = w.acquire(1);
+  w.run();
+  CHECK(a.losses == 1);
+  CHECK_FALSE(again.done());
+  w.server.stranger_releases("k", "stranger:1");
+  w.run();
+  CHECK(again.granted());
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: while a lease is being given back, a new try of that name waits") {
+  for (int round = 0; round < 3; ++round) {
+    world w;
+    w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
+    w.run();
+    task& a = granted(w, w.acquire(1, {.direct = true}));
+    w.drop(a);
+    if (round > 0) w.step();    // the release has left, or even run
+    if (round > 1) w.step();
+    task& b = w.once(2, {.direct = true});
+    w.await(b);
+    CHECK(b.granted());
+    w.finish();
+  }
+}
+
+TEST_CASE("rule: a release and a first try in one group count as a hand-off") {
+  config settings;
+  settings.local_handoff = {.max_streak = 3, .max_time = 1s};
+  world w(settings);
+  task* held = &granted(w, w.acquire(1));
+  for (std::uint64_t owner = 2; owner < 10; ++owner) {
+    w.drop(*held);
+    held = &granted(w, w.acquire(owner));
+  }
+  CHECK(w.server.ran("(publish)") >= 2);
+  CHECK(w.snapshot().handed_off <= 6);
+  w.finish();
+}
