@@ -2,6 +2,9 @@
 # Files in a folder called `timing` measure time or CPU, so nothing else runs beside them.
 function(latchkey_catch_tests target)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "FILES" ${ARGN})
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 3")
+  endif()
   foreach(file IN LISTS arg_FILES)
     get_filename_component(stem "${file}" NAME_WE)
     set(test "${arg_LABEL}.${stem}")

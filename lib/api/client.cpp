@@ -24,8 +24,10 @@ detail::core& checked(std::shared_ptr<detail::core> const& core) {
 
 client::client(std::string_view uri, config settings) : core_(make_core(std::nullopt, uri, std::move(settings))) {}
 
-client::client(asio::any_io_executor executor, std::string_view uri, config settings)
-    : core_(make_core(std::move(executor), uri, std::move(settings))) {}
+client::client(asio::any_io_executor executor, std::string_view uri, config settings) {
+  if (!executor) throw lock_error(errc::bad_argument, "the executor is empty");
+  core_ = make_core(std::move(executor), uri, std::move(settings));
+}
 
 client::client(client&&) noexcept = default;
 
@@ -61,7 +63,7 @@ stats client::snapshot() const {
   return core_->snapshot();
 }
 
-client::executor_type client::get_executor() const { return checked(core_).executor(); }
+client::executor_type client::get_executor() const { return checked(core_).handler_executor(); }
 
 void client::close() {
   if (core_) core_->close();

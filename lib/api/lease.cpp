@@ -15,6 +15,11 @@ using detail::lease_state;
 
 bool live(std::shared_ptr<lease_state> const& state) noexcept { return state && !state->released(); }
 
+// May the hold be trusted, as far as this process knows? A child of fork() has inherited no hold.
+bool trusted(std::shared_ptr<lease_state> const& state) noexcept {
+  return live(state) && !state->is_lost() && !state->key().engine->forked();
+}
+
 // What the machine's answer to a release means for a lease.
 release_result result_of(detail::operation const& one, error_code& failed) {
   failed = {};
@@ -46,14 +51,14 @@ lease::~lease() {
 
 lease::operator bool() const noexcept { return live(state_); }
 
-bool lease::held() const noexcept { return live(state_) && !state_->is_lost() && boot_now() < state_->until(); }
+bool lease::held() const noexcept { return trusted(state_) && boot_now() < state_->until(); }
 
 latchkey::owner lease::owner() const noexcept {
   return live(state_) ? state_->who() : detail::owner_access::from(0);
 }
 
 std::chrono::steady_clock::time_point lease::valid_until() const noexcept {
-  if (!live(state_) || state_->is_lost()) return {};
+  if (!trusted(state_)) return {};
   auto const now = std::chrono::steady_clock::now();
   auto const rest = state_->until() - boot_now();
   // A deadline far ahead must not wrap around.
@@ -62,7 +67,7 @@ std::chrono::steady_clock::time_point lease::valid_until() const noexcept {
 }
 
 milliseconds lease::remaining() const noexcept {
-  if (!live(state_) || state_->is_lost()) return milliseconds::zero();
+  if (!trusted(state_)) return milliseconds::zero();
   return std::max(std::chrono::floor<milliseconds>(state_->until() - boot_now()), milliseconds::zero());
 }
 
@@ -74,7 +79,7 @@ std::optional<std::uint64_t> lease::fencing_token() const noexcept {
 std::stop_token lease::lost() const noexcept { return live(state_) ? state_->stop_token() : std::stop_token(); }
 
 void lease::set_on_lost(detail::lost_callback callback) {
-  if (live(state_)) state_->set_callback(std::move(callback));
+  if (live(state_) && !state_->key().engine->forked()) state_->set_callback(std::move(callback));
 }
 
 asio::any_io_executor lease::executor() const {

@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
@@ -41,6 +42,12 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
       if (auto self = weak.lock()) self->callback_failed(what);
     });
   }
+  if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout)) {
+    note said;
+    said.type = event_type::warning;
+    said.text = "lock_watchdog_timeout is shorter than three times timeout: one late answer may end a hold";
+    made->report(said);
+  }
   return made;
 }
 
@@ -64,6 +71,11 @@ core::~core() = default;
 asio::any_io_executor core::tracked_executor() const {
   if (thread_) return thread_->tracked();
   return asio::prefer(executor_, asio::execution::outstanding_work.tracked);
+}
+
+asio::any_io_executor core::handler_executor() const {
+  if (thread_ && !forked() && thread_->finishing()) return asio::system_executor();
+  return executor_;
 }
 
 instant core::budget_end(instant start) const {

@@ -44,6 +44,8 @@ class core : public std::enable_shared_from_this<core> {
   asio::any_io_executor const& executor() const { return executor_; }
   // Keeps the executor running while a copy lives; fit for handlers even when the client is closed.
   asio::any_io_executor tracked_executor() const;
+  // The same without the tracking.
+  asio::any_io_executor handler_executor() const;
   executor_probe const& probe() const { return probe_; }
 
   // Is this process a child of the one that made the client? Then nothing else may be called.

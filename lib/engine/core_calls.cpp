@@ -66,6 +66,7 @@ void core::wait(blocking_call& one) {
 }
 
 void core::cancel(call& one) {
+  if (forked()) return;
   step([&](client_machine& machine, instant now, actions& out) { machine.cancel(one, now, out); });
 }
 

@@ -33,7 +33,11 @@ void core::begin_close() {
   });
   // Its borrower is told by the machine, but sleeps in the socket.
   if (lent) lent->shut();
-  if (io) asio::post(io->strand(), [io] { io->limit_close(); });
+  // Weakly: a thread that has run out keeps what was posted to it, and with a strong reference all of this, for ever.
+  if (io)
+    asio::post(io->strand(), [weak = std::weak_ptr(io)] {
+      if (auto const still = weak.lock()) still->limit_close();
+    });
 }
 
 void core::wait_for_close() {

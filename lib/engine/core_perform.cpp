@@ -38,10 +38,16 @@ void core::perform(step_batch& batch) {
 void core::post_io(step_batch const& batch) {
   if (batch.birth) return asio::post(executor_, [self = shared_from_this()] { self->begin_transport(); });
   if (!batch.io) return;
+  // Weakly: a thread of our own that has run out keeps what comes too late, and would keep all of this with it.
+  std::weak_ptr<transport> const weak = batch.io;
   if (batch.finish) {
-    asio::post(batch.io->strand(), [io = batch.io] { io->finish(); });
+    asio::post(batch.io->strand(), [weak] {
+      if (auto const io = weak.lock()) io->finish();
+    });
   } else if (batch.turn) {
-    asio::post(batch.io->strand(), [io = batch.io] { io->turn(); });
+    asio::post(batch.io->strand(), [weak] {
+      if (auto const io = weak.lock()) io->turn();
+    });
   }
 }
 

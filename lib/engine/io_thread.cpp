@@ -62,6 +62,11 @@ asio::any_io_executor io_thread::tracked() const {
 
 bool io_thread::on_thread() const { return shared_->context.get_executor().running_in_this_thread(); }
 
+bool io_thread::finishing() const {
+  std::scoped_lock const lock(shared_->mutex);
+  return !shared_->guard;
+}
+
 void io_thread::finish() {
   std::scoped_lock const lock(shared_->mutex);
   shared_->guard.reset();

@@ -31,6 +31,8 @@ class io_thread {
   asio::any_io_executor tracked() const;
 
   bool on_thread() const;
+  // Was finish() called? Then the executor runs nothing new.
+  bool finishing() const;
   // The thread ends when what was handed to it is done.
   void finish();
   // False: not by `end`.

@@ -8,7 +8,7 @@ namespace latchkey::detail {
 
 // Something that is due at a time. Lives inside what it belongs to; `what` says what that is.
 struct timer_node : boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>> {
-  enum class type : unsigned char { operation, hold, hint, link, session, linger, watchdog };
+  enum class type : unsigned char { operation, hold, hint, own_hint, link, session, linger, watchdog };
 
   instant at = never;
   type what = type::operation;

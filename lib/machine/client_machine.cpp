@@ -127,6 +127,10 @@ struct client_machine::impl final : session_user {
         return late.of->of.on_hold_deadline(late);
       }
       case timer_node::type::hint: return static_cast<name_machine*>(node.of)->on_hint();
+      case timer_node::type::own_hint: {
+        record& waits = *static_cast<record*>(node.of);
+        return waits.of.on_own_hint(waits);
+      }
       case timer_node::type::linger: return static_cast<name_machine*>(node.of)->on_linger();
       case timer_node::type::link: return server.on_link_timer(*static_cast<link*>(node.of));
       case timer_node::type::session: return server.on_timer();

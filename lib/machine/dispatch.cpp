@@ -102,11 +102,7 @@ void session::on_script(sent_call& call, reply const& answer) {
 
 // NOSCRIPT: nothing ran, the same goes once more with the script's text.
 void session::send_again(sent_call& call) {
-  for (record* one : call.records) {
-    one->ask_.where = request::place::outbox;
-    if (one->ask_.partner) one->ask_.partner->ask_.where = request::place::outbox;
-    shared_.requests->add(*one);
-  }
+  for (record* one : call.records) one->of.not_run(*one, nullptr, {});
   for (renewal* side : call.renewals) shared_.requests->add(*side);
   if (call.plain) shared_.requests->add(*call.plain);
 }
@@ -114,7 +110,7 @@ void session::send_again(sent_call& call) {
 void session::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {
   pause(++pauses_);
   reconnect_ = reconnect_ || why.reconnect;
-  for (record* one : call.records) one->of.not_run(*one, why, text);
+  for (record* one : call.records) one->of.not_run(*one, &why, text);
   for (renewal* side : call.renewals) {
     outcome refused;
     refused.what = outcome::type::refused;

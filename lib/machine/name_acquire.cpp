@@ -51,6 +51,7 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   bool const exclusive = kind_.rules().exclusive;
   bool const outer_lost = was.target > 1 && one.live(was.mode) != was.target - 1;
   bool const came_while_trying = dirty_;
+  one.in_line = false;
 
   if (exclusive && was.target == 1) {  // whoever else believed to hold it has lost it on the server
     auto const others = holders_;
@@ -118,7 +119,7 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
     }
 
   if (exclusive) finish_once_calls(tickets_);
-  if (!was_queued || queue_.empty()) return;
+  if (!was_queued || queue_.empty() || kind_.rules().own_channel) return;
   if (kind_.rules().grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
   if (listening() == view::on || listening() == view::refused) {
     if (!head_idle()) return new_head();
@@ -147,6 +148,10 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
     leave(call);
     complete(call);
   }
+  if (kind_.rules().own_channel) {
+    if (stays) wait_alone(one, was.mode, hint);
+    return;
+  }
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
   bool const proves = stays || !unsettled();
@@ -168,7 +173,14 @@ void name_machine::give_up(operation& call, error_code error) {
   record& one = *call.owner_record;
   bool const was_head = call.queued && &queue_.front() == &call;
   switch (call.where) {
-    case operation::place::behind_owner: one.behind.erase(one.behind.iterator_to(call)); break;
+    case operation::place::behind_owner: {
+      one.behind.erase(one.behind.iterator_to(call));
+      if (call.what != operation::type::release) break;
+      // Whoever gives up waiting for a release still wants it.
+      hold* const ended = call.hold != 0 ? one.find(call.hold) : one.latest(call.mode);
+      if (ended) end_unawaited(one, *ended);
+      break;
+    }
     case operation::place::trying:
       one.ask_.call = nullptr;
       take_back(one);
@@ -187,6 +199,7 @@ void name_machine::take_back(record& one) {
   if (asked.what != ask::acquire && !asked.grantee) return;  // releases and extensions go on
   asked.abandoned = true;
   if (asked.where != request::place::outbox) return;
+  dirty_ = true;  // the message that made it try has not been followed
   bool const clean = !asked.repeated && !asked.owes;
   unsigned char const mode = asked.mode;
   bool const repeated = asked.repeated;
@@ -216,7 +229,9 @@ void name_machine::fail_acquire(record& one, request const& was, error_code erro
     call.text = text;
     ++call.polls;
     shared_.note(event_type::warning, name_, one.owner, error, text);
-    if (was_head) shared_.timers.set(hint_, after(shared_.now, shared_.pause(call.polls, shared_.settings.retry_delay)));
+    milliseconds const pause = shared_.pause(call.polls, shared_.settings.retry_delay);
+    if (kind_.rules().own_channel) return wait_alone(one, was.mode, pause.count());
+    if (was_head) shared_.timers.set(hint_, after(shared_.now, pause));
     return;
   }
   leave(call);

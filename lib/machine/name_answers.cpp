@@ -30,6 +30,7 @@ void name_machine::answered(record& one, outcome const& answer) {
     case ask::release: on_release_answer(one, answer); break;
     case ask::hand_off: on_hand_off_answer(one, answer); break;
     case ask::extend: on_extend_answer(one, answer); break;
+    case ask::leave: on_leave_answer(one); break;
     default: return;
   }
   advance(one);

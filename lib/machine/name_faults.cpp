@@ -143,18 +143,28 @@ void name_machine::settle(record& one) {
   shared_.requests->add(one);
 }
 
-// The server executed nothing: the same goes again, behind the pause that the session makes.
-void name_machine::not_run(record& one, server_error const& why, std::string_view text) {
+// The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for
+// NOSCRIPT, which counts for no attempt.
+void name_machine::not_run(record& one, server_error const* why, std::string_view text) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
   asked.where = request::place::outbox;
   shared_.requests->add(one);
-  if (asked.partner) {
-    asked.partner->ask_.where = request::place::outbox;
-    count_attempt(*asked.partner, why.code, text, why.transient);
-  }
-  count_attempt(one, why.code, text, why.transient);
+  record* const partner = asked.partner;
+  if (partner) partner->ask_.where = request::place::outbox;
+  // Who left meanwhile is not asked for again.
+  if (asked.what == ask::acquire && asked.abandoned)
+    take_back(one);
+  else if (partner && partner->ask_.abandoned)
+    take_back(*partner);
+  if (why && one.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
+  if (why) count_attempt(one, why->code, text, why->transient);
+  advance(one);
+  if (partner) advance(*partner);
+  wake_parked();
   tidy_served();
+  if (partner) tidy(*partner);
+  tidy(one);
 }
 
 // A call without a wait of its own has only so many attempts.

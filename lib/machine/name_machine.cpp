@@ -82,6 +82,7 @@ void name_machine::advance(record& one) {
     one.behind.pop_front();
     dispatch(one, next);
   }
+  leave_line(one);
 }
 
 void name_machine::complete(operation& call, error_code error, std::string_view text) {
@@ -115,7 +116,10 @@ void name_machine::expire(operation& call) {
         return watch_deadline(call);
       }
     }
-    bool const told_busy = call.waited || (call.queued && call.joined < busy_answers_);
+    // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
+    bool const busy = call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) ||
+                      (held_by_other(one) && kind_.rules().exclusive);
+    bool const told_busy = call.waited || (call.queued && busy);
     give_up(call, told_busy && !call.once ? error_code{} : error_code{errc::timeout});
   } else {
     give_up(call, errc::timeout);
@@ -211,8 +215,9 @@ void name_machine::tidy_served() {
 bool name_machine::prepare(record& one, item& out, std::string& field, std::string& to_field) {
   request& asked = one.ask_;
   auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
-  if (asked.what == ask::release && one.live(asked.mode) == 0 && can_hand_off(one)) {
-    pair_up(one, queue_.front());
+  if (asked.what == ask::release && one.live(asked.mode) == 0) {
+    recall_unsent_try(one);
+    if (can_hand_off(one)) pair_up(one, queue_.front());
   }
   if (asked.what == ask::release) {
     asked.target = one.live(asked.mode);
@@ -228,6 +233,7 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     asked.lease = std::max(asked.wanted.count(), one.longest(asked.mode, shared_.now, watchdog_time, extended));
   }
   asked.sent = shared_.now;
+  (asked.partner ? asked.partner->ask_ : asked).ticket = tickets_;
   field = kind_.field(shared_.client_id, one.owner, asked.mode);
   out.what = asked.what;
   out.mode = asked.mode;
@@ -241,7 +247,10 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     out.to_field = to_field;
   }
   if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
-  if (asked.what == ask::acquire && asked.call) out.wait = left(shared_.now, asked.call->deadline).count();
+  if (asked.what == ask::acquire && asked.call && asked.call->queued && !asked.call->once) {
+    out.wait = left(shared_.now, asked.call->deadline).count();
+    one.in_line = one.in_line || kind_.rules().own_channel;
+  }
   out.field = field;
   return true;
 }

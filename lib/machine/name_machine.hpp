@@ -19,7 +19,8 @@ namespace latchkey::detail {
 //
 // The records of the owners and the queue of waiters live here together, since every answer concerns both.
 // Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
-// name_waiting.cpp (the queue and what wakes it), name_answers.cpp (what the server said), name_faults.cpp
+// name_waiting.cpp (the queue and what wakes it), name_own_channel.cpp (waiters that stand in a queue on the server),
+// name_answers.cpp (what the server said), name_faults.cpp
 // (lost connections and lost holds), name_machine.cpp (the rest).
 class name_machine : public listener {
  public:
@@ -46,7 +47,7 @@ class name_machine : public listener {
   void answered(record& one, outcome const& answer);
   void unanswered(record& one);
   void settle(record& one);
-  void not_run(record& one, server_error const& why, std::string_view text);
+  void not_run(record& one, server_error const* why, std::string_view text);
 
   // --- the watchdog ---
   std::string field_of(record const& one, unsigned char mode) const;
@@ -60,6 +61,9 @@ class name_machine : public listener {
   // --- time ---
   void on_hint();
   void on_linger();
+  void on_own_hint(record& one);
+  // Something was heard on the channel of this waiter alone.
+  void wake_alone(record& one);
   void on_hold_deadline(hold& one);
 
   // Nothing is held, waited for, under way or listened to: may be destroyed.
@@ -101,19 +105,30 @@ class name_machine : public listener {
   void leave(operation& call);
   void new_head();
   void try_head(bool may_go_direct = false);
+  void try_others();
   void wake_parked();
   void sleep_until_hint(std::int64_t hint);
+  milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls);
   void subscribe();
   void finish_once_calls(std::uint64_t up_to);
   bool head_idle() const;
   bool parked() const;
 
+  // name_own_channel.cpp
+  operation* waiter_of(record& one);
+  void wait_alone(record& one, unsigned char mode, std::int64_t hint);
+  void wake_all_alone();
+  void leave_line(record& one);
+  void on_leave_answer(record& one);
+
   // name_release.cpp
   void release(record& one, operation& call);
   void begin_release(record& one, hold& ended, operation* call);
+  void end_unawaited(record& one, hold& ended);
   void extend(record& one, operation& call);
   bool streak_allows() const;
   bool can_hand_off(record const& from) const;
+  void recall_unsent_try(record const& from);
   void pair_up(record& from, operation& waiter);
   void give_back(record& one, unsigned char mode);
 

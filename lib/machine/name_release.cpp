@@ -30,19 +30,21 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
   record* one = known(owner);
   hold* ended = one ? one->find(which) : nullptr;
   if (!ended) return;
-  if (ended->lost) {
-    forget(*one, *ended);
-  } else if (one->ask_.under_way()) {
-    // The release comes after the request under way: what that leaves on the server is then repaired.
-    unsigned char const mode = ended->mode;
-    forget(*one, *ended);
-    stop_renewing(*one, mode);
-    repair(*one, mode);
-  } else {
-    begin_release(*one, *ended, nullptr);
-    send(*one, false);
-  }
+  end_unawaited(*one, *ended);
   tidy(*one);
+}
+
+void name_machine::end_unawaited(record& one, hold& ended) {
+  if (ended.lost) return forget(one, ended);
+  if (!one.ask_.under_way()) {
+    begin_release(one, ended, nullptr);
+    return send(one, false);
+  }
+  // The release comes after the request under way: what that leaves on the server is then repaired.
+  unsigned char const mode = ended.mode;
+  forget(one, ended);
+  stop_renewing(one, mode);
+  repair(one, mode);
 }
 
 void name_machine::unlink(std::uint64_t owner, hold_id which) {
@@ -95,6 +97,22 @@ bool name_machine::can_hand_off(record const& from) const {
   operation const& head = queue_.front();
   if (head.owner_record == &from || head.mode != from.ask_.mode) return false;
   return head.tried || !unsettled(&from);
+}
+
+// A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
+// the streak says. It becomes part of the release, or goes after its answer.
+void name_machine::recall_unsent_try(record const& from) {
+  if (!kind_.rules().hand_off || queue_.empty()) return;
+  operation& head = queue_.front();
+  record& to = *head.owner_record;
+  request const& asked = to.ask_;
+  bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
+  if (&to == &from || asked.call != &head || !unsent || asked.repeated || asked.owes || asked.fix || !to.behind.empty())
+    return;
+  shared_.requests->remove(to);
+  finish(to);
+  head.where = operation::place::waiting;
+  dirty_ = true;
 }
 
 // One request for both: `from` is released and the waiter granted.

@@ -1,5 +1,6 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
+#include <machine/own_channel.hpp>
 
 #include <algorithm>
 
@@ -41,6 +42,7 @@ void name_machine::join(record& one, operation& call) {
   once_waiting_ += call.once;
   watch_deadline(call);
   shared_.timers.drop(linger_);
+  if (kind_.rules().own_channel) return wake_alone(one);
   if (queue_.size() > 1) return;
   // The answer that settles the name, or that ends what its owner has under way, makes it try.
   if (unsettled() || one.ask_.under_way()) return;
@@ -61,6 +63,7 @@ void name_machine::leave(operation& call) {
   --call.owner_record->queued;
   --shared_.counters.waiting;
   once_waiting_ -= call.once;
+  if (call.owner_record->queued == 0) call.owner_record->own.reset();
   if (!queue_.empty()) return;
   shared_.timers.drop(hint_);
   if (listening() != view::off) shared_.timers.set(linger_, after(shared_.now, linger_time));
@@ -68,13 +71,14 @@ void name_machine::leave(operation& call) {
 
 // The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
 void name_machine::new_head() {
-  if (queue_.empty()) return;
+  if (queue_.empty() || kind_.rules().own_channel) return;  // there each looks after itself
   if (!head_idle()) {
     dirty_ = true;  // another request of its owner is under way; the answer makes it try
     return;
   }
   operation& head = queue_.front();
-  if (listening() == view::asked) return;  // the confirmation makes it try
+  // The confirmation makes it try, or the hint if that never comes.
+  if (listening() == view::asked && hint_.is_linked()) return;
   bool const heard = listening() != view::off;
   if ((!heard || !head.tried) && unsettled()) return;
   if (heard) return try_head();
@@ -85,7 +89,7 @@ void name_machine::new_head() {
 
 // One request for the head of the queue: with a release that still waits to be sent it makes a hand-off.
 void name_machine::try_head(bool may_go_direct) {
-  if (!head_idle()) return;
+  if (!head_idle() || kind_.rules().own_channel) return;
   operation& head = queue_.front();
   record& one = *head.owner_record;
   record* leaving = kind_.rules().hand_off ? unsent_release(one) : nullptr;
@@ -104,9 +108,10 @@ void name_machine::try_head(bool may_go_direct) {
 
 // An answer has come: a head that waited for the name to be settled, or that hears no messages, tries.
 void name_machine::wake_parked() {
+  if (kind_.rules().own_channel) return wake_all_alone();
   if (!head_idle() || unsettled()) return;
   operation const& head = queue_.front();
-  if (dirty_ && listening() != view::asked) return try_head();
+  if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
 }
 
@@ -121,17 +126,20 @@ void name_machine::subscribe() {
 
 // The hint timer runs from the busy answer, subscribed or not.
 void name_machine::sleep_until_hint(std::int64_t hint) {
+  unsigned const polls = queue_.empty() ? 0 : queue_.front().polls;
+  shared_.timers.set(hint_, after(shared_.now, sleep_time(hint, listening() == view::refused, polls)));
+}
+
+milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned polls) {
   auto const& rules = kind_.rules();
   milliseconds const most = rules.hint_most > 0 ? milliseconds(rules.hint_most) : shared_.settings.lock_watchdog_timeout;
   milliseconds pause = hint < 0 ? no_lease_hint : std::clamp(milliseconds(hint), shortest_hint, most);
-  if (!queue_.empty() && (rules.polls || listening() == view::refused)) {
-    milliseconds const slowest(rules.poll_most);
-    unsigned const polls = std::min(queue_.front().polls, 16u);
-    milliseconds const next(std::min<std::int64_t>(rules.poll_first << polls, slowest.count()));
+  if (rules.polls || deaf) {
+    milliseconds const next(std::min<std::int64_t>(rules.poll_first << std::min(polls, 16u), rules.poll_most));
     pause = std::min(pause, milliseconds(shared_.random(next.count() / 2, next.count())));
   }
   // One millisecond more: PTTL rounds down, and a try just before the end would be wasted.
-  shared_.timers.set(hint_, after(shared_.now, pause + 1ms));
+  return pause + 1ms;
 }
 
 // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
@@ -159,9 +167,24 @@ void name_machine::on_confirmed() {
 
 void name_machine::on_message(std::string_view payload) {
   ++shared_.counters.messages;
-  if (kind_.on_message(payload) == kind::wake::nobody) return;
-  if (head_idle() && !parked()) return try_head();
-  dirty_ = true;
+  auto const woken = kind_.on_message(payload);
+  if (woken == kind::wake::nobody) return;
+  bool const may_try = head_idle() && !parked();
+  if (may_try)
+    try_head();
+  else
+    dirty_ = true;
+  if (woken == kind::wake::all) try_others();
+}
+
+// A message for everybody: whoever stands behind the head tries beside it, all in one group.
+void name_machine::try_others() {
+  if (queue_.empty() || unsettled()) return;
+  for (auto it = std::next(queue_.begin()); it != queue_.end();) {
+    operation& call = *it++;
+    if (call.where == operation::place::waiting && !call.owner_record->ask_.under_way())
+      send_acquire(*call.owner_record, call, false);
+  }
 }
 
 void name_machine::on_refused() {

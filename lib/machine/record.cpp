@@ -1,3 +1,4 @@
+#include <machine/own_channel.hpp>
 #include <machine/record.hpp>
 
 #include <algorithm>

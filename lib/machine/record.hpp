@@ -17,6 +17,7 @@
 namespace latchkey::detail {
 
 class name_machine;
+class own_channel;
 struct record;
 
 // One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
@@ -105,7 +106,9 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
   std::int64_t longest(unsigned char mode, instant now, milliseconds watchdog_time, hold const* except = nullptr) const;
   instant latest_deadline() const;
 
-  bool idle() const { return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing(); }
+  bool idle() const {
+    return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
+  }
   bool renewing() const { return sides[0].under_way || sides[1].under_way; }
 
   name_machine& of;
@@ -116,6 +119,8 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
   boost::intrusive::list<operation> behind;   // wait until the request under way was answered
   unsigned queued = 0;                        // operations of this owner in the queue of the name
   std::array<renewal, most_modes> sides;
+  std::unique_ptr<own_channel> own;           // while it waits, for kinds whose waiters have channels of their own
+  bool in_line = false;                       // the server may have it in a queue
 
  private:
   std::array<int, most_modes> live_{};

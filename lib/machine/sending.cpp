@@ -31,7 +31,7 @@ void session::send_records(unsigned order) {
   auto& list = shared_.requests->of(static_cast<outbox::order>(order));
   std::vector<item> items;
   std::vector<std::string> fields;  // what the items point to
-  fields.reserve(2 * most_items);
+  fields.reserve(2 * most_items + 2);  // never moved: the first record of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
     if (!call.records.empty()) write_call(leader, std::move(call), items);

@@ -44,8 +44,8 @@ void subscriptions::connected() {
   shared_.counters.messages_refused = false;
   unsent_.clear();
   asked_.clear();
+  unconfirmed_.clear();
   for (auto& [channel, one] : channels_) {
-    one.asked = 0;
     set_view(one, listener::view::asked);
     unsent_.push_back({true, channel});
   }
@@ -55,8 +55,8 @@ void subscriptions::disconnected() {
   up_ = false;
   unsent_.clear();
   asked_.clear();
+  unconfirmed_.clear();
   for (auto& [channel, one] : channels_) {
-    one.asked = 0;
     if (!refused_) set_view(one, listener::view::asked);
   }
 }
@@ -65,18 +65,27 @@ std::vector<subscriptions::command> subscriptions::take_unsent() {
   for (auto const& one : unsent_) {
     if (!one.subscribe) continue;
     asked_.push_back(one.channel);
-    if (auto found = channels_.find(one.channel); found != channels_.end()) ++found->second.asked;
+    ++unconfirmed_[one.channel];
   }
   return std::exchange(unsent_, {});
 }
 
+// One SUBSCRIBE was answered. True: it was the last one of its channel.
+bool subscriptions::answered() {
+  if (asked_.empty()) return true;
+  auto const count = unconfirmed_.find(asked_.front());
+  bool const last = --count->second == 0;
+  if (last) unconfirmed_.erase(count);
+  asked_.pop_front();
+  return last;
+}
+
 void subscriptions::confirmed(std::string_view channel) {
-  if (!asked_.empty()) asked_.pop_front();
+  bool const last = answered();
   auto found = channels_.find(std::string(channel));
   if (found == channels_.end()) return;
   entry& one = found->second;
-  if (one.asked > 0) --one.asked;
-  if (one.asked > 0 || one.state == listener::view::on) return;
+  if (!last || one.state == listener::view::on) return;
   set_view(one, listener::view::on);
   for (auto it = one.listeners.begin(); it != one.listeners.end();) (it++)->on_confirmed();
 }
@@ -85,7 +94,7 @@ void subscriptions::confirmed(std::string_view channel) {
 // next connection asks again.
 void subscriptions::refused_by_server(std::string_view text) {
   if (asked_.empty()) return;
-  asked_.pop_front();
+  answered();
   if (!refused_) shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, text);
   refused_ = true;
   shared_.counters.messages_refused = true;

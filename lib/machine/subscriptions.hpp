@@ -65,14 +65,16 @@ class subscriptions {
   struct entry {
     boost::intrusive::list<listener> listeners;
     listener::view state = listener::view::off;
-    unsigned asked = 0;   // SUBSCRIBEs without an answer: only the answer to the last one counts
   };
+  bool answered();
   void set_view(entry& one, listener::view state);
 
   context& shared_;
   std::unordered_map<std::string, entry> channels_;
   std::vector<command> unsent_;
   std::deque<std::string> asked_;   // channels of the SUBSCRIBEs without an answer
+  // How many of them there are, by channel: only the answer to the last one counts.
+  std::unordered_map<std::string, unsigned> unconfirmed_;
   bool up_ = false;
   bool refused_ = false;
 };

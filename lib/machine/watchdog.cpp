@@ -54,6 +54,7 @@ void watchdog::plan() {
   instant first = never;
   if (!regular_.empty()) first = regular_.front().due;
   if (!retries_.empty()) first = std::min(first, retries_.front().due);
+  if (first != never) first = std::max(first, not_before_);
   if (first == never || (timer_.is_linked() && timer_.at <= first)) return;
   shared_.timers.set(timer_, first);
 }
@@ -79,7 +80,7 @@ void watchdog::tick() {
       ++taken;
     }
   }
-  if (taken == most_per_turn) return shared_.timers.set(timer_, after(shared_.now, 1ms));
+  if (taken == most_per_turn) not_before_ = after(shared_.now, 1ms);
   plan();
 }
 

@@ -30,6 +30,7 @@ class watchdog {
   milliseconds const period_;
   list regular_;   // due one period after their last renewal
   list retries_;   // without an answer: due sooner
+  instant not_before_{};   // after a full turn others have their turn first
   timer_node timer_;
 };
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 FLOORS = {"base": 0, "codec": 1, "wire": 2, "machine": 3, "engine": 4, "api": 5}
-API_HEADERS = {"client", "distributed_lock", "lease", "with_lock", "latchkey", "detail/initiate"}
+API_HEADERS = {"client", "distributed_lock", "lease", "with_lock", "latchkey"}  # and all of latchkey/detail
 
 THREADS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore", "latch", "barrier"}
 CLOCKS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|timerfd_create)\b")
@@ -24,7 +24,7 @@ def floor_of(path):
     """Of an include path or a path under lib/; None for what is not ours."""
     folder, _, rest = path.partition("/")
     if folder == "latchkey":
-        return 5 if re.sub(r"\.hpp(\.in)?$", "", rest) in API_HEADERS else 0
+        return 5 if rest.startswith("detail/") or re.sub(r"\.hpp$", "", rest) in API_HEADERS else 0
     return FLOORS.get(folder) if rest else None
 
 

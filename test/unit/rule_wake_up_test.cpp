@@ -22,6 +22,17 @@ task& sleeper(world& w, std::uint64_t owner, std::int64_t lease = 60'000) {
   return one;
 }
 
+// The message link is up and idle, so that a test can hold up what it says from now on.
+void open_message_link(world& w) {
+  w.server.stranger_takes("warm", stranger, 60'000);
+  task& one = w.acquire(99, {.name = "warm"});
+  w.run();
+  w.cancel(one);
+  w.pass(2s);
+  REQUIRE(w.connected(role::messages));
+  REQUIRE(w.server.subscriptions() == 0);
+}
+
 }  // namespace
 
 TEST_CASE("rule: a message that arrives during a try makes it try once more") {
@@ -42,10 +53,10 @@ TEST_CASE("rule: a message that arrives during a try makes it try once more") {
 
 TEST_CASE("rule: a confirmation that arrives during a try makes it try once more") {
   world w;
+  open_message_link(w);
+  w.deafen(role::messages);
   w.server.stranger_takes("k", stranger, 2'000);
   task& a = w.acquire(1);
-  w.until([&] { return w.connected(role::messages); });
-  w.deafen(role::messages);
   w.run();
   w.mute(role::shared);
   w.pass(1'900ms);
@@ -91,16 +102,21 @@ TEST_CASE("rule: who becomes head while the lock is held asks how long") {
 }
 
 TEST_CASE("rule: behind a holder of this client the head sleeps with the hint timer") {
-  world w;
+  config settings;
+  settings.timeout = 60s;
+  world w(settings);
+  open_message_link(w);
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
+  w.deafen(role::messages);
   task& b = w.acquire(2);
   w.run();
   std::size_t const before = w.server.ran("EVALSHA");
   w.pass(4s);
   CHECK(w.server.ran("EVALSHA") == before);
-  w.pass(1'100ms);   // no message comes when a lease ends
+  w.pass(1'100ms);   // no message comes when a lease ends, and no confirmation here
   CHECK(a.losses == 1);
   CHECK(b.granted());
+  w.deafen(role::messages, false);
   w.drop(a);
   w.finish();
 }
@@ -125,10 +141,10 @@ TEST_CASE("rule: behind the hand-off to another one it sleeps with the hint time
 
 TEST_CASE("rule: it tries again after the confirmation") {
   world w;
+  open_message_link(w);
+  w.deafen(role::messages);
   w.server.stranger_takes("k", stranger, 60'000);
   task& a = w.acquire(1);
-  w.until([&] { return w.connected(role::messages); });
-  w.deafen(role::messages);
   w.run();
   w.server.stranger_releases("k", stranger);   // before the server listens for us
   w.deafen(role::messages, false);
@@ -147,12 +163,12 @@ TEST_CASE("rule: it tries after joining a subscription that lingers") {
   w.run();
   w.pass(100ms);
   REQUIRE(w.server.subscriptions() == 1);
+  w.mute(role::messages);   // the message is still on its way
   w.server.stranger_releases("k", "stranger:2");
-  w.deafen(role::messages);   // the message of that is still on its way
   task& b = w.acquire(2);
   w.run();
   CHECK(b.granted());
-  w.deafen(role::messages, false);
+  w.mute(role::messages, false);
   w.finish();
 }
 
@@ -288,14 +304,56 @@ TEST_CASE("rule: a message during a try that was granted passes to the next head
 
 TEST_CASE("rule: the hint timer runs subscribed or not") {
   world w;
-  w.server.stranger_takes("k", stranger, 3'000);
-  task& a = w.acquire(1);
-  w.until([&] { return w.connected(role::messages); });
+  open_message_link(w);
   w.deafen(role::messages);
-  w.pass(2'900ms);
+  w.server.stranger_takes("k", stranger, 2'000);
+  task& a = w.acquire(1);
+  w.pass(1'900ms);
   CHECK_FALSE(a.done());
   w.pass(102ms);
   CHECK(a.granted());
   w.deafen(role::messages, false);
+  w.finish();
+}
+
+TEST_CASE("rule: who becomes head while another one's try is under way has a timer, too") {
+  world w;
+  open_message_link(w);
+  w.deafen(role::messages);   // no confirmation comes
+  w.server.stranger_takes("k", stranger, 2'000);
+  task& a = w.acquire(1);
+  task& b = w.acquire(2);
+  w.run();
+  w.mute(role::shared);
+  w.pass(1'900ms);
+  w.server.store.expire("k", 2'000);   // the stranger renews
+  w.pass(200ms);                       // a tries
+  w.cancel(a);
+  w.mute(role::shared, false);
+  w.run();
+  w.pass(1'900ms);
+  CHECK(b.granted());
+  w.deafen(role::messages, false);
+  w.finish();
+}
+
+TEST_CASE("rule: a confirmation counts only if no UNSUBSCRIBE was sent behind its SUBSCRIBE") {
+  world w;
+  open_message_link(w);
+  w.mute(role::messages);                  // confirmations are late
+  w.server.stranger_takes("k", stranger, 60'000);
+  task& a = w.acquire(1);
+  w.run();
+  w.cancel(a);
+  w.pass(1'001ms);                         // UNSUBSCRIBE has left, and was read
+  w.deafen(role::messages);
+  task& b = w.acquire(2);
+  w.run();                                 // the second SUBSCRIBE is not read yet
+  w.mute(role::messages, false);
+  w.run();                                 // the first confirmation
+  w.server.stranger_releases("k", stranger);
+  w.deafen(role::messages, false);
+  w.run();
+  CHECK(b.granted());
   w.finish();
 }

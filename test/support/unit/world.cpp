@@ -73,8 +73,25 @@ bool world::blocked(token const& what) const {
   return one->muted || (borrower_stuck && clients_[client]->lent && clients_[client]->lent->serial == serial);
 }
 
+std::uint64_t world::random(std::uint64_t below) {
+  any_order = any_order * 6364136223846793005u + 1442695040888963407u;
+  return (any_order >> 33) % below;
+}
+
+std::deque<world::token>::iterator world::choose() {
+  auto const ready = [&](token const& one) { return !blocked(one); };
+  auto next = std::find_if(events_.begin(), events_.end(), ready);
+  if (any_order == 0 || next == events_.end()) return next;
+  for (auto skip = random(4); skip > 0; --skip) {
+    auto const other = std::find_if(std::next(next), events_.end(), ready);
+    if (other == events_.end()) break;
+    next = other;
+  }
+  return next;
+}
+
 bool world::step() {
-  auto const next = std::find_if(events_.begin(), events_.end(), [&](token const& one) { return !blocked(one); });
+  auto const next = choose();
   if (next == events_.end()) {
     if (!late_bytes) return false;
     std::size_t ran = server.run_left_behind();
@@ -250,6 +267,8 @@ void world::open(token const& what) {
   node& me = *clients_[what.client];
   auto const found = me.connections.find(what.serial);
   if (found == me.connections.end()) return;  // closed meanwhile
+  ++opened;
+  if (nobody_answers) return;
   if (!unreachable.empty()) {
     me.connections.erase(found);
     me.machine.open_failed(what.serial, errc::connect_failed, unreachable, now, me.out);

@@ -81,14 +81,20 @@ class world {
   std::uint32_t serial(role as, std::size_t client = 0);
   bool connected(role as, std::size_t client = 0) const;
   std::string unreachable;           // not empty: no connection can be made, and why
+  bool nobody_answers = false;       // connections are begun and never made
+  int opened = 0;                    // connections begun so far
   bool lanes_resolve_anew = false;   // lanes go where the name leads now, not to the peer
   bool late_bytes = true;            // what was left behind runs before time passes
+  std::uint64_t any_order = 0;       // not zero: a seed; of several events that could be next any is
   bool borrower_stuck = false;       // whoever borrowed the lane does not look at its answer
   fake_server& add_server();         // names resolve to it from now on
   void resolve_to(fake_server& one) { resolved_ = &one; }
 
   // --- looking ---
   instant now{std::chrono::hours(1)};
+  // In [0, below); replays with its seed.
+  std::uint64_t random(std::uint64_t below);
+
   config const settings;
   fake_server server;
   client_machine& machine(std::size_t client = 0) { return clients_[client]->machine; }
@@ -109,9 +115,9 @@ class world {
   bool at_ease() const;   // nothing is unsettled, and no event waits
   void remember(std::string line);   // adds to the history
   bool keeps_history = true;
+  int most_steps = 20'000;         // without time, or until something happens
 
  private:
-  static constexpr int most_steps = 20'000;
   struct connection {
     role as;
     fake_server* server = nullptr;
@@ -156,6 +162,7 @@ class world {
   void lane_reply(std::size_t client, std::uint32_t serial, std::string const& bytes);
   void broken(std::size_t client, std::uint32_t serial);
   bool blocked(token const& what) const;
+  std::deque<token>::iterator choose();
   void act(token const& what);
   void listen_to(fake_server& one);
   connection const* find(fake_server const* of, fake_server::id at, std::size_t& client, std::uint32_t& serial) const;

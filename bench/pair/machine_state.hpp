@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// How much of the machine programs that are none of ours have used since it was made. A figure of a machine that
+// somebody else uses too is not worth much, and nobody can see that from the figure.
+class machine_watch {
+ public:
+  // `ours`: processes that belong to the measurement, besides this one.
+  explicit machine_watch(std::vector<pid_t> ours);
+
+  struct share {
+    double others = 0;  // of all cores, from 0 to 1
+    double stolen = 0;  // taken by the host of a virtual machine
+  };
+  share used() const;
+
+ private:
+  struct reading {
+    double all = 0, busy = 0, stolen = 0, ours = 0;  // seconds
+  };
+  reading read() const;
+
+  std::vector<pid_t> ours_;
+  reading start_;
+};
+
+// One line: cores, processor, kernel, load.
+std::string describe_machine();
+
+}  // namespace bench

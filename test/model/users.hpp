@@ -1,0 +1,190 @@
+#pragma once
+// What users do: they call, give up, release, extend, force, close; and a stranger.
+
+#include "steps.hpp"
+
+inline void stepper::users() {
+  if (!s.closed)
+    for (int x = 0; x < o.owners; ++x) {
+      calls(x);
+      ends(x);
+    }
+  rest();
+}
+
+inline void stepper::calls(int x) {
+  owner_state const& w = s.w[x];
+  int const n = live(w);
+  bool const idle = !w.what && !w.place;
+  // Its own dropped release is under way: the call waits for that in the queue.
+  bool const own_release = is_release(w) && w.target == 0 && !(w.flags & AWAITED) && !w.place && n == 0;
+  bool const may = (idle || own_release) && n < o.holds && (!o.life || w.lives < o.life);
+  for (int kind = 0; may && kind < 3; ++kind) {
+    if (!(o.leases >> kind & 1)) continue;
+    for (int once = 0; once < 2; ++once)
+      for (int blocking = 0; blocking < 2; ++blocking) {
+        if ((o.calls == 0 && !once) || (o.calls == 1 && once) || (!blocking && !(o.async && o.direct))) continue;
+        model m(s);
+        owner_state& me = m.s.w[x];
+        me.wants = kind == 0 ? watchdog_ticks : kind == 1 ? long_ticks : short_ticks;
+        if (o.life) ++me.lives;
+        bool alone = !o.stranger && n == 0;
+        for (int z = 0; z < o.owners; ++z) {
+          if (z == x) continue;
+          owner_state& c = m.s.w[z];
+          if (live(c) || c.place || (is_try(c) && !(c.flags & ABANDONED)) ||
+              ((c.what == RELEASE || c.what == HAND_OFF) && (c.flags & AWAITED)))
+            alone = false;
+          c.marks &= u8(~ALONE);
+        }
+        me.marks &= u8(~(ALONE | ONCE | LATE | SAW_BUSY));
+        if (alone) me.marks |= ALONE;
+        if (n == 0) {
+          m.join(x, once, blocking);
+        } else if (o.reenter_at_once || !s.queue_n) {
+          m.try_acquire(x, blocking);
+          if (once && o.reenter_at_once) me.marks |= ONCE;
+        } else {
+          me.place = TOLD_BUSY, m.s.queue[m.s.queue_n++] = u8(x);
+        }
+        bool const told = !me.what && !me.place;
+        emit(m,
+             n                    ? once ? "%x re-enters once%l" : "%x re-enters%l"
+             : told               ? "%x tries once: false, a waiter is ahead"
+             : me.what == GRANTEE ? "%x tries: takes the unsent release as a hand-off%l"
+             : me.what != ACQUIRE ? once ? "%x tries once: queues" : "%x tries: queues"
+             : once               ? "%x tries once%l"
+                                  : "%x tries%l",
+             false, x, 0, me.where);
+      }
+  }
+  bool const waits = w.place || is_try(w);
+  if (s.used_cancels < o.cancels && waits && !(is_try(w) && (w.flags & ABANDONED))) {
+    model m(s);
+    ++m.s.used_cancels;
+    m.give_up(x);
+    emit(m,
+         !is_try(w)          ? "%x gives up waiting"
+         : w.where == OUTBOX ? "%x gives up with its request in the outbox"
+                             : "%x gives up with its request under way",
+         false, x);
+  }
+}
+
+inline void stepper::ends(int x) {
+  owner_state const& w = s.w[x];
+  int const n = live(w);
+  if (o.drop_busy && o.drop && n && w.what && w.what != GRANTEE)
+    for (int i = 0; i < n; ++i) {
+      model m(s);
+      drop_hold(m, x, i);
+      m.lapsed(x);
+      emit(m, "%x drops a lease while its request is under way", false, x);
+    }
+  bool const idle = !w.what && !w.place;
+  for (int i = 0; idle && i < n; ++i) {
+    auto const release = [&](model& m, int flags) {
+      owner_state& me = m.s.w[x];
+      u8 const until = me.left[i];
+      m.end_hold(me, i);
+      me.what = RELEASE, me.target = u8(n - 1), me.flags = u8(flags), me.until = until, me.where = OUTBOX;
+    };
+    if (o.awaited) {
+      model m(s);
+      release(m, AWAITED);
+      emit(m, "%x releases (in the outbox)", false, x);
+      bool const to_head = n == 1 && m.head_idle() && s.queue[0] != x && o.hand_off;
+      for (int where = DIRECT; to_head && where <= SHARED; ++where) {
+        model hand(s);
+        if (where == DIRECT && !hand.direct_free()) continue;
+        release(hand, AWAITED);
+        hand.hand_over(x, s.queue[0], where);
+        emit(hand, "%x releases: hand-off to %y%l", false, x, s.queue[0], hand.s.w[x].where);
+      }
+      if ((!to_head || o.plain) && model(s).may_go_direct()) {
+        model direct(s);
+        release(direct, AWAITED);
+        direct.send(x, DIRECT, model::make(RELEASE, x, n - 1, direct.lease_left(direct.s.w[x])));
+        emit(direct, "%x releases on the direct lane", false, x);
+      }
+    }
+    if (o.drop) {
+      model m(s);
+      release(m, 0);
+      emit(m, "%x drops its lease", false, x);
+    }
+    for (int lease = short_ticks; lease <= long_ticks && s.used_extends < o.extends; lease += 2) {
+      model m(s);
+      owner_state& me = m.s.w[x];
+      ++m.s.used_extends;
+      bool const direct = m.may_go_direct();
+      me.what = EXTEND, me.lease = u8(lease), me.extended = u8(i), me.flags = 0;
+      int const ttl = m.extension(x);
+      if (o.extend_falls && me.left[i] > lease) me.left[i] = u8(lease);
+      me.kinds |= u8(1 << i);
+      if (o.extend_generation) me.kinds &= u8(~(1 << (i + 3)));
+      m.send(x, direct ? DIRECT : SHARED, model::make(EXTEND, x, 0, ttl));
+      emit(m, "%x extends hold %b to %c", false, x, i, lease);
+    }
+  }
+  if (!o.renew || w.renewing || s.session_down) return;
+  int covered = 0;
+  for (int i = 0; i < 3; ++i)
+    if (w.left[i] && !(w.kinds >> i & 1)) covered |= 1 << i;
+  if (!covered) return;
+  model m(s);
+  owner_state& me = m.s.w[x];
+  me.renewing = 1, me.renewal_age = 0, me.kinds = u8((me.kinds & 7) | covered << 3);
+  m.put_shared(model::make(RENEW, x, 0, watchdog_ticks));
+  emit(m, "watchdog renews %x", false, x);
+}
+
+inline void stepper::rest() {
+  if (s.used_forces < o.forces && !s.force_pending && !s.closed)
+    for (int where = DIRECT; where <= SHARED; ++where) {
+      model m(s);
+      if (where == DIRECT ? !m.may_go_direct() : s.session_down) continue;
+      ++m.s.used_forces;
+      m.s.force_pending = 1;
+      if (where == DIRECT) m.s.direct_asked = model::make(FORCE, 0, 0, 0);
+      else m.put_shared(model::make(FORCE, 0, 0, 0));
+      emit(m, "somebody calls force_unlock%l", false, 0, 0, where);
+    }
+  if (o.closes && !s.closed) {
+    model m(s);
+    m.close();
+    emit(m, "close()", false);
+  }
+  if (!o.stranger) return;
+  if (s.stranger_waits == 2) {
+    model woken(s);
+    woken.s.stranger_waits = real(s).holder != 0;
+    if (!real(s).holder) woken.s.at[s.truth] = {stranger, 1, watchdog_ticks};
+    emit(woken, real(s).holder ? "B wakes: busy" : "B wakes and acquires", true);
+  } else if (o.stranger == 2 && !s.stranger_waits && real(s).holder && real(s).holder != stranger) {
+    model waits(s);
+    waits.s.stranger_waits = 1;
+    emit(waits, "B finds it busy, and waits", false);
+  }
+  model m(s);
+  server_state& lock = m.s.at[s.truth];
+  if (!lock.holder && !s.stranger_waits) {
+    lock = {stranger, 1, watchdog_ticks};
+    emit(m, "B acquires", false);
+  } else if (lock.holder == stranger) {
+    lock = server_state{};
+    m.publish(s.truth);
+    emit(m, "B releases", false);
+  }
+}
+
+inline void all_steps(state const& s, successors& out, u32& left_out) {
+  stepper next{s, out, left_out};
+  next.server();
+  next.reading();
+  next.engine();
+  next.messages();
+  next.time();
+  next.faults();
+  next.users();
+}

@@ -1,0 +1,163 @@
+// What a lease says and does while its hold lasts, and how it ends.
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/errors.hpp>
+#include <support/run_coro.hpp>
+#include <support/worlds.hpp>
+
+#include <future>
+#include <stop_token>
+#include <thread>
+#include <type_traits>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+static_assert(std::is_nothrow_move_constructible_v<lease> && std::is_nothrow_move_assignable_v<lease>);
+static_assert(!std::is_copy_constructible_v<lease> && !std::is_copy_assignable_v<lease>);
+
+TEST_CASE("an empty lease answers false, zero and nothing", "[server][contract]") {
+  lease none;
+  CHECK_FALSE(none);
+  CHECK_FALSE(none.held());
+  CHECK(none.remaining() == 0ms);
+  CHECK(none.valid_until() <= clock::now());
+  CHECK(none.fencing_token() == std::nullopt);
+  CHECK_FALSE(none.lost().stop_requested());
+  CHECK(none.owner() != owner::this_thread());
+  none.on_lost([] { FAIL("nothing was lost"); });
+  CHECK_FALSE(none.extend(1s));
+  CHECK(none.release() == release_result::expired);
+}
+
+TEST_CASE("acquire takes a new owner, and a named one re-enters", "[server][contract]") {
+  common_world w;
+  lease first = w.lock.acquire();
+  CHECK(first);
+  CHECK(first.held());
+  CHECK(first.owner() != owner::this_thread());
+  CHECK(w.lock.is_held_by(first.owner()));
+  CHECK_FALSE(w.lock.is_held_by_current_thread());
+  CHECK_FALSE(w.lock.acquire({.wait = 0ms}));
+  lease second = w.lock.acquire({.owner = first.owner()});
+  CHECK(second.owner() == first.owner());
+  CHECK(w.lock.hold_count(first.owner()) == 2);
+  CHECK(second.release() == release_result::still_held);
+  CHECK(first.held());
+  CHECK(first.release() == release_result::released);
+  CHECK_FALSE(first);
+  CHECK_FALSE(first.held());
+  CHECK(first.release() == release_result::expired);
+  CHECK_FALSE(w.lock.is_locked());
+}
+
+TEST_CASE("a lease knows how long it may be trusted, from before the request was sent", "[server][contract]") {
+  common_world w;
+  auto const before = clock::now();
+  lease held = w.lock.acquire({.lease = 20s});
+  auto const after = clock::now();
+  CHECK(held.valid_until() >= before + 20s - 5ms);
+  CHECK(held.valid_until() <= after + 20s + 5ms);
+  CHECK(held.remaining() <= 20s);
+  CHECK(held.remaining() > 5s);
+  CHECK(held.fencing_token() == std::nullopt);
+  CHECK(std::chrono::milliseconds(w.admin.integer("PTTL", w.name)) + clock::now().time_since_epoch() + 5ms >=
+        held.valid_until().time_since_epoch());
+}
+
+TEST_CASE("renewals move the trust on", "[server][contract]") {
+  event_log log;
+  auto settings = quick_config(log);
+  settings.lock_watchdog_timeout = 2s * slowness;
+  client own(common_server().uri(), settings);
+  lease held = own.get_lock(new_name()).acquire();
+  auto const first = held.valid_until();
+  CHECK(wait_until([&] { return held.valid_until() > first + 1s; }));
+  CHECK(held.held());
+}
+
+TEST_CASE("the destructor releases without waiting, before every later attempt of the client", "[server][contract]") {
+  common_world w;
+  for (int i = 0; i < 200; ++i) {
+    lease held = w.lock.acquire({.wait = 0ms});
+    REQUIRE(held);
+  }
+  CHECK(wait_until([&] { return !w.lock.is_locked(); }));
+}
+
+TEST_CASE("assigning to a lease releases what it held", "[server][contract]") {
+  common_world w;
+  auto const other = w.own.get_lock(new_name());
+  lease held = w.lock.acquire();
+  held = other.acquire();
+  CHECK(wait_until([&] { return !w.lock.is_locked(); }));
+  CHECK(other.is_locked());
+  held = lease();
+  CHECK(wait_until([&] { return !other.is_locked(); }));
+}
+
+TEST_CASE("a moved lease takes the hold along", "[server][contract]") {
+  common_world w;
+  lease first = w.lock.acquire();
+  auto const who = first.owner();
+  lease second = std::move(first);
+  CHECK_FALSE(first);
+  CHECK(second.owner() == who);
+  CHECK(second.held());
+  CHECK(w.lock.is_held_by(who));
+  CHECK(second.release() == release_result::released);
+}
+
+TEST_CASE("a lease may be released on another thread than it was acquired on", "[server][contract]") {
+  common_world w;
+  auto held = w.lock.acquire();
+  CHECK(std::async(std::launch::async, [held = std::move(held)]() mutable { return held.release(); }).get() ==
+        release_result::released);
+}
+
+TEST_CASE("release of a hold whose lease ran out says expired", "[server][contract]") {
+  common_world w;
+  lease held = w.lock.acquire({.lease = 30ms});
+  CHECK(wait_until([&] { return !held.held(); }));
+  CHECK(held);
+  CHECK(held.remaining() == 0ms);
+  CHECK(held.release() == release_result::expired);
+}
+
+TEST_CASE("acquire gives an empty lease when a stop is asked for", "[server][contract]") {
+  common_world w;
+  lease held = w.lock.acquire();
+  std::stop_source stop;
+  auto waiter = std::async(std::launch::async, [&] { return w.lock.acquire({}, stop.get_token()); });
+  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
+  stop.request_stop();
+  REQUIRE(waiter.wait_for(patience) == std::future_status::ready);
+  CHECK_FALSE(waiter.get());
+  CHECK(held.release() == release_result::released);
+  CHECK(wait_until([&] { return !w.lock.is_locked(); }));
+
+  std::stop_source early;
+  early.request_stop();
+  CHECK_FALSE(w.lock.acquire({}, early.get_token()));
+  CHECK(wait_until([&] { return !w.lock.is_locked(); }));
+}
+
+TEST_CASE("a stop after the grant changes nothing", "[server][contract]") {
+  common_world w;
+  std::stop_source stop;
+  lease held = w.lock.acquire({}, stop.get_token());
+  stop.request_stop();
+  CHECK(held.held());
+  CHECK(held.release() == release_result::released);
+}
+
+TEST_CASE("acquire in a thread that holds the lock waits in vain unless it names itself", "[server][contract]") {
+  common_world w;
+  w.lock.lock();
+  CHECK(error_of([&] { return w.lock.acquire(); }) == errc::would_deadlock);
+  CHECK_FALSE(w.lock.acquire({.wait = 20ms}));
+  lease again = w.lock.acquire({.owner = owner::this_thread()});
+  CHECK(w.lock.hold_count() == 2);
+  CHECK(again.release() == release_result::still_held);
+  w.lock.unlock();
+}

@@ -1,0 +1,201 @@
+// The blocking members of distributed_lock, each on a lock of its own.
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/errors.hpp>
+#include <support/worlds.hpp>
+
+#include <future>
+#include <map>
+#include <thread>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using fields = std::map<std::string, std::string>;
+
+TEST_CASE("a lock shows as a hash with the field uuid:owner and the count", "[server][contract]") {
+  common_world w;
+  w.lock.lock();
+  CHECK(w.admin.hash(w.name) == fields{{w.field(owner::this_thread()), "1"}});
+  auto const ttl = w.admin.integer("PTTL", w.name);
+  CHECK(ttl > 20'000);
+  CHECK(ttl <= 30'000);
+  w.lock.unlock();
+  CHECK(w.admin.integer("EXISTS", w.name) == 0);
+}
+
+TEST_CASE("a thread that holds the lock takes it again at once and must give it back as often", "[server][contract]") {
+  common_world w;
+  w.lock.lock();
+  CHECK(w.lock.try_lock());
+  CHECK(w.lock.try_lock(1s));
+  CHECK(w.lock.hold_count() == 3);
+  CHECK(w.admin.hash(w.name) == fields{{w.field(owner::this_thread()), "3"}});
+  w.lock.unlock();
+  w.lock.unlock();
+  CHECK(w.lock.hold_count() == 1);
+  CHECK(w.lock.is_held_by_current_thread());
+  w.lock.unlock();
+  CHECK_FALSE(w.lock.is_locked());
+}
+
+TEST_CASE("a lock with a lease is not renewed and ends by itself", "[server][contract]") {
+  event_log log;
+  client own(common_server().uri(), quick_config(log));
+  auto const lock = own.get_lock(new_name());
+  lock.lock(900ms);
+  CHECK(lock.remaining_time_to_live().value() <= 900ms);
+  CHECK(log.wait_for(event_type::lost, lock.name()));
+  CHECK(wait_until([&] { return !lock.is_locked(); }));
+  CHECK(error_of([&] { lock.unlock(); }) == errc::lease_lost);
+}
+
+TEST_CASE("the watchdog keeps a lock without a lease for longer than its time", "[server][contract]") {
+  event_log log;
+  auto settings = quick_config(log);
+  settings.lock_watchdog_timeout = 2s * slowness;
+  client own(common_server().uri(), settings);
+  auto const lock = own.get_lock(new_name());
+  stopwatch since;
+  lock.lock();
+  REQUIRE(wait_until([&] { return own.snapshot().renewals >= 4; }));
+  CHECK(since.passed() > settings.lock_watchdog_timeout);
+  CHECK(lock.is_held_by_current_thread());
+  CHECK(lock.remaining_time_to_live().value() <= settings.lock_watchdog_timeout);
+  lock.unlock();
+  CHECK(log.count(event_type::lost) == 0);
+}
+
+TEST_CASE("try_lock of a busy lock says false and changes nothing", "[server][contract]") {
+  common_world w;
+  client other(common_server().uri(), steady_config());
+  REQUIRE(other.get_lock(w.name).try_lock());
+  auto const before = w.admin.hash(w.name);
+  CHECK_FALSE(w.lock.try_lock());
+  CHECK_FALSE(w.lock.try_lock(30ms));
+  CHECK_FALSE(w.lock.try_lock(30ms, 5s));
+  CHECK(w.admin.hash(w.name) == before);
+  CHECK(w.own.snapshot().waiting == 0);
+  other.get_lock(w.name).unlock();
+}
+
+TEST_CASE("try_lock with a wait gets the lock when it is released", "[server][contract]") {
+  common_world w;
+  client other(common_server().uri(), steady_config());
+  auto const theirs = other.get_lock(w.name);
+  theirs.lock();
+  auto waiter = std::async(std::launch::async, [&] {
+    bool const held = w.lock.try_lock(patience);
+    if (held) w.lock.unlock();
+    return held;
+  });
+  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
+  theirs.unlock();
+  CHECK(waiter.get());
+}
+
+TEST_CASE("try_lock with a wait and a lease takes the lease", "[server][contract]") {
+  common_world w;
+  REQUIRE(w.lock.try_lock(1s, 7s));
+  auto const ttl = w.admin.integer("PTTL", w.name);
+  CHECK(ttl > 1'000);
+  CHECK(ttl <= 7'000);
+  w.lock.unlock();
+}
+
+TEST_CASE("try_lock_for and try_lock_until take any duration and any clock", "[server][contract]") {
+  common_world w;
+  client other(common_server().uri(), steady_config());
+  auto const theirs = other.get_lock(w.name);
+  theirs.lock();
+  CHECK_FALSE(w.lock.try_lock_for(100us));
+  CHECK_FALSE(w.lock.try_lock_for(std::chrono::duration<double>(0.02)));
+  CHECK_FALSE(w.lock.try_lock_until(std::chrono::steady_clock::now() + 20ms));
+  CHECK_FALSE(w.lock.try_lock_until(std::chrono::system_clock::now() - 20ms));
+  theirs.unlock();
+  CHECK(w.lock.try_lock_for(10s));
+  CHECK(w.lock.try_lock_until(std::chrono::system_clock::now() + 10s));
+  w.lock.unlock();
+  w.lock.unlock();
+}
+
+TEST_CASE("lock waits until the holder is gone", "[server][contract]") {
+  common_world w;
+  w.lock.lock();
+  auto waiter = std::async(std::launch::async, [&] {
+    w.lock.lock();
+    w.lock.unlock();
+  });
+  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
+  CHECK(w.own.snapshot().waiting == 1);
+  w.lock.unlock();
+  CHECK(waiter.wait_for(patience) == std::future_status::ready);
+}
+
+TEST_CASE("force_unlock removes any holder, wakes the waiters, and says whether there was one", "[server][contract]") {
+  common_world w;
+  client other(common_server().uri(), steady_config());
+  CHECK_FALSE(w.lock.force_unlock());
+  other.get_lock(w.name).lock();
+  auto waiter = std::async(std::launch::async, [&] {
+    w.lock.lock();
+    w.lock.unlock();
+  });
+  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
+  REQUIRE(wait_until([&] { return w.admin.listeners(w.name) == 1; }));
+  CHECK(other.get_lock(w.name).force_unlock());
+  CHECK(waiter.wait_for(patience) == std::future_status::ready);
+}
+
+TEST_CASE("the questions tell who holds the lock, how often and for how long", "[server][contract]") {
+  common_world w;
+  auto const me = owner::this_thread();
+  auto const somebody = owner::make();
+  CHECK_FALSE(w.lock.is_locked());
+  CHECK_FALSE(w.lock.is_held_by_current_thread());
+  CHECK_FALSE(w.lock.is_held_by(me));
+  CHECK(w.lock.hold_count() == 0);
+  CHECK(w.lock.hold_count(somebody) == 0);
+  CHECK(w.lock.remaining_time_to_live() == std::nullopt);
+  w.lock.lock();
+  CHECK(w.lock.is_locked());
+  CHECK(w.lock.is_held_by_current_thread());
+  CHECK(w.lock.is_held_by(me));
+  CHECK_FALSE(w.lock.is_held_by(somebody));
+  CHECK(w.lock.hold_count() == 1);
+  CHECK(w.lock.hold_count(me) == 1);
+  CHECK(w.lock.hold_count(somebody) == 0);
+  CHECK(w.lock.remaining_time_to_live().value() > 20s);
+  CHECK(w.lock.name() == w.name);
+  CHECK_FALSE(std::async(std::launch::async, [&] { return w.lock.is_held_by_current_thread(); }).get());
+  w.lock.unlock();
+  w.admin.ok("HSET", w.name, "somebody:1", 1);
+  CHECK(w.lock.remaining_time_to_live() == milliseconds::max());
+  CHECK(w.lock.force_unlock());
+}
+
+TEST_CASE("handles of one client and name are equal, others are not", "[server][contract]") {
+  common_world w;
+  client other(common_server().uri());
+  distributed_lock const copy = w.lock;
+  CHECK(copy == w.lock);
+  CHECK(w.own.get_lock(w.name) == w.lock);
+  CHECK(w.own.get_lock(w.name + "x") != w.lock);
+  CHECK(other.get_lock(w.name) != w.lock);
+  w.lock.lock();
+  CHECK(copy.is_held_by_current_thread());
+  copy.unlock();
+}
+
+TEST_CASE("a lock with braces in its name publishes to Redisson's channel for it", "[server][contract]") {
+  common_world w;
+  auto const name = "{" + w.name + "}:part";
+  auto const lock = w.own.get_lock(name);
+  auto listener = common_server().admin();
+  listener.send({"SUBSCRIBE", "redisson_lock__channel:" + name});
+  listener.receive();
+  lock.lock();
+  lock.unlock();
+  auto const message = listener.receive();
+  REQUIRE(message.elements.size() == 3);
+  CHECK(message.elements[2].text == "0");
+}

@@ -1,0 +1,184 @@
+// What locking costs in commands: counted with MONITOR, whatever a client sends.
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/check_equal.hpp>
+#include <support/command_counter.hpp>
+#include <support/errors.hpp>
+#include <support/foreign_holder.hpp>
+#include <support/run_coro.hpp>
+#include <support/worlds.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+// GCC 12 inlines how Asio allocates the frame of a coroutine, but not how it frees it, and warns of the difference.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+namespace {
+
+using commands = std::map<std::string, int>;
+
+// Clients of this server come by TCP, so that the counter tells them from the test itself.
+struct counted_world : private_world {
+  explicit counted_world(config settings = steady_config()) : private_world(std::move(settings), {.tcp = true}) {}
+
+  command_counter counter{server};
+
+  // Connected on both lanes, and the server knows the scripts: from then on nothing is sent but what a call needs.
+  bool warmed_up() {
+    auto const way = own.get_lock("way");
+    auto const pair = [&] {
+      way.lock();
+      way.unlock();
+      value_of(way.async_acquire(asio::use_future)).release();
+      return counter.take() == commands{{"EVALSHA", 4}};
+    };
+    return wait_until([&] { return pair() && pair() && pair(); });
+  }
+
+  // The connections that have sent something since the last call.
+  std::set<std::string> senders() {
+    std::set<std::string> found;
+    for (auto const& line : counter.take_lines()) {
+      auto const at = line.find('[') + 1;
+      found.insert(line.substr(at, line.find(']') - at));
+    }
+    return found;
+  }
+};
+
+constexpr int rounds = 200;
+commands const one_each{{"EVALSHA", 2 * rounds}};
+
+asio::awaitable<void> asynchronous_pairs(counted_world& w) {
+  auto const me = owner::make();
+  for (int i = 0; i < rounds; ++i) {
+    co_await w.lock.async_lock(me);
+    co_await w.lock.async_unlock(me);
+  }
+  CHECK(w.counter.take() == one_each);
+  for (int i = 0; i < rounds; ++i) {
+    lease held = co_await w.lock.async_acquire();
+    check_equal(co_await held.async_release(), release_result::released);
+  }
+  CHECK(w.counter.take() == one_each);
+  for (int i = 0; i < rounds; ++i)
+    co_await with_lock(w.lock, [](lease&) -> asio::awaitable<void> { co_return; });
+  CHECK(w.counter.take() == one_each);
+}
+
+}  // namespace
+
+TEST_CASE("blocking callers: one EVALSHA per free acquire and one per last release, by the direct lane",
+          "[server][show]") {
+  counted_world w;
+  REQUIRE(w.warmed_up());
+  for (int i = 0; i < rounds; ++i) {
+    w.lock.lock();
+    w.lock.unlock();
+  }
+  CHECK(w.counter.take() == one_each);
+  for (int i = 0; i < rounds; ++i) {
+    CHECK(w.lock.try_lock(10s, 5s));
+    w.lock.unlock();
+  }
+  CHECK(w.counter.take() == one_each);
+  for (int i = 0; i < rounds; ++i) {
+    lease held = w.lock.acquire();
+    CHECK(held.release() == release_result::released);
+  }
+  CHECK(w.counter.take() == one_each);
+  for (int i = 0; i < rounds; ++i) std::scoped_lock const guard(w.lock);
+  auto const direct = w.senders();
+  CHECK(direct.size() == 1);
+
+  value_of(w.lock.async_is_locked(asio::use_future));
+  CHECK(w.senders() != direct);
+}
+
+TEST_CASE("asynchronous callers: one EVALSHA per free acquire and one per last release", "[server][show]") {
+  counted_world w;
+  REQUIRE(w.warmed_up());
+  run_coro(asynchronous_pairs(w));
+}
+
+TEST_CASE("re-entering costs one EVALSHA each way", "[server][show]") {
+  counted_world w;
+  REQUIRE(w.warmed_up());
+  for (int depth = 0; depth < 10; ++depth) w.lock.lock();
+  for (int depth = 0; depth < 10; ++depth) w.lock.unlock();
+  CHECK(w.counter.take() == commands{{"EVALSHA", 20}});
+}
+
+TEST_CASE("what is asked in one turn of the loop leaves in few script calls", "[server][show]") {
+  counted_world w;
+  REQUIRE(w.warmed_up());
+  constexpr int locks = 480;
+  std::vector<distributed_lock> all;
+  for (int i = 0; i < locks; ++i) all.push_back(w.own.get_lock("many-" + std::to_string(i)));
+  auto const me = owner::make();
+  // From one handler on the client's own thread: that is one turn.
+  auto const ask = [&](auto start) {
+    std::atomic<int> left = locks;
+    std::atomic<int> wrong = 0;
+    std::promise<void> done;
+    asio::post(w.own.get_executor(), [&] {
+      for (auto const& lock : all)
+        start(lock, [&](error_code error) {
+          if (error) ++wrong;
+          if (--left == 0) done.set_value();
+        });
+    });
+    REQUIRE(done.get_future().wait_for(patience) == std::future_status::ready);
+    CHECK(wrong == 0);
+    auto const sent = w.counter.take();
+    CHECK(sent.size() == 1);
+    CHECK(sent.at("EVALSHA") <= locks / 30);
+  };
+  ask([&](auto const& lock, auto handler) { lock.async_lock(me, handler); });
+  ask([&](auto const& lock, auto handler) { lock.async_unlock(me, handler); });
+  CHECK(w.admin.integer("DBSIZE") == 0);
+}
+
+TEST_CASE("10,000 local waiters cost one subscription, and no command while they wait", "[server][show]") {
+  counted_world w;
+  REQUIRE(w.warmed_up());
+  constexpr int waiters = 10'000;
+  foreign_holder const holder(w.server, w.name);
+  std::atomic<int> closed = 0;
+  std::atomic<int> other = 0;
+  for (int i = 0; i < waiters; ++i)
+    w.lock.async_acquire([&](error_code error, lease) { ++(error == errc::closed ? closed : other); });
+  REQUIRE(wait_until([&] { return w.own.snapshot().waiting == waiters && w.admin.listeners(w.name) == 1; }));
+  // The head tries when it comes and once more when the server listens for it.
+  auto total = w.counter.take();
+  CHECK(wait_until([&] {
+    for (auto const& [name, times] : w.counter.take()) total[name] += times;
+    return total["EVALSHA"] >= 2;
+  }));
+  CHECK(total["SUBSCRIBE"] == 1);
+  CHECK(total["EVALSHA"] == 2);
+
+  // Not a wait for something: for one second there is to be nothing.
+  std::this_thread::sleep_for(1s);
+  CHECK(w.counter.take() == commands{});
+  auto late = w.lock.async_acquire(asio::use_future);
+  REQUIRE(wait_until([&] { return w.own.snapshot().waiting == waiters + 1; }));
+  CHECK(w.counter.take() == commands{});
+  w.own.close();
+  CHECK(error_in(std::move(late)) == errc::closed);
+  CHECK(wait_until([&] { return closed + other == waiters; }));
+  CHECK(other == 0);
+}

@@ -1,0 +1,224 @@
+// How soon a waiter proceeds after what frees the lock, or after what takes the server away from it.
+//
+// The bounds are those of the design. Some are spans of time: the hint as it was read, the end of a lease, the pause
+// before a reconnection. They are asserted with the factor 1.2. Others are round trips: on a machine whose cores are
+// all taken a thread may wait longer for a core than the network takes, so a round trip counts as `noise`.
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/errors.hpp>
+#include <support/foreign_holder.hpp>
+#include <support/worlds.hpp>
+
+#include <boost/asio/use_future.hpp>
+
+#include <future>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+namespace {
+
+constexpr auto noise = 250ms * slowness;
+// Reconnecting is a chain: address, handshake, subscription, one try. Each step may wait for a core.
+constexpr auto reconnection = 2 * noise;
+
+// The span is asserted as 1.2 times of it; the rest has the factor in it.
+void proceeds_within(std::string const& what, clock::duration took, milliseconds span, milliseconds rest) {
+  std::cout << what << ": the waiter proceeded after " << std::chrono::duration<double, std::milli>(took).count()
+            << " ms (bound " << span.count() << " ms, noise " << rest.count() << " ms)\n";
+  CHECK(took <= span * 12 / 10 + rest);
+}
+
+// A client whose caller waits for a lock.
+struct waiting_world : private_world {
+  explicit waiting_world(config settings = steady_config(), redis_options options = {})
+      : private_world(std::move(settings), std::move(options)) {
+    lease first = lock.acquire();  // connected
+    first.release();
+  }
+
+  // Comes back when the waiter sleeps: the server listens for it and has answered the try that followed.
+  void start_waiting(bool blocking = false) {
+    auto const before = admin.script_calls();
+    started = clock::now();
+    if (blocking) {
+      result = std::async(std::launch::async, [this] {
+        lock.lock();
+        auto const now = clock::now();
+        lock.unlock();
+        return now;
+      });
+    } else {
+      auto const granted = std::make_shared<std::promise<clock::time_point>>();
+      result = granted->get_future();
+      lock.async_acquire([granted](error_code error, lease held) {
+        if (error || !held) return granted->set_exception(std::make_exception_ptr(lock_error(error)));
+        granted->set_value(clock::now());
+      });
+    }
+    REQUIRE(wait_until([&] { return admin.listeners(name) == 1; }));
+    REQUIRE(wait_until([&] { return admin.script_calls() >= before + 2; }));
+    REQUIRE(own.snapshot().waiting == 1);
+  }
+
+  clock::duration proceeded_after(clock::time_point since) { return value_of(std::move(result)) - since; }
+
+  clock::time_point started;
+  std::future<clock::time_point> result;
+};
+
+// The longest pause before a reconnection, where the server stays away.
+constexpr auto longest_pause = 1'000ms;
+config with_pause() {
+  auto settings = steady_config();
+  settings.retry_delay = longest_pause;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("wake-up after unlock by a foreign holder: one message and one round trip", "[server][show]") {
+  bool const blocking = GENERATE(false, true);
+  waiting_world w;
+  foreign_holder holder(w.server, w.name);
+  w.start_waiting(blocking);
+  auto const freed = clock::now();
+  holder.release();
+  proceeds_within(blocking ? "unlock (foreign), blocking" : "unlock (foreign)", w.proceeded_after(freed), 0ms, noise);
+}
+
+TEST_CASE("wake-up after unlock by another client: one message and one round trip", "[server][show]") {
+  waiting_world w;
+  client other(w.server.uri(), steady_config());
+  auto const same = other.get_lock(w.name);
+  same.lock();
+  w.start_waiting();
+  auto const freed = clock::now();
+  same.unlock();
+  proceeds_within("unlock (another client)", w.proceeded_after(freed), 0ms, noise);
+}
+
+TEST_CASE("wake-up after unlock in the same client: one round trip", "[server][show]") {
+  waiting_world w;
+  w.lock.lock();
+  auto const granted = std::make_shared<std::promise<clock::time_point>>();
+  w.result = granted->get_future();
+  w.lock.async_acquire([granted](error_code, lease) { granted->set_value(clock::now()); });
+  REQUIRE(wait_until([&] { return w.own.snapshot().waiting == 1; }));
+  auto const freed = clock::now();
+  w.lock.unlock();
+  proceeds_within("unlock (same client)", w.proceeded_after(freed), 0ms, noise);
+}
+
+TEST_CASE("wake-up after force unlock: one message and one round trip", "[server][show]") {
+  waiting_world w;
+  client other(w.server.uri(), steady_config());
+  foreign_holder const holder(w.server, w.name);
+  w.start_waiting();
+  auto const freed = clock::now();
+  CHECK(other.get_lock(w.name).force_unlock());
+  proceeds_within("force unlock", w.proceeded_after(freed), 0ms, noise);
+}
+
+// Nobody tells: the hint is all there is. It is the rest of the holder's lease, at most the watchdog's time.
+TEST_CASE("wake-up after the key was deleted, renamed or ran out: the hint as it was read", "[server][show]") {
+  constexpr auto hint = 1'500ms * slowness;
+  auto settings = steady_config();
+  std::string const how = GENERATE("deleted", "renamed", "lease ended");
+  bool const lease_ends = how == "lease ended";
+  if (!lease_ends) settings.lock_watchdog_timeout = hint;
+  waiting_world w(settings);
+  foreign_holder holder(w.server, w.name, lease_ends ? hint : 60s);
+  w.start_waiting();
+  if (how == "deleted") holder.remove();
+  if (how == "renamed") holder.rename("elsewhere");
+  proceeds_within(how, w.proceeded_after(w.started), hint, 0ms);
+}
+
+TEST_CASE("wake-up, subscription killed with the unlock: a reconnection", "[server][show]") {
+  waiting_world w;
+  foreign_holder holder(w.server, w.name);
+  w.start_waiting();
+  auto const freed = clock::now();
+  holder.release_and({{"CLIENT", "KILL", "TYPE", "pubsub"}});
+  proceeds_within("subscription killed", w.proceeded_after(freed), 0ms, reconnection);
+}
+
+TEST_CASE("wake-up, other connections killed with the unlock: a reconnection", "[server][show]") {
+  waiting_world w;
+  foreign_holder holder(w.server, w.name);
+  w.start_waiting();
+  auto const freed = clock::now();
+  holder.release_and({{"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}});
+  proceeds_within("command connections killed", w.proceeded_after(freed), 0ms, reconnection);
+}
+
+TEST_CASE("wake-up, all connections killed with the unlock: a reconnection", "[server][show]") {
+  waiting_world w;
+  foreign_holder holder(w.server, w.name);
+  w.start_waiting();
+  auto const freed = clock::now();
+  holder.release_and(
+      {{"CLIENT", "KILL", "TYPE", "pubsub"}, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}});
+  proceeds_within("all connections killed", w.proceeded_after(freed), 0ms, reconnection);
+}
+
+TEST_CASE("wake-up after SCRIPT FLUSH: the unlock is answered as ever", "[server][show]") {
+  waiting_world w;
+  foreign_holder holder(w.server, w.name);
+  w.start_waiting();
+  w.admin.ok("SCRIPT", "FLUSH");
+  auto const freed = clock::now();
+  holder.release();
+  proceeds_within("SCRIPT FLUSH", w.proceeded_after(freed), 0ms, noise);
+}
+
+TEST_CASE("wake-up after a restart that forgot the lock: the pause, and a reconnection", "[server][show]") {
+  waiting_world w(with_pause());
+  {
+    foreign_holder const holder(w.server, w.name);
+    w.start_waiting();
+  }
+  w.server.kill();
+  REQUIRE(w.log.wait_for(event_type::connect_failed, 3));  // it pauses before it looks again
+  w.server.start();
+  auto const back = clock::now();
+  proceeds_within("restart without data", w.proceeded_after(back), longest_pause, reconnection);
+}
+
+TEST_CASE("wake-up after a restart that kept the lock: the message of its unlock", "[server][show]") {
+  waiting_world w(with_pause(), {.append_only = true});
+  {
+    foreign_holder const holder(w.server, w.name);
+    w.start_waiting();
+  }
+  w.server.restart();
+  auto const back = clock::now();
+  w.admin = w.server.admin();
+  REQUIRE(wait_until([&] { return w.admin.listeners(w.name) == 1; }));
+  auto const listening = clock::now();
+  proceeds_within("restart with data, listening again", listening - back, longest_pause, reconnection);
+  REQUIRE(w.admin.integer("EXISTS", w.name) == 1);
+  CHECK(w.own.snapshot().waiting == 1);
+  auto const freed = clock::now();
+  w.admin.ok("DEL", w.name);
+  w.admin.ok("PUBLISH", channel_of(w.name), "0");
+  proceeds_within("restart with data, unlock", w.proceeded_after(freed), 0ms, noise);
+}
+
+TEST_CASE("wake-up after a restart that kept the lock: the end of its lease", "[server][show]") {
+  waiting_world w(with_pause(), {.append_only = true});
+  // Long enough that the server is back before it ends.
+  constexpr auto length = 3'000ms * slowness;
+  {
+    foreign_holder const holder(w.server, w.name, length);
+    w.start_waiting();
+  }
+  w.server.restart();
+  proceeds_within("restart with data, lease ended", w.proceeded_after(w.started), length, 0ms);
+}

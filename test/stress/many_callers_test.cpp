@@ -1,0 +1,203 @@
+// Many callers of one client. What the lock protects is no atomic: a hole in it shows as a wrong sum.
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/run_coro.hpp>
+#include <support/worlds.hpp>
+
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <atomic>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+namespace {
+
+constexpr int coroutines = 200;
+constexpr int turns = 20;
+
+struct shared_sum {
+  long value = 0;
+  int inside = 0;
+  bool overlapped = false;
+
+  void add() {
+    overlapped = overlapped || ++inside != 1;
+    ++value;
+    --inside;
+  }
+};
+
+asio::awaitable<void> take_turns(distributed_lock lock, shared_sum& sum, std::atomic<int>& ended) {
+  auto const me = owner::make();
+  for (int turn = 0; turn < turns; ++turn) {
+    co_await lock.async_lock(me);
+    sum.add();
+    co_await lock.async_unlock(me);
+  }
+  ++ended;
+}
+
+asio::awaitable<void> take_turns_with_leases(distributed_lock lock, shared_sum& sum, std::atomic<int>& ended) {
+  for (int turn = 0; turn < turns; ++turn) {
+    if (turn % 2 == 0) {
+      lease held = co_await lock.async_acquire();
+      sum.add();
+    } else {
+      co_await with_lock(lock, [&](lease&) -> asio::awaitable<void> {
+        sum.add();
+        co_return;
+      });
+    }
+  }
+  ++ended;
+}
+
+void report_failure(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+}
+
+void check(client const& own, shared_sum const& sum, long expected, stopwatch const& watch) {
+  CHECK(sum.value == expected);
+  CHECK_FALSE(sum.overlapped);
+  auto const now = own.snapshot();
+  CHECK(now.held == 0);
+  CHECK(now.waiting == 0);
+  CHECK(now.lost == 0);
+  std::cout << expected << " turns in " << watch.passed().count() << " ms, " << now.commands << " commands\n";
+}
+
+}  // namespace
+
+TEST_CASE("200 coroutines on one lock for 4,000 turns, on the caller's own context", "[stress]") {
+  asio::io_context io;
+  client own(io, common_server().uri(), steady_config());
+  auto const lock = own.get_lock(new_name());
+  shared_sum sum;
+  std::atomic<int> ended = 0;
+  stopwatch const watch;
+  for (int i = 0; i < coroutines; ++i) asio::co_spawn(io, take_turns(lock, sum, ended), report_failure);
+  REQUIRE(run_until(io, [&] { return ended == coroutines; }, 4 * patience));
+  check(own, sum, coroutines * turns, watch);
+}
+
+TEST_CASE("200 coroutines on one lock for 4,000 turns, on a pool, the client on its own thread", "[stress]") {
+  client own(common_server().uri(), steady_config());
+  auto const lock = own.get_lock(new_name());
+  shared_sum sum;
+  std::atomic<int> ended = 0;
+  stopwatch const watch;
+  {
+    asio::thread_pool pool(4);
+    for (int i = 0; i < coroutines; ++i)
+      asio::co_spawn(asio::make_strand(pool), take_turns(lock, sum, ended), report_failure);
+    REQUIRE(wait_until([&] { return ended == coroutines; }, 4 * patience));
+    pool.join();
+  }
+  check(own, sum, coroutines * turns, watch);
+}
+
+TEST_CASE("200 coroutines with leases and with_lock, all on one pool", "[stress]") {
+  asio::thread_pool pool(4);
+  shared_sum sum;
+  std::atomic<int> ended = 0;
+  stopwatch const watch;
+  client own(pool.get_executor(), common_server().uri(), steady_config());
+  auto const lock = own.get_lock(new_name());
+  for (int i = 0; i < coroutines; ++i)
+    asio::co_spawn(asio::make_strand(pool), take_turns_with_leases(lock, sum, ended), report_failure);
+  REQUIRE(wait_until([&] { return ended == coroutines; }, 4 * patience));
+  check(own, sum, coroutines * turns, watch);
+  own.close();
+  pool.join();
+}
+
+TEST_CASE("64 threads on one client and one lock", "[stress]") {
+  client own(common_server().uri(), steady_config());
+  auto const lock = own.get_lock(new_name());
+  shared_sum sum;
+  stopwatch const watch;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 64; ++i)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < turns; ++turn) {
+        lock.lock();
+        sum.add();
+        lock.unlock();
+      }
+    });
+  threads.clear();
+  check(own, sum, 64L * turns, watch);
+}
+
+TEST_CASE("64 threads on one client and four locks, in every way there is to take one", "[stress]") {
+  client own(common_server().uri(), steady_config());
+  std::vector<distributed_lock> locks;
+  for (int i = 0; i < 4; ++i) locks.push_back(own.get_lock(new_name()));
+  for (auto const& lock : locks) std::scoped_lock const connected(lock);
+  std::vector<shared_sum> sums(locks.size());
+  std::vector<std::jthread> threads;
+  std::atomic<int> given_up = 0;
+  std::atomic<int> unanswered = 0;
+  for (unsigned i = 0; i < 64; ++i)
+    threads.emplace_back([&, i] {
+      for (unsigned turn = 0; turn < turns; ++turn) {
+        auto const which = (i + turn) % locks.size();
+        auto const& lock = locks[which];
+        auto const add = [&] { sums[which].add(); };
+        switch ((i + turn / 4) % 5) {
+          case 0: {
+            std::scoped_lock const guard(lock);
+            add();
+            break;
+          }
+          case 1: {
+            lease const held = lock.acquire();
+            add();
+            break;
+          }
+          case 2: {  // most give up; what the lock is for is done all the same
+            bool granted = false;
+            try {
+              granted = lock.try_lock(1ms);
+              if (!granted) ++given_up;
+            } catch (lock_error const& error) {  // not even an answer came in that time
+              if (error.code() == errc::timeout) ++unanswered;
+              else throw;
+            }
+            if (!granted) lock.lock();
+            add();
+            lock.unlock();
+            break;
+          }
+          case 3: {
+            lock.lock(30s);
+            lock.lock();
+            add();
+            lock.unlock();
+            lock.unlock();
+            break;
+          }
+          default: {
+            lease held = lock.acquire({.lease = 30s});
+            add();
+            held.release();
+          }
+        }
+      }
+    });
+  threads.clear();
+  std::cout << given_up << " waits of 1 ms found it busy, " << unanswered << " had no answer\n";
+  for (auto const& sum : sums) {
+    CHECK(sum.value == 64 * turns / 4);
+    CHECK_FALSE(sum.overlapped);
+  }
+  CHECK(wait_until([&] { return own.snapshot().unsettled == 0 && own.snapshot().held == 0; }));
+  raw_redis admin = common_server().admin();
+  for (auto const& lock : locks) CHECK(wait_until([&] { return admin.integer("EXISTS", lock.name()) == 0; }));
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <latchkey/config.hpp>
+#include <support/event_log.hpp>
+#include <support/patience.hpp>
+
+namespace latchkey::test {
+
+// For tests in which a hold stays: nothing of it is in a hurry on a slow machine.
+inline config steady_config() {
+  config settings;
+  settings.lock_watchdog_timeout = 30s;
+  settings.connect_timeout = 5s * slowness;
+  settings.timeout = 5s * slowness;
+  settings.close_timeout = 2s * slowness;
+  settings.retry_delay = 100ms;
+  return settings;
+}
+
+inline config steady_config(event_log const& log) {
+  config settings = steady_config();
+  settings.on_event = log.callback();
+  return settings;
+}
+
+// For tests in which something runs out.
+inline config quick_config() {
+  config settings;
+  settings.lock_watchdog_timeout = 600ms;
+  settings.connect_timeout = 1s;
+  settings.timeout = 500ms;
+  settings.close_timeout = 1s;
+  settings.retry_delay = 100ms;
+  return settings;
+}
+
+inline config quick_config(event_log const& log) {
+  config settings = quick_config();
+  settings.on_event = log.callback();
+  return settings;
+}
+
+}  // namespace latchkey::test

@@ -1,0 +1,71 @@
+#include <support/event_log.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+namespace latchkey::test {
+
+struct event_log::state {
+  std::mutex mutex;
+  std::condition_variable more;
+  std::vector<logged_event> events;
+
+  auto count(event_type type, std::string_view lock) const {
+    return std::count_if(events.begin(), events.end(), [&](logged_event const& e) {
+      return e.type == type && (lock.empty() || e.lock == lock);
+    });
+  }
+};
+
+event_log::event_log() : state_(std::make_shared<state>()) {}
+
+std::function<void(event const&)> event_log::callback() const {
+  return [state = state_](event const& e) {
+    std::lock_guard guard(state->mutex);
+    state->events.push_back({e.type, std::string(e.lock), e.owner, e.error, std::string(e.text), e.took});
+    state->more.notify_all();
+  };
+}
+
+bool event_log::wait(event_type type, std::string_view lock, int times, std::chrono::milliseconds limit) const {
+  std::unique_lock guard(state_->mutex);
+  return state_->more.wait_until(guard, clock::now() + limit, [&] { return state_->count(type, lock) >= times; });
+}
+
+bool event_log::wait_for(event_type type, int times, std::chrono::milliseconds limit) const {
+  return wait(type, {}, times, limit);
+}
+
+bool event_log::wait_for(event_type type, std::string_view lock, int times) const {
+  return wait(type, lock, times, patience);
+}
+
+int event_log::count(event_type type, std::string_view lock) const {
+  std::lock_guard guard(state_->mutex);
+  return static_cast<int>(state_->count(type, lock));
+}
+
+std::optional<logged_event> event_log::last(event_type type) const {
+  std::lock_guard guard(state_->mutex);
+  auto const& events = state_->events;
+  auto const found = std::find_if(events.rbegin(), events.rend(), [&](auto const& e) { return e.type == type; });
+  if (found == events.rend()) return std::nullopt;
+  return *found;
+}
+
+std::vector<logged_event> event_log::all() const {
+  std::lock_guard guard(state_->mutex);
+  return state_->events;
+}
+
+std::string event_log::words() const {
+  std::string result;
+  for (auto const& e : all()) {
+    result += to_string(e.type);
+    result += ' ' + e.lock + ' ' + e.error.message() + ' ' + e.text + '\n';
+  }
+  return result;
+}
+
+}  // namespace latchkey::test

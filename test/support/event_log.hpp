@@ -1,0 +1,50 @@
+#pragma once
+
+#include <latchkey/event.hpp>
+#include <support/patience.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::test {
+
+// An event with its words kept.
+struct logged_event {
+  event_type type;
+  std::string lock;
+  std::optional<latchkey::owner> owner;
+  error_code error;
+  std::string text;
+  std::chrono::microseconds took{0};
+};
+
+// Collects the events of a client, from any thread, and lets a test wait for them.
+class event_log {
+ public:
+  event_log();
+
+  // For config::on_event. May outlive the log.
+  std::function<void(event const&)> callback() const;
+
+  // True as soon as `times` events of this type came, about `lock` if that is given.
+  bool wait_for(event_type type, int times = 1, std::chrono::milliseconds limit = patience) const;
+  bool wait_for(event_type type, std::string_view lock, int times = 1) const;
+
+  int count(event_type type, std::string_view lock = {}) const;
+  // The latest of this type.
+  std::optional<logged_event> last(event_type type) const;
+  std::vector<logged_event> all() const;
+  // All words of all events in one text, to look for what must not be there.
+  std::string words() const;
+
+ private:
+  struct state;
+  bool wait(event_type type, std::string_view lock, int times, std::chrono::milliseconds limit) const;
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace latchkey::test

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <support/endpoint.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace latchkey::test {
+
+// Stands between clients and a server and does to the bytes what a network can do, or answers in the
+// server's place. What is set holds for connections that exist and for those that come.
+class fault_proxy {
+ public:
+  enum class way { requests, replies };
+  // Which connections: those that have sent SUBSCRIBE, those that have not, or all.
+  enum class lines { all, commands, messages };
+
+  // Listens on a Unix socket of its own, or with `tcp` on a free loopback port.
+  explicit fault_proxy(endpoint server, bool tcp = false);
+  fault_proxy(fault_proxy const&) = delete;
+  fault_proxy& operator=(fault_proxy const&) = delete;
+  ~fault_proxy();
+
+  endpoint const& where() const { return where_; }
+  std::string uri() const { return where_.uri(); }
+
+  // Bytes of this way are kept until hold is false again.
+  void hold(way which, bool on, lines whose = lines::all);
+  // Replies are thrown away; the connection stays open.
+  void swallow_replies(bool on, lines whose = lines::all);
+  // One byte per write.
+  void slice(bool on);
+  // Connections are accepted, and nothing is ever read from them or written to them.
+  void silent(bool on);
+  // Connections are accepted and closed at once.
+  void refuse(bool on);
+  // Whatever comes first on a new connection is answered with this text, then the connection is closed.
+  void pretend(std::string text);
+  // The next `times` requests of this name do not reach the server; this is their answer.
+  void inject(std::string name, std::string answer, int times = 1);
+  // The next `times` requests of this name reach the server, whose own answer is thrown away for this one.
+  // Only with nothing else under way on the connection.
+  void replace(std::string name, std::string answer, int times = 1);
+  // Bytes that no request asked for, to all clients of these connections.
+  void push(std::string bytes, lines whose = lines::all);
+
+  // From now on `bytes` more bytes of this way are let through, all connections together; then the connection
+  // that carries the next one is cut, once. Replies are cut after the server ran the request.
+  void cut_after(way which, std::size_t bytes);
+  // True when cut_after has happened.
+  bool cut_happened() const { return cut_happened_; }
+  // Cuts these connections now; returns how many.
+  int cut(lines whose = lines::all);
+  // The clients of these connections read an end of file; what they send still arrives.
+  void half_close(lines whose = lines::all);
+
+  // --- what was seen ---
+  int accepted() const { return accepted_; }
+  int open();
+  // Bytes passed so far, all connections together.
+  std::size_t passed(way which);
+  // Requests seen so far, by name in upper case; injected ones too.
+  std::map<std::string, int> requests();
+
+ private:
+  class loop;
+
+  // Runs on the proxy's thread; comes back when it is done.
+  void perform(std::function<void(loop&)> step);
+
+  temp_folder folder_;
+  endpoint where_;
+  std::atomic<int> accepted_{0};
+  std::atomic<bool> cut_happened_{false};
+  std::unique_ptr<loop> loop_;
+  std::thread thread_;
+};
+
+}  // namespace latchkey::test

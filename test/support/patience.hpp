@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define LATCHKEY_TEST_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define LATCHKEY_TEST_SANITIZED
+#endif
+#endif
+
+namespace latchkey::test {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+#ifdef LATCHKEY_TEST_SANITIZED
+inline constexpr int slowness = 4;
+#else
+inline constexpr int slowness = 1;
+#endif
+
+// How long a test waits for what must happen. It only guards against hanging; nothing that works takes so long.
+inline constexpr std::chrono::milliseconds patience = 15s * slowness;
+
+// Looks again and again until the predicate holds: for what tells nobody that it happened.
+template <class Predicate>
+bool wait_until(Predicate holds, std::chrono::milliseconds limit = patience) {
+  auto const end = clock::now() + limit;
+  while (!holds()) {
+    if (clock::now() >= end) return holds();
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+// How long a call took.
+class stopwatch {
+ public:
+  std::chrono::milliseconds passed() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - start_);
+  }
+
+ private:
+  clock::time_point start_ = clock::now();
+};
+
+}  // namespace latchkey::test

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <support/fault_proxy.hpp>
+#include <support/request_parser.hpp>
+
+#include <future>
+#include <list>
+#include <mutex>
+#include <vector>
+
+namespace latchkey::test {
+
+// One client and what it reaches through the proxy.
+struct proxy_link {
+  descriptor client;
+  descriptor server;
+  request_parser parser;
+  std::string to_server;
+  std::string to_client;
+  std::string instead;       // what the client reads in place of the server's next answer
+  bool messages = false;     // has sent SUBSCRIBE
+  bool half_closed = false;  // the client was told that nothing more comes
+  bool pretending = false;   // has no server behind it
+};
+
+// The thread of a proxy and all that belongs to it.
+class fault_proxy::loop {
+ public:
+  loop(endpoint server, endpoint const& where, fault_proxy& proxy);
+  ~loop();
+
+  void run();
+  void post(std::packaged_task<void()> step);
+  void end();
+
+  // --- for steps, on the thread ---
+  static bool concerns(proxy_link const& link, lines whose);
+  void cut(proxy_link& link);
+
+  struct injection {
+    std::string answer;
+    int times;
+    bool forwarded;
+  };
+  std::list<proxy_link> links;
+  std::map<lines, bool> held_requests, held_replies, swallowed;
+  std::map<std::string, injection> injections;
+  std::map<std::string, int> requests;
+  std::string pretended;
+  bool sliced = false;
+  bool silent = false;
+  bool refused = false;
+  bool cut_armed = false;
+  way cut_way = way::requests;
+  std::size_t cut_left = 0;
+  std::size_t passed_requests = 0;
+  std::size_t passed_replies = 0;
+
+ private:
+  void accept_one();
+  void from_client(proxy_link& link);
+  void from_server(proxy_link& link);
+  void take_requests(proxy_link& link, std::string_view bytes);
+  void flush(proxy_link& link, way which);
+  bool held(proxy_link const& link, way which) const;
+  bool over(proxy_link const& link) const;
+  void do_steps();
+
+  endpoint const server_;
+  fault_proxy& proxy_;
+  descriptor listener_;
+  descriptor wake_;
+  bool ended_ = false;
+  std::mutex mutex_;
+  std::vector<std::packaged_task<void()>> steps_;
+};
+
+}  // namespace latchkey::test

@@ -1,0 +1,91 @@
+#include <support/raw_redis.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <sstream>
+#include <stdexcept>
+
+namespace latchkey::test {
+
+raw_redis::raw_redis(endpoint const& where) : socket_(connect_to(where)) {
+  if (!socket_) throw std::runtime_error("nobody listens at " + where.uri());
+}
+
+void raw_redis::send(std::vector<std::string> const& words) {
+  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
+  for (auto const& one : words) bytes += "$" + std::to_string(one.size()) + "\r\n" + one + "\r\n";
+  for (std::string_view rest = bytes; !rest.empty();) {
+    auto const sent = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent <= 0) throw std::runtime_error("the server went away while it was written to");
+    rest.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+raw_redis::reply raw_redis::receive(std::chrono::milliseconds limit) {
+  auto const end = clock::now() + limit;
+  reply answer;
+  while (true) {
+    auto const found = reader_.next(answer);
+    if (found == detail::reply_reader::result::reply) return answer;
+    if (found == detail::reply_reader::result::malformed) throw std::runtime_error(reader_.problem());
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - clock::now());
+    pollfd ready{socket_.get(), POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) == 0)
+      throw std::runtime_error("the server gave no answer in time");
+    std::array<char, 65536> buffer;
+    auto const got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (got <= 0) throw std::runtime_error("the server closed the connection");
+    reader_.feed({buffer.data(), static_cast<std::size_t>(got)});
+  }
+}
+
+raw_redis::reply raw_redis::no_error(reply answer) {
+  if (answer.is_error()) throw std::runtime_error("the server said: " + answer.text);
+  return answer;
+}
+
+std::map<std::string, std::string> raw_redis::hash(std::string_view key) {
+  std::map<std::string, std::string> result;
+  auto const all = ok("HGETALL", key).elements;
+  for (std::size_t i = 0; i + 1 < all.size(); i += 2) result[all[i].text] = all[i + 1].text;
+  return result;
+}
+
+std::int64_t raw_redis::listeners(std::string_view lock) {
+  return ok("PUBSUB", "NUMSUB", channel_of(lock)).elements.at(1).integer;
+}
+
+std::int64_t raw_redis::script_calls() { return calls("evalsha") + calls("eval"); }
+
+std::int64_t raw_redis::calls(std::string_view command) {
+  auto const info = text("INFO", "commandstats");
+  auto const prefix = "cmdstat_" + std::string(command) + ":calls=";
+  auto const at = info.find(prefix);
+  return at == std::string::npos ? 0 : std::stoll(info.substr(at + prefix.size()));
+}
+
+std::vector<std::string> raw_redis::client_lines(std::string_view containing) {
+  auto const own = "id=" + std::to_string(integer("CLIENT", "ID")) + " ";
+  std::vector<std::string> result;
+  std::istringstream lines(text("CLIENT", "LIST"));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with(own) && line.find(containing) != std::string::npos) result.push_back(line);
+  return result;
+}
+
+int raw_redis::clients(std::string_view containing) { return static_cast<int>(client_lines(containing).size()); }
+
+int raw_redis::kill_clients(std::string_view containing) {
+  auto const lines = client_lines(containing);
+  for (auto const& line : lines) command("CLIENT", "KILL", "ID", line.substr(3, line.find(' ') - 3));
+  return static_cast<int>(lines.size());
+}
+
+std::string channel_of(std::string_view lock) {
+  std::string const name(lock);
+  return "redisson_lock__channel:" + (name.find('{') == std::string::npos ? "{" + name + "}" : name);
+}
+
+}  // namespace latchkey::test

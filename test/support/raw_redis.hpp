@@ -1,0 +1,75 @@
+#pragma once
+
+#include <codec/reply.hpp>
+#include <codec/reply_reader.hpp>
+#include <support/endpoint.hpp>
+#include <support/patience.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::test {
+
+// A plain blocking connection, to set things up on the server and to look at them.
+class raw_redis {
+ public:
+  using reply = detail::reply;
+
+  explicit raw_redis(endpoint const& where);
+
+  // Sends a command and gives its answer, an error reply included.
+  template <class... Words>
+  reply command(Words const&... words) {
+    send({word(words)...});
+    return receive();
+  }
+
+  // As command(), but an error reply is thrown.
+  template <class... Words>
+  reply ok(Words const&... words) {
+    return no_error(command(words...));
+  }
+  template <class... Words>
+  std::int64_t integer(Words const&... words) {
+    return ok(words...).integer;
+  }
+  template <class... Words>
+  std::string text(Words const&... words) {
+    return ok(words...).text;
+  }
+
+  void send(std::vector<std::string> const& words);
+  // Throws if no answer comes in time or the connection ends.
+  reply receive(std::chrono::milliseconds limit = patience);
+
+  // The fields of a hash and their values.
+  std::map<std::string, std::string> hash(std::string_view key);
+  // How many connections listen to the channel of this lock.
+  std::int64_t listeners(std::string_view lock);
+  // How many script calls clients have sent.
+  std::int64_t script_calls();
+  // The value of `calls` in INFO commandstats; 0 if the command was never called.
+  std::int64_t calls(std::string_view command);
+  // How many connections there are, this one left out, whose line in CLIENT LIST contains the text.
+  int clients(std::string_view containing = {});
+  // Ends these connections from the server's side; returns how many.
+  int kill_clients(std::string_view containing = {});
+
+ private:
+  static std::string word(std::string_view text) { return std::string(text); }
+  static std::string word(std::integral auto number) { return std::to_string(number); }
+  static reply no_error(reply answer);
+  std::vector<std::string> client_lines(std::string_view containing);
+
+  descriptor socket_;
+  detail::reply_reader reader_;
+};
+
+// The channel on which the release of this lock is told.
+std::string channel_of(std::string_view lock);
+
+}  // namespace latchkey::test

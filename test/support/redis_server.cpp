@@ -1,0 +1,126 @@
+#include <support/redis_server.hpp>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace latchkey::test {
+
+redis_server::redis_server(redis_options options) : options_(std::move(options)), parent_(::getpid()) {
+  admin_.path = folder_.path() + "/redis.sock";
+  where_ = admin_;
+  if (options_.tcp) where_ = endpoint{{}, free_port()};
+  try {
+    start();
+  } catch (...) {
+    kill();
+    throw;
+  }
+}
+
+redis_server::~redis_server() {
+  if (::getpid() == parent_) kill();
+}
+
+void redis_server::start(ready when) {
+  launch();
+  if (when == ready::wait) await_answer();
+}
+
+void redis_server::launch() {
+  std::vector<std::string> words{"redis-server", "--daemonize", "no", "--bind", "127.0.0.1", "--save", ""};
+  auto const set = [&](std::string name, std::string value) {
+    words.push_back("--" + name);
+    words.push_back(std::move(value));
+  };
+  set("port", std::to_string(where_.port));
+  set("unixsocket", admin_.path);
+  set("dir", folder_.path());
+  set("logfile", folder_.path() + "/log");
+  set("appendonly", options_.append_only ? "yes" : "no");
+  set("appendfsync", "always");
+  set("enable-debug-command", "yes");
+  words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
+  std::vector<char*> arguments;
+  for (auto& one : words) arguments.push_back(one.data());
+  arguments.push_back(nullptr);
+
+  pid_ = ::fork();
+  if (pid_ < 0) throw std::runtime_error("fork failed");
+  if (pid_ > 0) return;
+  // Only calls that are safe after fork in a program with threads.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent_) ::_exit(1);
+  int const null = ::open("/dev/null", O_RDWR);
+  ::dup2(null, 0);
+  ::dup2(null, 1);
+  ::dup2(null, 2);
+  ::execvp(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+void redis_server::await_answer() {
+  bool const answered = wait_until([&] {
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = -1;
+      throw std::runtime_error("redis-server ended at once (is it installed?)\n" + log());
+    }
+    if (!connect_to(where_)) return false;
+    try {
+      // NOAUTH is an answer too.
+      return !admin().command("PING").text.starts_with("LOADING");
+    } catch (std::runtime_error const&) {
+      return false;
+    }
+  });
+  if (!answered) throw std::runtime_error("redis-server does not answer\n" + log());
+}
+
+void redis_server::stop() {
+  if (pid_ > 0) ::kill(pid_, SIGTERM);
+  reap();
+}
+
+void redis_server::kill() {
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
+  reap();
+}
+
+void redis_server::reap() {
+  if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+void redis_server::pause() {
+  ::kill(pid_, SIGSTOP);
+  int status = 0;
+  ::waitpid(pid_, &status, WUNTRACED);
+}
+
+void redis_server::resume() { ::kill(pid_, SIGCONT); }
+
+std::string redis_server::log() const {
+  std::ostringstream text;
+  text << std::ifstream(folder_.path() + "/log").rdbuf();
+  return text.str();
+}
+
+redis_server& common_server() {
+  static redis_server server;
+  return server;
+}
+
+std::string new_name() {
+  static std::atomic<int> count{0};
+  return "lock-" + std::to_string(++count);
+}
+
+}  // namespace latchkey::test

@@ -1,0 +1,243 @@
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+config with_password(std::string password, std::string user = {}) {
+  config made;
+  made.username = std::move(user);
+  made.password = std::move(password);
+  return made;
+}
+
+constexpr auto no_permission = "NOPERM this user has no permissions to run this command";
+
+}  // namespace
+
+TEST_CASE("handshake: the words that it says, in order, before any request") {
+  config settings = with_password("secret", "alice");
+  settings.database = 3;
+  settings.client_name = "shop";
+  world w(settings);
+  w.server.password = "secret";
+  w.server.user = "alice";
+  granted(w, w.acquire(1));
+  std::vector<std::string> const first(w.server.log.begin(), w.server.log.begin() + 7);
+  CHECK(first == std::vector<std::string>{"AUTH alice secret", "SELECT 3", "CLIENT SETNAME shop", "ROLE",
+                                          "CLIENT PROBE ID 9223372036854775807", "CLIENT INFO",
+                                          "EVALSHA acquire k clientA:1 1 30000"});
+  w.finish();
+}
+
+TEST_CASE("handshake: a wrong password ends every call at once, and nobody tries again") {
+  for (auto const& settings : {with_password("wrong"), with_password("wrong", "alice"), with_password("")}) {
+    world w(settings);
+    w.server.password = "secret";
+    task& a = w.acquire(1);
+    task& b = w.once(2);
+    task& c = w.ask(detail::query::is_locked);
+    w.run();
+    for (task* one : {&a, &b, &c}) {
+      CHECK(one->error == errc::auth_failed);
+      CHECK_FALSE(one->text.empty());
+      CHECK(one->text.find("wrong") == std::string::npos);
+    }
+    CHECK(w.opened == 1);
+    w.pass(60s);
+    CHECK(w.opened == 1);
+    w.finish();
+  }
+}
+
+TEST_CASE("handshake: a database that is not there") {
+  config settings;
+  settings.database = 99;
+  world w(settings);
+  w.server.refuse("SELECT", "ERR DB index is out of range", -1);
+  task& a = w.acquire(1);
+  w.run();
+  CHECK(a.error == errc::auth_failed);
+  CHECK(a.text == "ERR DB index is out of range");
+  w.finish();
+}
+
+TEST_CASE("handshake: where KILL may not be used, an event says so and the rest works") {
+  config settings;
+  settings.on_event = [](event const&) {};
+  world w(settings);
+  w.server.refuse("CLIENT PROBE", no_permission, -1);
+  task& a = granted(w, w.acquire(1, {.direct = true}));
+  CHECK(w.noted(event_type::kill_refused) == 1);
+  CHECK_FALSE(w.snapshot().fenced);
+  task* ended = nullptr;
+  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
+  w.await(*ended);
+  CHECK(ended->released == release_result::released);
+  CHECK(w.server.ran("CLIENT KILL") == 0);
+  CHECK(w.noted(event_type::kill_refused) == 1);
+  w.finish();
+}
+
+TEST_CASE("handshake: where CLIENT INFO may not be used, there is no fence and no direct lane, and the rest works") {
+  config settings;
+  settings.on_event = [](event const&) {};
+  world w(settings);
+  w.server.refuse("CLIENT INFO", no_permission, -1);
+  task& a = granted(w, w.acquire(1, {.direct = true}));
+  w.run();
+  CHECK_FALSE(w.connected(role::direct));
+  CHECK(w.noted(event_type::kill_refused) == 1);
+  task& b = w.acquire(2, {.direct = true});
+  w.run();
+  CHECK(w.server.subscriptions() == 1);
+  w.release(a, true);
+  w.run();
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("handshake: where CLIENT LIST may not be used, there is no direct lane, and messages arrive") {
+  config settings;
+  settings.on_event = [](event const&) {};
+  world w(settings);
+  w.server.refuse("CLIENT LIST", no_permission, -1);
+  w.server.stranger_takes("k", "stranger:1", 60'000);
+  task& a = w.acquire(1, {.direct = true});
+  w.run();
+  CHECK_FALSE(w.connected(role::direct));
+  CHECK(w.noted(event_type::lane_unchecked) == 1);
+  w.server.stranger_releases("k", "stranger:1");
+  w.run();
+  CHECK(a.granted());
+  int const opened = w.opened;
+  w.await(w.release(a, true));
+  w.run();
+  CHECK(w.opened == opened);
+  w.finish();
+}
+
+TEST_CASE("handshake: ROLE and SETNAME are not needed") {
+  config settings;
+  settings.client_name = "shop";
+  world w(settings);
+  w.server.refuse("ROLE", no_permission, -1);
+  w.server.refuse("CLIENT SETNAME", no_permission, -1);
+  granted(w, w.acquire(1));
+  CHECK(w.snapshot().fenced);
+  w.finish();
+}
+
+TEST_CASE("handshake: a replica is left again; a one-shot is told so, a waiter waits for a primary") {
+  world w;
+  w.server.replica = true;
+  task& a = w.once(1);
+  task& b = w.acquire(2);
+  w.await(a);
+  CHECK(a.error == errc::read_only);
+  CHECK_FALSE(b.done());
+  CHECK(w.server.ran("EVAL") == 0);
+  w.server.replica = false;
+  w.await(b);
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("handshake: a peer that speaks something else") {
+  world w;
+  w.server.noise = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+  task& a = w.acquire(1);
+  w.await(a);
+  CHECK(a.error == errc::protocol_error);
+  w.finish();
+}
+
+TEST_CASE("handshake: a server that has no room says so, and has room later") {
+  world w;
+  w.server.noise = "-ERR max number of clients reached\r\n";
+  task& a = w.once(1);
+  task& b = w.acquire(2);
+  w.await(a);
+  CHECK(a.error);
+  CHECK(a.text == "ERR max number of clients reached");
+  CHECK_FALSE(b.done());
+  w.server.noise.clear();
+  w.await(b);
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("handshake: a server that is loading is asked again") {
+  world w;
+  w.server.refuse("ROLE", "LOADING Redis is loading the dataset in memory", 3);
+  task& a = w.once(1);
+  w.await(a);
+  CHECK(a.granted());
+  w.finish();
+}
+
+TEST_CASE("handshake: a connection that is never made is given up in time") {
+  config settings;
+  settings.connect_timeout = 2s;
+  world w(settings);
+  w.nobody_answers = true;
+  task& a = w.once(1);
+  w.await(a);
+  CHECK(a.error == errc::connect_failed);
+  CHECK(w.opened == settings.retry_attempts + 1);
+  w.finish();
+}
+
+TEST_CASE("reconnecting: the first time at once, then with growing pauses, then as before") {
+  world w;
+  granted(w, w.acquire(1));
+  w.unreachable = "no route";
+  w.lose(role::shared, fate::gone);
+  int const before = w.opened;
+  w.run();
+  CHECK(w.opened == before + 1);
+  w.pass(1s);
+  int const second = w.opened;
+  CHECK(second > before + 3);
+  w.pass(20s);
+  CHECK(w.opened - second <= 45);   // a pause is between half a second and one
+  CHECK(w.opened - second >= 18);
+  w.unreachable.clear();
+  w.pass(1s);
+  CHECK(w.connected(role::shared));
+  int const third = w.opened;
+  w.lose(role::shared, fate::gone);
+  w.run();
+  CHECK(w.opened > third);
+  w.finish();
+}
+
+TEST_CASE("a client that needs nothing does not connect") {
+  world w;
+  granted(w, w.acquire(1));
+  w.settle();
+  w.lose(role::shared, fate::gone);
+  w.unreachable = "no route";
+  int const before = w.opened;
+  w.pass(60s);
+  CHECK(w.opened == before);
+  w.unreachable.clear();
+  granted(w, w.acquire(1));
+  w.finish();
+}
+
+TEST_CASE("an idle link is asked now and then, and replaced when it does not answer") {
+  world w;
+  granted(w, w.acquire(1, {.lease = 300s}));
+  std::size_t const before = w.server.ran("PING");
+  w.pass(91s);
+  CHECK(w.server.ran("PING") == before + 3);
+  w.lose(role::shared, fate::silent);
+  w.pass(34s);
+  CHECK(w.snapshot().reconnects == 1);
+  CHECK(w.connected(role::shared));
+  w.finish();
+}

@@ -1,0 +1,140 @@
+#include <support/catch.hpp>
+#include <support/unit/world.hpp>
+
+#include <cstdlib>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// Walks at random: calls, cancellations, losses and events in any order, then everything must come to rest with
+// nothing left. A seed that fails is printed and replays: LATCHKEY_SEED=n runs it alone.
+
+namespace {
+
+constexpr std::uint64_t walks = 1'000;
+constexpr int moves = 120;
+
+task* any(world& w, bool (*fits)(world&, task&)) {
+  std::vector<task*> all;
+  for (auto const& one : w.tasks())
+    if (fits(w, *one)) all.push_back(one.get());
+  return all.empty() ? nullptr : all[w.random(all.size())];
+}
+
+bool waits(world&, task& one) { return one.what == task::type::acquire && !one.done(); }
+bool held(world&, task& one) { return one.granted() && !one.ended; }
+bool kept(world&, task& one) { return one.granted() && !one.ended && !one.shown.lost; }
+
+how anyhow(world& w) {
+  how made;
+  made.name = w.random(4) == 0 ? "other" : "k";
+  made.client = w.random(2);
+  made.direct = w.random(3) == 0;
+  if (w.random(3) == 0) made.wait = milliseconds(w.random(6'000));
+  if (w.random(3) == 0) made.lease = milliseconds(200 + w.random(8'000));
+  return made;
+}
+
+void call(world& w) {
+  std::uint64_t const owner = 1 + w.random(3);
+  switch (w.random(8)) {
+    case 0:
+    case 1:
+    case 2: w.acquire(owner, anyhow(w)); return;
+    case 3: w.once(owner, anyhow(w)); return;
+    case 4:
+      if (task* one = any(w, held)) w.release(*one, w.random(2) == 0);
+      return;
+    case 5:
+      if (task* one = any(w, held)) w.drop(*one);
+      return;
+    case 6:
+      if (task* one = any(w, kept)) w.extend(*one, milliseconds(500 + w.random(40'000)), w.random(2) == 0);
+      return;
+    default:
+      if (task* one = any(w, waits)) w.cancel(*one);
+  }
+}
+
+void fault(world& w) {
+  std::size_t const client = w.random(2);
+  role const as = static_cast<role>(w.random(3));
+  switch (w.random(9)) {
+    case 0: w.lose(as, fate::gone, client); return;
+    case 1: w.lose(as, fate::ran, client); return;
+    case 2:
+    case 3: w.lose(as, fate::late, client); return;
+    case 4: w.lose(as, fate::silent, client); return;
+    case 5: w.server.flush_scripts(); return;
+    case 6: w.server.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory"); return;
+    case 7: w.server.refuse("CLIENT KILL ID", "BUSY Redis is busy running a script."); return;
+    default: w.server.restart(true);
+  }
+}
+
+void stranger(world& w) {
+  if (w.random(2) == 0)
+    w.server.stranger_takes("k", "stranger:1", static_cast<std::int64_t>(100 + w.random(5'000)));
+  else
+    w.server.stranger_releases("k", "stranger:1");
+}
+
+void walk(std::uint64_t seed, bool faults) {
+  config settings;
+  settings.local_handoff = {.max_streak = 3, .max_time = 50ms};
+  settings.lock_watchdog_timeout = 3s;
+  settings.timeout = 1s;
+  world w(settings, 2);
+  w.any_order = seed * 2 + 1;
+  w.faulty = true;
+  w.late_bytes = false;
+  for (int i = 0; i < moves; ++i) {
+    switch (w.random(10)) {
+      case 0:
+      case 1: call(w); break;
+      case 2:
+        if (faults && w.random(3) == 0) fault(w);
+        break;
+      case 3:
+        if (w.random(3) == 0) stranger(w);
+        break;
+      case 4:
+        if (w.random(3) == 0) w.server.run_left_behind();
+        break;
+      case 5:
+        if (w.random(2) == 0) w.wait_for_next();
+        break;
+      default: w.step();
+    }
+  }
+  w.server.stranger_releases("k", "stranger:1");
+  w.server.accept_all();
+  w.late_bytes = true;
+  w.finish();
+}
+
+void walk_all(bool faults) {
+  char const* const chosen = std::getenv("LATCHKEY_SEED");
+  std::uint64_t const first = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  std::uint64_t const last = chosen ? first : walks;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    try {
+      walk(seed, faults);
+    } catch (violation const& broken) {
+      FAIL("seed " << seed << ": " << broken.what());
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("walk: calls in any order") {
+  walk_all(false);
+  SUCCEED();
+}
+
+TEST_CASE("walk: calls and faults in any order") {
+  walk_all(true);
+  SUCCEED();
+}

@@ -1,0 +1,334 @@
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// Requests that wait for the end of a turn, or for a KILL, and what happens to them meanwhile.
+
+namespace {
+
+config patient() {
+  config made;
+  made.timeout = 60s;
+  made.retry_delay = 100ms;
+  return made;
+}
+
+// A hold that the server keeps two seconds longer than its owner believes.
+task& hold_seen_shorter(world& w, std::uint64_t owner, milliseconds lease) {
+  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
+  w.run();
+  w.deafen(role::shared);
+  task& one = w.acquire(owner, {.lease = lease});
+  w.pass(2s);
+  w.deafen(role::shared, false);
+  return granted(w, one);
+}
+
+}  // namespace
+
+TEST_CASE("rule: giving up an acquire that took the place of an unsent release gives back") {
+  world w;
+  w.drop(granted(w, w.acquire(1)));
+  w.cancel(w.acquire(1));
+  w.run();
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: an unsent hand-off whose grantee leaves is the release that it was") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& ended = w.release(a);
+  task& c = w.acquire(3);
+  task& d = w.acquire(4);
+  w.cancel(c);
+  w.run();
+  CHECK(ended.released == release_result::released);
+  CHECK(d.granted());
+  w.finish();
+}
+
+TEST_CASE("rule: an unsent hand-off whose only grantee leaves frees the lock") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& ended = w.release(a);
+  w.cancel(w.acquire(3));
+  w.run();
+  CHECK(ended.done());
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: giving up an acquire that is to be sent again gives back what its first copy did") {
+  world w;
+  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
+  w.run();
+  task* a = nullptr;
+  leave_unanswered(w, role::shared, [&] { a = &w.acquire(1); });
+  REQUIRE(w.server.store.has("k", w.field(1)));
+  w.until([&] { return w.snapshot().unsettled == 0; });
+  w.cancel(*a);
+  w.run();
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: giving up a hand-off that is to be sent again gives back, and still releases") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& c = w.acquire(3);
+  w.run();
+  task* ended = nullptr;
+  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
+  REQUIRE(w.server.store.has("k", w.field(3)));
+  w.until([&] { return w.snapshot().unsettled == 0; });
+  w.cancel(c);
+  w.run();
+  CHECK(ended->released == release_result::released);
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: giving up a hand-off that waits for its KILL gives back, and still releases") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& c = w.acquire(3);
+  w.run();
+  task* ended = nullptr;
+  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
+  REQUIRE(w.snapshot().unsettled > 0);
+  w.cancel(c);
+  w.run();
+  CHECK(ended->released == release_result::released);
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, the server is told") {
+  for (bool const gives_up : {true, false}) {
+    world w(patient());
+    task& outer = hold_seen_shorter(w, 1, 5s);   // until 5 s, on the server until 7 s
+    w.pass(2'900ms);
+    w.unreachable = "no route";
+    w.lose(role::shared, fate::gone);
+    w.run();
+    task& again = w.acquire(1);
+    w.pass(200ms);
+    REQUIRE(outer.losses == 1);
+    if (gives_up) w.cancel(again);
+    w.unreachable.clear();
+    w.pass(500ms);
+    CHECK(w.server.store.count("k", w.field(1)) == (gives_up ? 0 : 1));
+    CHECK(again.granted() == !gives_up);
+    w.drop(outer);
+    w.finish();
+  }
+}
+
+TEST_CASE("rule: when one of two outer holds lapses while a re-entry waits, giving it up tells the server") {
+  world w(patient());
+  task& outer = hold_seen_shorter(w, 1, 60s);
+  task& second = granted(w, w.acquire(1, {.lease = 3s}));
+  w.pass(2'900ms);
+  w.unreachable = "no route";
+  w.lose(role::shared, fate::gone);
+  w.run();
+  task& again = w.acquire(1);
+  w.pass(200ms);
+  REQUIRE(second.losses == 1);
+  REQUIRE(outer.losses == 0);
+  w.cancel(again);
+  w.unreachable.clear();
+  w.pass(500ms);
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  w.drop(second);
+  w.finish();
+}
+
+TEST_CASE("rule: when the outer hold lapses while a re-entry waits for its KILL, it queues behind the others") {
+  world w(patient());
+  task& outer = granted(w, w.acquire(1, {.lease = 5s}));
+  task& b = w.acquire(2);
+  w.run();
+  w.pass(4'500ms);
+  task* again = nullptr;
+  leave_unread(w, role::shared, [&] {
+    again = &w.acquire(1);
+    w.unreachable = "no route";
+  });
+  w.pass(1s);
+  REQUIRE(outer.losses == 1);
+  w.unreachable.clear();
+  w.pass(500ms);
+  CHECK(b.granted());
+  CHECK_FALSE(again->done());
+  w.release(b);
+  w.run();
+  CHECK(again->granted());
+  w.drop(outer);
+  w.finish();
+}
+
+TEST_CASE("rule: a release that waits for its KILL names what is still held when it is sent again") {
+  world w(patient());
+  task& first = granted(w, w.acquire(1, {.lease = 5s}));
+  task& second = granted(w, w.acquire(1, {.lease = 60s}));
+  w.pass(4'500ms);
+  task* ended = nullptr;
+  leave_unread(w, role::shared, [&] {
+    ended = &w.release(second);
+    w.unreachable = "no route";
+  });
+  w.pass(1s);
+  REQUIRE(first.losses == 1);
+  w.unreachable.clear();
+  w.pass(500ms);
+  CHECK(ended->done());
+  CHECK(w.server.store.all().empty());
+  w.drop(first);
+  w.finish();
+}
+
+TEST_CASE("rule: a busy answer is none for a one-shot that came after its try was sent") {
+  world w;
+  w.server.stranger_takes("k", "stranger:1", 60'000);
+  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
+  w.run();
+  w.mute(role::shared);
+  task& a = w.once(1);
+  task& with_it = w.once(2);
+  w.run();
+  w.server.stranger_releases("k", "stranger:1");
+  task& c = w.once(3);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(a.busy());
+  CHECK(with_it.busy());
+  CHECK(c.granted());
+  w.finish();
+}
+
+TEST_CASE("rule: a busy answer while a dropped lease is being released leaves later one-shots parked") {
+  world w;
+  task& holder = granted(w, w.acquire(9));
+  w.mute(role::shared);
+  task& a = w.once(1);
+  w.run();
+  w.drop(holder);
+  task& c = w.once(3);
+  w.run();
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(a.busy());
+  CHECK(c.granted());
+  w.finish();
+}
+
+TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too") {
+  world w;
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1));
+  task& listener = w.acquire(4);
+  w.run();
+  w.cancel(listener);   // its subscription lingers
+  w.run();
+  w.server.store.clear();
+  w.mute(role::shared);
+  task& b = w.once(2, {.direct = true});
+  w.run();
+  w.cancel(b);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(a.losses == 1);
+  task& c = w.acquire(3);
+  w.run();
+  CHECK(c.granted());   // and does not sleep behind a belief that is wrong
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: who drops a lease and comes back at once queues behind who waited") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.drop(a);
+  task& again = w.acquire(1);
+  w.run();
+  CHECK(b.granted());
+  CHECK_FALSE(again.done());
+  w.drop(b);
+  w.run();
+  CHECK(again.granted());
+  w.finish();
+}
+
+TEST_CASE("rule: an abandoned try that was not run does not make the lock busy for the next one") {
+  for (char const* refusal : {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
+    for (bool const before_answer : {true, false}) {
+      world w;
+      w.drop(granted(w, w.acquire(99, {.name = "warm"})));
+      w.run();
+      w.server.refuse("EVALSHA acquire", refusal);
+      w.mute(role::shared);
+      task& a = w.once(1);
+      w.run();
+      w.cancel(a);
+      task* b = before_answer ? &w.once(2) : nullptr;
+      w.mute(role::shared, false);
+      w.until([&] { return w.server.ran("EVALSHA acquire") == 2 && w.step(); });
+      if (!b) b = &w.once(2);
+      w.await(*b);
+      CHECK(b->granted());
+      w.finish();
+    }
+  }
+}
+
+TEST_CASE("rule: an abandoned grantee of a hand-off that was not run leaves the release as it was") {
+  for (char const* refusal : {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
+    world w;
+    task& a = granted(w, w.acquire(1));
+    task& c = w.acquire(3);
+    w.run();
+    w.server.refuse("EVALSHA hand_off", refusal);
+    w.mute(role::shared);
+    task& ended = w.release(a);
+    w.run();
+    w.cancel(c);
+    w.mute(role::shared, false);
+    task& d = w.acquire(4);
+    w.await(ended);
+    w.await(d);
+    CHECK(ended.released == release_result::released);
+    CHECK(d.granted());
+    w.finish();
+  }
+}
+
+TEST_CASE("rule: a release whose caller gives up behind another request still happens") {
+  for (milliseconds const lease : {0ms, 60'000ms}) {
+    world w(patient());
+    task& a = granted(w, w.acquire(1, {.lease = lease}));
+    w.mute(role::shared);
+    task& again = w.acquire(1);
+    w.run();
+    task& ended = w.release(a, true);
+    REQUIRE(ended.where == task::place::behind_owner);
+    ended.deadline = w.now + 1s;
+    w.pass(1s);
+    CHECK(ended.error == errc::timeout);
+    w.mute(role::shared, false);
+    w.await(again);
+    w.run();
+    CHECK(w.server.store.count("k", w.field(1)) == 1);
+    w.release(again);
+    w.run();
+    CHECK(w.server.store.all().empty());
+    CHECK(w.snapshot().released == 2);
+    w.finish();
+  }
+}

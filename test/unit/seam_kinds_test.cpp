@@ -1,0 +1,225 @@
+#include <support/catch.hpp>
+#include <support/unit/made_kind.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+using detail::kind;
+
+// Made-up kinds: what another kind may say without a change of the machines.
+
+namespace {
+
+made_kind const& permits() {
+  static made_kind const the_one({.name = "permits", .exclusive = false, .hand_off = false, .grant_wakes_next = true});
+  return the_one;
+}
+
+made_kind const& plain() {
+  static made_kind const the_one({.name = "plain", .hand_off = false});
+  return the_one;
+}
+
+made_kind const& polling() {
+  static made_kind const the_one({.name = "polling", .hand_off = false, .polls = true, .poll_first = 50, .poll_most = 400});
+  return the_one;
+}
+
+made_kind const& read_write() {
+  static made_kind const the_one(
+      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2}, kind::wake::all);
+  return the_one;
+}
+
+made_kind const& latch() {
+  static made_kind const the_one({.name = "latch", .exclusive = false, .hand_off = false}, kind::wake::all);
+  return the_one;
+}
+
+constexpr std::size_t three = 3;
+
+}  // namespace
+
+TEST_CASE("seam: after a grant the next waiter tries at once") {
+  world w;
+  w.exclusive = false;
+  permits().teach_shared(w.server, three);
+  for (char const* field : {"stranger:1", "stranger:2", "stranger:3"}) w.server.store.set("k", field, 1);
+  w.server.store.expire("k", 600'000);
+  std::vector<task*> all;
+  for (std::uint64_t i = 1; i <= 5; ++i) all.push_back(&w.acquire(i, {.which = &permits()}));
+  w.run();
+  w.server.store.remove("k");
+  w.server.publish("made:k", "0");   // one message for three places
+  w.run();
+  for (std::size_t i = 0; i < 5; ++i) CHECK(all[i]->granted() == (i < three));
+  w.release(*all[0]);
+  w.run();
+  CHECK(all[3]->granted());
+  CHECK_FALSE(all[4]->done());
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: more callers than places") {
+  sweep({.play = [](world& w) {
+    w.exclusive = false;
+    permits().teach_shared(w.server, three);
+    std::vector<task*> all;
+    for (std::uint64_t i = 1; i <= 5; ++i) all.push_back(&w.acquire(i, {.which = &permits()}));
+    for (task* one : all) {
+      w.await(*one);
+      w.expect(one->granted(), "everybody gets a place");
+      if (one->granted()) w.release(*one);
+    }
+  }});
+}
+
+TEST_CASE("seam: a kind without hand-off is really released") {
+  world w;
+  plain().teach(w.server);
+  task& a = granted(w, w.acquire(1, {.which = &plain()}));
+  task& b = w.acquire(2, {.which = &plain()});
+  w.run();
+  w.release(a);
+  w.run();
+  CHECK(b.granted());
+  w.drop(b);
+  task& c = w.once(3, {.which = &plain()});
+  w.run();
+  CHECK(c.granted());
+  CHECK(w.server.ran("EVALSHA made_hand_off") == 0);
+  CHECK(w.snapshot().handed_off == 0);
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: a kind without hand-off") {
+  sweep({.play = [](world& w) {
+    plain().teach(w.server);
+    task& a = w.acquire(1, {.which = &plain()});
+    task& b = w.acquire(2, {.which = &plain()});
+    w.await(a);
+    if (a.granted()) w.release(a);
+    w.await(b);
+    w.expect(b.granted(), "granted");
+    if (b.granted()) w.drop(b);
+    task& c = w.acquire(3, {.direct = true, .which = &plain()});
+    w.await(c);
+  }});
+}
+
+TEST_CASE("seam: two sides of a lock share one record") {
+  world w;
+  w.exclusive = false;
+  read_write().teach_read_write(w.server);
+  how const read{.which = &read_write(), .mode = 0}, write{.which = &read_write(), .mode = 1};
+  task& writer = granted(w, w.acquire(1, write));
+  task& reader = granted(w, w.acquire(1, read));   // who writes may read, too
+  CHECK(w.server.store.all() == std::set<std::string>{"k/clientA:1:write=1", "k/clientA:1=1"});
+  task& other = w.acquire(2, read);
+  w.run();
+  CHECK_FALSE(other.done());
+  w.await(w.release(writer));
+  w.run();
+  CHECK(other.granted());
+  CHECK(reader.trusted(w.now));
+  task& wrong = w.acquire(1, write);
+  w.run();
+  CHECK(wrong.error == errc::would_deadlock);
+  w.pass(25s);   // both sides are renewed
+  CHECK(w.server.store.ttl("k") > 20'000);
+  CHECK(reader.losses + other.losses == 0);
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: a writer and two readers") {
+  sweep({.play = [](world& w) {
+    w.exclusive = false;
+    read_write().teach_read_write(w.server);
+    task& writer = w.acquire(1, {.which = &read_write(), .mode = 1});
+    w.await(writer);
+    task& a = w.acquire(2, {.which = &read_write()});
+    task& b = w.acquire(3, {.which = &read_write()});
+    task& second = w.acquire(4, {.which = &read_write(), .mode = 1});
+    w.run();
+    w.expect(!a.done() && !b.done() && !second.done(), "the writer keeps all out");
+    if (writer.granted()) w.release(writer);
+    w.await(a);
+    w.await(b);
+    w.expect(a.granted() && b.granted() && !second.done(), "both read");
+    for (task* one : {&a, &b})
+      if (one->granted()) w.release(*one);
+    w.await(second);
+    w.expect(second.granted(), "then the second writer");
+  }});
+}
+
+TEST_CASE("seam: a message that wakes all") {
+  world w;
+  w.exclusive = false;
+  latch().teach_shared(w.server, 100);
+  w.server.teach(latch().script_for(detail::ask::acquire), "made_acquire", [](script_world& s, words_view keys, words_view a) {
+    std::vector<reply> made;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      if (s.store.has(keys[i], "closed")) {
+        made.push_back(integer(-1));
+      } else {
+        s.store.set(std::string(keys[i]) + ":passed", a[3 * i], 1);
+        made.push_back(integer(-3));
+      }
+    return array(std::move(made));
+  });
+  w.server.store.set("k", "closed", 1);
+  std::vector<task*> all;
+  for (std::uint64_t i = 1; i <= 10; ++i) all.push_back(&w.acquire(i, {.which = &latch()}));
+  w.run();
+  std::size_t const before = w.server.ran("EVALSHA made_acquire");
+  w.server.store.remove("k");
+  w.server.publish("made:k", "0");
+  w.run();
+  for (task* one : all) CHECK(one->granted());
+  // All in one call.
+  CHECK(w.server.ran("EVALSHA made_acquire") == before + 1);
+  w.server.store.clear();
+  w.finish();
+}
+
+TEST_CASE("seam: a kind that only polls") {
+  world w;
+  polling().teach(w.server);
+  w.server.stranger_takes("k", "stranger:1", 600'000);
+  task& a = w.acquire(1, {.which = &polling()});
+  task& b = w.acquire(2, {.which = &polling()});
+  w.run();
+  CHECK(w.server.ran("SUBSCRIBE") == 0);
+  std::size_t const first = w.server.ran("EVALSHA made_acquire");
+  CHECK(first == 1);
+  w.pass(100ms);
+  CHECK(w.server.ran("EVALSHA made_acquire") >= 2);
+  w.pass(10s);
+  std::size_t const tries = w.server.ran("EVALSHA made_acquire");
+  CHECK(tries <= 60);   // the pauses have grown
+  CHECK(tries >= 20);
+  w.server.store.remove("k");
+  w.pass(401ms);
+  CHECK(a.granted());
+  w.release(a);
+  w.pass(401ms);
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: a kind that only polls") {
+  sweep({.play = [](world& w) {
+    polling().teach(w.server);
+    task& a = w.acquire(1, {.which = &polling()});
+    w.await(a);
+    task& b = w.acquire(2, {.direct = true, .which = &polling()});
+    task& c = w.acquire(3, {.wait = 300ms, .which = &polling()});
+    w.await(c);
+    if (a.granted()) w.release(a);
+    w.await(b);
+    w.expect(b.granted() && !c.granted(), "the one who still waits");
+  }});
+}
