@@ -81,7 +81,8 @@ class LATCHKEY_EXPORT distributed_lock {
   /// C++ *TimedLockable*; rounded up to a millisecond.
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
-    return try_lock(detail::ceil_ms(when - Clock::now()));
+    auto const now = Clock::now();
+    return try_lock(when <= now ? milliseconds::zero() : detail::ceil_ms(when - now));
   }
 
   /// Ends the calling thread's latest hold.

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <latchkey/acquire_options.hpp>
-#include <latchkey/detail/locked_body.hpp>
 #include <latchkey/detail/initiate.hpp>
+#include <latchkey/detail/locked_body.hpp>
 #include <latchkey/distributed_lock.hpp>
 
 #include <concepts>
@@ -23,8 +23,8 @@ namespace latchkey {
 /// Errors of the lock come as `lock_error`.
 template <detail::lock_body Body, asio::completion_token_for<detail::body_signature<Body>> Token = asio::deferred_t>
 auto with_lock(distributed_lock lock, acquire_options options, Body body, Token&& token = asio::deferred_t{}) {
-  return asio::async_initiate<Token, detail::body_signature<Body>>(
-      detail::start_locked_body<Body>(lock.get_executor()), token, std::move(lock), options, std::move(body));
+  return asio::async_initiate<Token, detail::body_signature<Body>>(detail::start_locked_body<Body>(lock.get_executor()),
+                                                                   token, std::move(lock), options, std::move(body));
 }
 
 /// The same, waiting for ever, with a new owner and the watchdog.

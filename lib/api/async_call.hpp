@@ -43,7 +43,7 @@ class async_call : public call, public std::enable_shared_from_this<async_call> 
   std::shared_ptr<core> core_;
   asio::cancellation_slot slot_;
   bool connected_ = false;
-  std::shared_ptr<async_call> self_;       // while it is under way
+  std::shared_ptr<async_call> self_;  // while it is under way
   // Tracked: both run until the handler was called.
   asio::any_io_executor client_executor_;
   asio::any_completion_executor handler_executor_;

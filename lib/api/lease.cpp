@@ -53,9 +53,7 @@ lease::operator bool() const noexcept { return live(state_); }
 
 bool lease::held() const noexcept { return trusted(state_) && boot_now() < state_->until(); }
 
-latchkey::owner lease::owner() const noexcept {
-  return live(state_) ? state_->who() : detail::owner_access::from(0);
-}
+latchkey::owner lease::owner() const noexcept { return live(state_) ? state_->who() : detail::owner_access::from(0); }
 
 std::chrono::steady_clock::time_point lease::valid_until() const noexcept {
   if (!trusted(state_)) return {};

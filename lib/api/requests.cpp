@@ -64,9 +64,7 @@ refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hol
   return {};
 }
 
-refusal fill_force_unlock(operation& one, lock_key const& key) {
-  return fill(one, key, operation::type::force_unlock);
-}
+refusal fill_force_unlock(operation& one, lock_key const& key) { return fill(one, key, operation::type::force_unlock); }
 
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {
   if (auto wrong = fill(one, key, operation::type::query)) return wrong;

@@ -8,9 +8,7 @@ std_mutex::std_mutex(distributed_lock lock) noexcept : lock_(std::move(lock)) {}
 void std_mutex::lock() const { lock_.lock(); }
 bool std_mutex::try_lock() const { return lock_.try_lock(); }
 
-void std_mutex::unlock() const noexcept try {
-  lock_.unlock();
-} catch (boost::system::system_error const& problem) {
+void std_mutex::unlock() const noexcept try { lock_.unlock(); } catch (boost::system::system_error const& problem) {
   detail::core& engine = *lock_.key_->engine;
   if (engine.forked()) return;
   detail::note said;

@@ -21,10 +21,10 @@ class busy_look {
  private:
   nanoseconds longest_;
   instant last_end_{};
-  std::uint32_t run_ = 0;     // calls in quick succession
-  std::uint32_t vain_ = 0;    // looks in a row that found nothing
-  std::uint32_t pause_ = 0;   // calls that are not to look
-  std::uint32_t penalty_ = 0; // length of the latest pause
+  std::uint32_t run_ = 0;      // calls in quick succession
+  std::uint32_t vain_ = 0;     // looks in a row that found nothing
+  std::uint32_t pause_ = 0;    // calls that are not to look
+  std::uint32_t penalty_ = 0;  // length of the latest pause
 };
 
 }  // namespace latchkey::detail

@@ -23,12 +23,7 @@ constexpr std::size_t most_unwritten = 64u << 20;
 }  // namespace
 
 connection::connection(io_strand const& strand, listener& whom, std::uint32_t serial, limits most)
-    : strand_(strand),
-      listener_(&whom),
-      serial_(serial),
-      limits_(most),
-      socket_(strand),
-      attempt_timer_(strand) {}
+    : strand_(strand), listener_(&whom), serial_(serial), limits_(most), socket_(strand), attempt_timer_(strand) {}
 
 connection::~connection() = default;
 
@@ -108,12 +103,13 @@ void connection::connected() {
 }
 
 void connection::read() {
-  socket_.async_read_some(asio::buffer(incoming_), [self = shared_from_this()](error_code const& failed, std::size_t n) {
-    if (!self->listener_) return;
-    if (failed) return self->fail(failed);
-    self->listener_->on_received(*self, {self->incoming_.data(), n});
-    if (self->listener_ && !self->broken_) self->read();
-  });
+  socket_.async_read_some(asio::buffer(incoming_),
+                          [self = shared_from_this()](error_code const& failed, std::size_t n) {
+                            if (!self->listener_) return;
+                            if (failed) return self->fail(failed);
+                            self->listener_->on_received(*self, {self->incoming_.data(), n});
+                            if (self->listener_ && !self->broken_) self->read();
+                          });
 }
 
 void connection::write(std::string&& bytes) {

@@ -95,7 +95,7 @@ class connection : public std::enable_shared_from_this<connection> {
   std::string outgoing_;  // to be written next
   std::string flying_;    // being written; must not move
   bool writing_ = false;
-  bool broken_ = false;   // told so already
+  bool broken_ = false;  // told so already
 };
 
 }  // namespace latchkey::detail

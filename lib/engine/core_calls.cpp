@@ -5,8 +5,7 @@ namespace latchkey::detail {
 void core::start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out,
                         loan* taken) {
   // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
-  if (one.what == operation::type::release && one.hold != 0)
-    machine.unlink(*one.which, one.name, one.owner, one.hold);
+  if (one.what == operation::type::release && one.hold != 0) machine.unlink(*one.which, one.name, one.owner, one.hold);
   if (!machine.start(one, may_borrow, now, out)) return;
   taken->serial = lent_ = machine.lane_serial();
   taken->now = now;
@@ -25,9 +24,7 @@ void core::start(call& one) {
 void core::run(blocking_call& one, std::stop_token const& stop) {
   loan taken;
   one.self_timed = true;
-  step([&](client_machine& machine, instant now, actions& out) {
-    start_locked(machine, one, true, now, out, &taken);
-  });
+  step([&](client_machine& machine, instant now, actions& out) { start_locked(machine, one, true, now, out, &taken); });
   std::optional<std::stop_callback<std::function<void()>>> watch;
   if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
   if (taken.serial != 0) drive(std::move(taken));
@@ -37,8 +34,7 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
 void core::drive(loan taken) {
   for (;;) {
     reply answer;
-    error_code const failed =
-        taken.lane ? taken.lane->exchange(taken.now, answer) : error_code(errc::connection_lost);
+    error_code const failed = taken.lane ? taken.lane->exchange(taken.now, answer) : error_code(errc::connection_lost);
     bool again = false;
     step([&](client_machine& machine, instant now, actions& out) {
       if (failed) {

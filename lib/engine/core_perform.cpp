@@ -8,7 +8,8 @@ namespace latchkey::detail {
 
 void core::settle(step_batch& batch) {
   for (actions::loss const& one : batch.todo.lost)
-    if (auto holder = static_cast<loss_listener*>(one.link)->self()) batch.lost.emplace_back(std::move(holder), one.why);
+    if (auto holder = static_cast<loss_listener*>(one.link)->self())
+      batch.lost.emplace_back(std::move(holder), one.why);
   batch.wake = machine_.wake_at();
   if (batch.todo.turn && !turn_posted_ && !finishing_) {
     turn_posted_ = true;
@@ -30,8 +31,7 @@ void core::perform(step_batch& batch) {
   post_io(batch);
   for (note const& one : batch.todo.notes) report(one);
   for (operation* one : batch.todo.completed) static_cast<call*>(one)->complete();
-  for (auto& [holder, why] : batch.lost)
-    post([told = std::move(holder), reason = why] { told->tell(reason); });
+  for (auto& [holder, why] : batch.lost) post([told = std::move(holder), reason = why] { told->tell(reason); });
   if (batch.finished) finished();
 }
 

@@ -54,6 +54,9 @@ void direct_lane::make_blocking() noexcept {
 
 error_code direct_lane::exchange(instant now, reply& answer) {
   instant const end = after(now, timeout_);
+  // What was there before the request is not its answer: a stray reply must not grant a lock.
+  char stray;
+  if (::recv(fd_, &stray, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) return errc::connection_lost;
   if (error_code const failed = send_all(end)) return failed;
   return receive(now, end, answer);
 }

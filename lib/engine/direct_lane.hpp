@@ -27,8 +27,9 @@ class direct_lane {
   // Takes the request over and leaves an empty buffer, whose memory is used again.
   void take(std::string& request);
 
-  // Borrower: sends what was taken and reads one reply, within the time-out of one answer: a first try and a release are
-  // awaited so long even if the caller's own wait ends before. After an error nothing more can be said on this lane.
+  // Borrower: sends what was taken and reads one reply, within the time-out of one answer: a first try and a release
+  // are awaited so long even if the caller's own wait ends before. After an error nothing more can be said on this
+  // lane.
   error_code exchange(instant now, reply& answer);
 
   // Engine: nothing comes through any more, and a borrower who sleeps wakes up. Any thread.

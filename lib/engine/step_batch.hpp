@@ -18,10 +18,10 @@ struct step_batch {
   std::vector<std::pair<std::shared_ptr<loss_listener>, error_code>> lost;
   std::shared_ptr<transport> io;  // where to post; null: not made yet, or gone
   instant wake = never;
-  bool turn = false;              // post a turn to `io`
-  bool birth = false;             // make the transport first
-  bool finish = false;            // nothing is left to be said: close the sockets of `io`
-  bool finished = false;          // the same, and there never was a socket
+  bool turn = false;      // post a turn to `io`
+  bool birth = false;     // make the transport first
+  bool finish = false;    // nothing is left to be said: close the sockets of `io`
+  bool finished = false;  // the same, and there never was a socket
 
   void clear() {
     todo.clear();

@@ -56,8 +56,8 @@ class transport final : public connection::listener,
   clock_timer close_limit_;
   std::vector<std::shared_ptr<connection>> connections_;
   std::shared_ptr<lane_check> check_;
-  std::uint32_t leader_ = 0;       // serial of the connection that others follow
-  connection::endpoint peer_;      // where it led
+  std::uint32_t leader_ = 0;   // serial of the connection that others follow
+  connection::endpoint peer_;  // where it led
   io_actions io_;
   bool finished_ = false;
 };

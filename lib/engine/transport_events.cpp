@@ -25,9 +25,8 @@ void transport::on_open_failed(connection& which, std::string const& text) {
 
 void transport::on_received(connection& which, std::string_view bytes) {
   executor_probe::mark const here(core_->probe());
-  core_->step([&](client_machine& machine, instant now, actions& out) {
-    machine.received(which.serial(), bytes, now, out);
-  });
+  core_->step(
+      [&](client_machine& machine, instant now, actions& out) { machine.received(which.serial(), bytes, now, out); });
 }
 
 void transport::on_broken(connection& which, error_code const&) {

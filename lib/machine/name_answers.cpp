@@ -78,6 +78,8 @@ void name_machine::on_release_answer(record& one, outcome const& answer) {
   conclude_release(one, was, answer);
   bool const more_ended = was.fix || (answer.what == outcome::type::still_held && one.live(was.mode) == 0);
   if (more_ended && answer.what != outcome::type::absent) repair(one, was.mode);
+  // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
+  if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
   if (answer.not_published && head_idle()) try_head();
 }
 

@@ -154,7 +154,8 @@ class reentrant final : public kind {
 }  // namespace
 
 kind const& reentrant_kind() {
-  static reentrant const the_one;
+  // Never destroyed: a client of static storage may still release while the process exits.
+  static reentrant const& the_one = *new reentrant;
   return the_one;
 }
 

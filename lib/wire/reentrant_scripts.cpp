@@ -2,6 +2,8 @@
 
 namespace latchkey::detail {
 
+// The scripts are never destroyed: a client of static storage may still release while the process exits.
+
 // A fresh key: a refused HINCRBY (memory) wrote nothing; after a refused PEXPIRE the key goes again, since a lock
 // without a time to live would never end.
 //
@@ -9,7 +11,7 @@ namespace latchkey::detail {
 // pass. A count that is no number refuses the HINCRBY, which the time to live is not to outlast. Lua counts
 // exactly up to 2^53 only; beyond, the empty increment makes the server refuse.
 script const& reentrant_acquire() {
-  static script const the_one(R"lua(local call = redis.pcall
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
 local function acquire(key, field, target, lease)
   if target == '1' then
     local there = call('exists', key)
@@ -55,7 +57,7 @@ return answer)lua");
 // DEL and PEXPIRE work when memory is short, and a HINCRBY behind a PEXPIRE does too. A refused PUBLISH comes after
 // the lock is free: it is told apart, not taken for a failure.
 script const& reentrant_release() {
-  static script const the_one(R"lua(local call = redis.pcall
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
 local function release(key, channel, field, target, lease)
   local own = call('hget', key, field)
   if type(own) == 'table' then return own.err end
@@ -88,7 +90,7 @@ return answer)lua");
 
 // The old owner's release never fails for the sake of the new one: where the grant is refused, the lock goes free.
 script const& reentrant_hand_off() {
-  static script const the_one(R"lua(local call = redis.pcall
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
 local function free(key, channel, why)
   local gone = call('del', key)
   if type(gone) == 'table' then return {gone.err, gone.err} end
@@ -134,7 +136,7 @@ return answer)lua");
 
 // Only raises, and by comparison: PEXPIRE GT is not known to Redis 6.2. A key that lost its time to live is less.
 script const& reentrant_renew() {
-  static script const the_one(R"lua(local call = redis.pcall
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
 local function renew(key, field, lease)
   local own = call('hexists', key, field)
   if type(own) == 'table' then return own.err end
@@ -154,7 +156,7 @@ return answer)lua");
 }
 
 script const& reentrant_extend() {
-  static script const the_one(R"lua(local call = redis.pcall
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
 local function extend(key, field, lease)
   local own = call('hexists', key, field)
   if type(own) == 'table' then return own.err end
@@ -171,7 +173,7 @@ return answer)lua");
 
 // Asks for the length first: a key that holds something else is not ours to delete.
 script const& reentrant_force_unlock() {
-  static script const the_one(R"lua(local call = redis.pcall
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
 local function force(key, channel)
   local there = call('hlen', key)
   if type(there) == 'table' then return there.err end

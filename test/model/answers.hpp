@@ -6,7 +6,8 @@
 // The try of x found somebody else.
 inline void model::busy(int x) {
   owner_state& w = s.w[x];
-  if (w.place == UNTRIED && (w.marks & ALONE) && o.check_self) violation("SELF-BUSY: a client alone found its own lock busy");
+  if (w.place == UNTRIED && (w.marks & ALONE) && o.check_self)
+    violation("SELF-BUSY: a client alone found its own lock busy");
   w.marks &= u8(~ALONE);
   if (!(w.marks & ONCE)) {
     w.place = TOLD_BUSY;
@@ -36,10 +37,14 @@ inline void model::granted(int x, int target, int lease, int age) {
       owner_state& other = s.w[z];
       if (z == x || !live(other)) continue;
       end_all(other);
-      if (!other.what) give_back(z);
-      else if (other.where != OUTBOX) other.flags |= FIX;
-      else if (other.what == ACQUIRE && other.target > 1 && o.unsent_lapse) unsent_lapsed(z);
-      else if (other.what != ACQUIRE) other.target = 0;
+      if (!other.what)
+        give_back(z);
+      else if (other.where != OUTBOX)
+        other.flags |= FIX;
+      else if (other.what == ACQUIRE && other.target > 1 && o.unsent_lapse)
+        unsent_lapsed(z);
+      else if (other.what != ACQUIRE)
+        other.target = 0;
     }
   bool const was_head = queued && s.queue[0] == x;
   if (queued) leave(x);
@@ -59,22 +64,33 @@ inline void model::granted(int x, int target, int lease, int age) {
   if (fix && o.lost_give_back) give_back(x);
   if (!queued || !s.queue_n) return;
   owner_state const& head = s.w[s.queue[0]];
-  if (s.view == ON && heard && !head.what && (head.place == TOLD_BUSY || !unsettled())) try_head();
-  else if (head.place == UNTRIED) untried_head(since::grant, false);
-  else if (s.view == ON) s.timer = 1;
-  else new_head();
+  if (s.view == ON && heard && !head.what && (head.place == TOLD_BUSY || !unsettled()))
+    try_head();
+  else if (head.place == UNTRIED)
+    untried_head(since::grant, false);
+  else if (s.view == ON)
+    s.timer = 1;
+  else
+    new_head();
 }
 
 inline void model::answer(request const& r, int lane) {
   if (r.what == KILL) return on_kill(r);
   if (r.ignored) return;
-  if (r.answer == NOT_RUN) not_run(r, lane);
-  else if (r.what == FORCE) s.force_pending = 0;
-  else if (r.what == RENEW) on_renewal(r);
-  else if (r.what == ACQUIRE) on_acquire(r);
-  else if (r.what == RELEASE || r.what == GIVE_BACK) on_release(r);
-  else if (r.what == EXTEND) on_extend(r);
-  else on_hand_off(r);
+  if (r.answer == NOT_RUN)
+    not_run(r, lane);
+  else if (r.what == FORCE)
+    s.force_pending = 0;
+  else if (r.what == RENEW)
+    on_renewal(r);
+  else if (r.what == ACQUIRE)
+    on_acquire(r);
+  else if (r.what == RELEASE || r.what == GIVE_BACK)
+    on_release(r);
+  else if (r.what == EXTEND)
+    on_extend(r);
+  else
+    on_hand_off(r);
   answered_something();
 }
 
@@ -175,7 +191,7 @@ inline void model::on_hand_off(request const& r) {
   if (r.answer == ELSEWHERE) {
     finish(next);
     if (!abandoned) busy(r.y);
-  } else if (abandoned && o.hand_off && head_idle() && s.queue[0] != r.y) {  // on to the next
+  } else if (abandoned && o.hand_off && !s.streak_over && head_idle() && s.queue[0] != r.y) {  // on to the next
     finish(next);
     next.what = RELEASE;
     hand_over(r.y, s.queue[0], SHARED);

@@ -5,7 +5,8 @@
 
 // Nothing is under way between client and server, and no late copy can run.
 inline bool quiet(state const& s) {
-  bool busy = s.asked_n || s.answers_n || s.direct_asked.what || s.direct_answer.what || s.old_answer.what || s.sub_n || s.push_n;
+  bool busy = s.asked_n || s.answers_n || s.direct_asked.what || s.direct_answer.what || s.old_answer.what || s.sub_n ||
+              s.push_n;
   for (int i = 0; i < slots; ++i) busy |= s.late_n[i] > 0;
   for (int x = 0; x < o.owners; ++x) busy |= s.w[x].what != NOTHING;
   return !busy;
@@ -31,7 +32,8 @@ inline void check(state const& s, std::vector<std::string>& found) {
   for (int x = 0; x < o.owners; ++x) {
     owner_state const& w = s.w[x];
     if (lock.holder != x + 1) continue;
-    if (live(w) == 0) found.push_back("GHOST: the server has a hold that nobody owns, and all is quiet");
+    if (live(w) == 0)
+      found.push_back("GHOST: the server has a hold that nobody owns, and all is quiet");
     else if (live(w) != lock.count && !(w.marks & FORCED))
       found.push_back("COUNT: belief and server count differ, and all is quiet");
   }
@@ -49,8 +51,9 @@ inline void check_end(state const& s, std::vector<std::string>& found) {
   if (s.force_pending == 2) found.push_back("STUCK: the caller of a force-unlock never hears");
   if (s.stranger_waits == 1 && !holder) found.push_back("LOST WAKE-UP: another client waits, and nobody tells it");
   if (!s.queue_n) return;
-  if (nobody) found.push_back(holder ? "LOST WAKE-UP: somebody waits behind a hold that nobody owns"
-                                     : "LOST WAKE-UP: the lock is free, somebody waits, nothing is on the way");
+  if (nobody)
+    found.push_back(holder ? "LOST WAKE-UP: somebody waits behind a hold that nobody owns"
+                           : "LOST WAKE-UP: the lock is free, somebody waits, nothing is on the way");
   else
     for (int i = 0; i < s.queue_n; ++i)
       if (holder == s.queue[i] + 1) found.push_back("SELF-DEADLOCK: a holder waits in the queue behind others");

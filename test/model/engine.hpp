@@ -28,8 +28,10 @@ inline void model::discard_direct(bool down) {
   if (!o.old_reply && s.direct_answer.what) s.old_answer = s.direct_answer;
   s.direct_asked = s.direct_answer = request{};
   if (q.what == FORCE) {
-    if (o.force_once) s.force_pending = o.force_kill ? 2 : 0;
-    else put_shared(q);
+    if (o.force_once)
+      s.force_pending = o.force_kill ? 2 : 0;
+    else
+      put_shared(q);
     return;
   }
   for (int x = 0; x < o.owners; ++x)
@@ -68,8 +70,10 @@ inline void model::discard_session(bool switched) {
     s.messages_at = switched ? 1 : s.shared_at;
   }
   if (switched) {
-    if (!o.data_loss) s.at[1] = s.at[0];
-    else s.expired = 1;
+    if (!o.data_loss)
+      s.at[1] = s.at[0];
+    else
+      s.expired = 1;
     s.shared_at = s.truth = 1;
     if (o.session) {
       s.direct_at = 1, s.at[0] = server_state{};
@@ -77,8 +81,10 @@ inline void model::discard_session(bool switched) {
       s.remembered = 0;
     }
   }
-  if (o.down) s.session_down = 1;
-  else kill_and_settle(true);
+  if (o.down)
+    s.session_down = 1;
+  else
+    kill_and_settle(true);
 }
 
 // KILL goes alone. When all were answered, what waited is ordinary again.
@@ -127,8 +133,10 @@ inline void model::ordinary_again(int x) {
     w.what = GIVE_BACK, w.target = u8(live(w)), w.flags &= u8(~FIX);
   if (is_release(w)) w.target = u8(live(w)), w.flags &= u8(~FIX);
   if (w.what != ACQUIRE || w.target == 1 || !o.unsent_lapse) return;
-  if (live(w) == 0) unsent_lapsed(x);
-  else w.target = u8(live(w) + 1);
+  if (live(w) == 0)
+    unsent_lapsed(x);
+  else
+    w.target = u8(live(w) + 1);
 }
 
 // Everything in the outbox leaves: give-backs, releases, hand-offs, then acquires.
@@ -139,6 +147,7 @@ inline void model::turn() {
       if (w.where != OUTBOX || w.what != what) continue;
       w.where = SHARED, w.age = 0;
       if (what == GIVE_BACK) w.target = u8(live(w));
+      if (is_release(w) && w.target == 0) s.streak_over = 0;
       if (what == ACQUIRE && o.unsent_lapse) w.target = u8(live(w) + 1);
       if (what == HAND_OFF || (what == ACQUIRE && w.target == 1))
         for (int z = 0; z < o.owners; ++z) s.w[z].marks &= u8(~LATE);
@@ -161,9 +170,12 @@ inline void model::close() {
     give_up(x);
     if (live(w)) {
       end_all(w);
-      if (!w.what) give_back(x);
-      else if (w.where != OUTBOX || w.what == ACQUIRE) w.flags |= FIX;
-      else w.target = 0;
+      if (!w.what)
+        give_back(x);
+      else if (w.where != OUTBOX || w.what == ACQUIRE)
+        w.flags |= FIX;
+      else
+        w.target = 0;
     }
     if (is_release(w) && w.where == OUTBOX) w.target = 0;
     if ((w.what == RELEASE || w.what == ACQUIRE) && w.target > (w.what == ACQUIRE)) w.flags |= FIX;

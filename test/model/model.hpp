@@ -1,12 +1,12 @@
 #pragma once
 // The world as a class: a state, and what can be done to it. Bodies: server (here), queue.hpp (waiting and trying),
-// requests.hpp (sending, giving up, losing), answers.hpp (what the client makes of an answer), engine.hpp (discards, KILL,
-// the turn).
+// requests.hpp (sending, giving up, losing), answers.hpp (what the client makes of an answer), engine.hpp (discards,
+// KILL, the turn).
 
 #include "state.hpp"
 
-inline bool overflow = false;          // a queue of the model was full: the step is left out, and counted
-inline char const* violated = nullptr; // by the step that is being made
+inline bool overflow = false;           // a queue of the model was full: the step is left out, and counted
+inline char const* violated = nullptr;  // by the step that is being made
 
 inline void violation(char const* what) {
   if (!violated) violated = what;
@@ -28,8 +28,10 @@ struct model {
     return r;
   }
   void put_shared(request r) {
-    if (s.asked_n >= lane_length) overflow = true;
-    else s.asked[s.asked_n++] = r;
+    if (s.asked_n >= lane_length)
+      overflow = true;
+    else
+      s.asked[s.asked_n++] = r;
   }
   void end_hold(owner_state& w, int i);
   static void end_all(owner_state& w) { std::memset(w.left, 0, 3), w.kinds = 0; }
@@ -127,7 +129,8 @@ inline int model::execute(int at, request const& q, bool busy_kill) {
     case KILL:
       if (busy_kill) return KILL_BUSY;
       for (int i = 0; i < slots; ++i)
-        if ((q.x | q.y << 2) >> i & 1 && s.late_at[i] == at) std::memset(s.late[i], 0, sizeof s.late[i]), s.late_n[i] = 0;
+        if ((q.x | q.y << 2) >> i & 1 && s.late_at[i] == at)
+          std::memset(s.late[i], 0, sizeof s.late[i]), s.late_n[i] = 0;
       return KILLED;
     case RENEW:
       if (!mine) return NOT_RENEWED;
@@ -170,7 +173,8 @@ inline int model::execute(int at, request const& q, bool busy_kill) {
     }
     case FORCE:
       if (!lock.holder) return ABSENT;
-      if (!s.force_pending) violation("LATE FORCE: a force-unlock whose caller was told connection_lost removed a holder");
+      if (!s.force_pending)
+        violation("LATE FORCE: a force-unlock whose caller was told connection_lost removed a holder");
       if (s.force_done) violation("LATE FORCE: one force-unlock removed two holders");
       s.force_done = 1;
       if (lock.holder < stranger) s.w[lock.holder - 1].marks |= FORCED;

@@ -45,8 +45,10 @@ inline void model::new_head() {
     if (!o.settle || !unsettled()) subscribe();
     return;
   }
-  if (o.new_head) try_head();
-  else s.timer = 1;
+  if (o.new_head)
+    try_head();
+  else
+    s.timer = 1;
 }
 
 // Why it is the head: it found nobody waiting, the one before it was granted, or something else ended.
@@ -106,8 +108,10 @@ inline void model::first_try(int x, bool may_direct) {
 inline void model::subscribe() {
   if (s.view == OFF) {
     s.view = ASKED;
-    if (s.sub_n < 3) s.sub_queue[s.sub_n++] = 'S';
-    else overflow = true;
+    if (s.sub_n < 3)
+      s.sub_queue[s.sub_n++] = 'S';
+    else
+      overflow = true;
   }
   s.timer = 1;
 }
@@ -115,8 +119,10 @@ inline void model::subscribe() {
 // The head was told busy.
 inline void model::sleep_or_retry() {
   if (s.view == ON) {
-    if (s.dirty && o.dirty) try_head();
-    else s.timer = 1;
+    if (s.dirty)
+      try_head();
+    else
+      s.timer = 1;
     return;
   }
   subscribe();
@@ -129,7 +135,7 @@ inline void model::answered_something() {
   owner_state const& head = s.w[s.queue[0]];
   if (head.place == UNTRIED) {
     if (!head.what || may_replace(s.queue[0])) untried_head(since::other, false);
-  } else if (!unsettled() && !head.what && s.view == OFF) {
+  } else if (!unsettled() && !head.what && (s.view == OFF || (s.view == ON && s.dirty && o.answer_retries))) {
     try_head();
   }
 }
@@ -155,8 +161,10 @@ inline void model::end_once_calls(bool all) {
 }
 
 inline void model::on_message() {
-  if (head_idle() && s.view == ON && !parked()) try_head();
-  else s.dirty = 1;
+  if (head_idle() && s.view == ON && !parked())
+    try_head();
+  else if (o.dirty)
+    s.dirty = 1;
 }
 
 inline void model::on_confirmed() {
@@ -165,6 +173,8 @@ inline void model::on_confirmed() {
     if (o.confirm_dirty) s.dirty = 1;
     return;
   }
-  if (o.recheck) try_head();
-  else s.timer = 1;
+  if (o.recheck)
+    try_head();
+  else
+    s.timer = 1;
 }

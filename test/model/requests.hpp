@@ -21,14 +21,20 @@ inline void model::send(int x, int where, request r) {
   if (pairs) s.w[r.y].where = u8(where);
   if ((r.what == ACQUIRE && r.t == 1) || pairs)
     for (int z = 0; z < o.owners; ++z) s.w[z].marks &= u8(~LATE);
-  if (where == DIRECT) s.direct_asked = r;
-  else put_shared(r);
+  if (where == DIRECT)
+    s.direct_asked = r;
+  else
+    put_shared(r);
 }
 
 inline void model::try_acquire(int x, bool may_direct) {
   owner_state& w = s.w[x];
   int const holds = live(w);
   int const leaving = holds == 0 && o.take_along ? unsent_release(x) : -1;
+  if (leaving >= 0 && s.streak_over) {
+    if (o.streak_dirty) s.dirty = 1;
+    return;
+  }
   if (leaving >= 0) return hand_over(leaving, x, may_direct && direct_free() ? DIRECT : SHARED);
   w.what = ACQUIRE, w.target = u8(holds + 1), w.lease = w.wants, w.flags = 0;
   send(x, may_direct && may_go_direct() ? DIRECT : SHARED, make(ACQUIRE, x, holds + 1, w.wants));
@@ -69,7 +75,8 @@ inline void model::take_back(int x) {
   int const flags = again ? AGAIN : 0;
   if (o.removed_dirty) s.dirty = s.expired = 1;  // what made it try was not followed by a try
   if (w.what == ACQUIRE) {
-    bool const owes = ((w.flags & REPLACED) && o.restore) || ((w.flags & (FIX | OWES)) && o.owes) || (again && o.sent_before);
+    bool const owes =
+        ((w.flags & REPLACED) && o.restore) || ((w.flags & (FIX | OWES)) && o.owes) || (again && o.sent_before);
     finish(w);
     if (owes) give_back(x, flags);
     return;
@@ -77,8 +84,10 @@ inline void model::take_back(int x) {
   owner_state& old = s.w[w.partner];
   finish(w);
   if (again && o.sent_before) give_back(x, flags);
-  if (o.restore) old.what = RELEASE, old.target = 0, old.partner = 0;
-  else finish(old);
+  if (o.restore)
+    old.what = RELEASE, old.target = 0, old.partner = 0;
+  else
+    finish(old);
 }
 
 // A hold of x ended, and not by a release of its own.

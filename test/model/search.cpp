@@ -1,12 +1,13 @@
-// Explicit-state model of one lock name in one client: up to three owners (a, c, d), a shared and a direct lane, a message
-// connection, the outbox, discarded connections whose bytes may still run, KILL, and a stranger B.
+// Explicit-state model of one lock name in one client: up to three owners (a, c, d), a shared and a direct lane, a
+// message connection, the outbox, discarded connections whose bytes may still run, KILL, and a stranger B.
 //
 //   g++ -O2 -std=c++20 search.cpp -o model      ./model help      ./model owners=2 timeouts=1 ticks=0
 //
-// How to read it: a `state` (state.hpp) is the whole world. `all_steps` (steps.hpp, users.hpp) makes every state that may come
-// next; the client's part in them is class `model` (queue, requests, answers, engine). `check` (checks.hpp) says what must be
-// true. This file searches breadth first, so every history that is printed is a shortest one; with walk=N it walks at random.
-// Time is counted in ticks: a watchdog lease lasts 2, a long one 3, a short one 1. Visited states are kept as 64-bit hashes.
+// How to read it: a `state` (state.hpp) is the whole world. `all_steps` (steps.hpp, users.hpp) makes every state that
+// may come next; the client's part in them is class `model` (queue, requests, answers, engine). `check` (checks.hpp)
+// says what must be true. This file searches breadth first, so every history that is printed is a shortest one; with
+// walk=N it walks at random. Time is counted in ticks: a watchdog lease lasts 2, a long one 3, a short one 1. Visited
+// states are kept as 64-bit hashes.
 
 #include "checks.hpp"
 #include "users.hpp"
@@ -165,7 +166,8 @@ histories search(state const& start, stopwatch const& clock, std::string& counts
   }
   if (o.cycles && !*stopped && endless(seen.size(), edges)) found["LIVELOCK: internal steps can go on for ever"] = {};
   char text[120];
-  std::snprintf(text, sizeof text, "states %zu transitions %llu%s", seen.size(), (unsigned long long)transitions, stopped);
+  std::snprintf(text, sizeof text, "states %zu transitions %llu%s", seen.size(), (unsigned long long)transitions,
+                stopped);
   counts = text;
   return found;
 }
@@ -232,7 +234,8 @@ int main(int count, char** arguments) {
   histories const found = o.walk ? wander(start, clock, counts) : search(start, clock, counts);
   std::printf("%s: %s seconds %.0f%s violations:", asked.c_str(), counts.c_str(), clock.seconds(),
               left_out ? " (some queues were full)" : "");
-  for (auto& [what, history] : found) std::printf(" [%s %zu]", what.substr(0, what.find(':')).c_str(), history.empty() ? 0 : history.size() - 1);
+  for (auto& [what, history] : found)
+    std::printf(" [%s %zu]", what.substr(0, what.find(':')).c_str(), history.empty() ? 0 : history.size() - 1);
   std::printf("%s\n", found.empty() ? " none" : "");
   for (auto& [what, history] : found) {
     if (!o.verbose) break;

@@ -33,8 +33,10 @@ struct stepper {
     return first;
   }
   static void reply(model& m, request const& r) {
-    if (m.s.answers_n >= lane_length) overflow = true;
-    else m.s.answers[m.s.answers_n++] = r;
+    if (m.s.answers_n >= lane_length)
+      overflow = true;
+    else
+      m.s.answers[m.s.answers_n++] = r;
   }
 
   void server() {
@@ -115,7 +117,8 @@ struct stepper {
     for (int x = 0; x < o.owners; ++x) unsent |= s.w[x].where == OUTBOX;
     if (!unsent || s.session_down) return;
     bool handed = false;
-    if (o.hand_off && m.head_idle() && !(o.only_one && s.w[s.queue[0]].place == UNTRIED && model(s).unsettled()))
+    if (o.hand_off && !s.streak_over && m.head_idle() &&
+        !(o.only_one && s.w[s.queue[0]].place == UNTRIED && model(s).unsettled()))
       for (int x = 0; x < o.owners; ++x) {
         owner_state const& w = s.w[x];
         if (w.where != OUTBOX || !is_release(w) || w.target || x == s.queue[0]) continue;
@@ -138,8 +141,10 @@ struct stepper {
       m.s.sub_queue[0] = s.sub_queue[1], m.s.sub_queue[1] = s.sub_queue[2], m.s.sub_queue[2] = 0;
       --m.s.sub_n;
       m.s.subscribed = what == 'S';
-      if (m.s.push_n < 4) m.s.push[m.s.push_n++] = what;
-      else overflow = true;
+      if (m.s.push_n < 4)
+        m.s.push[m.s.push_n++] = what;
+      else
+        overflow = true;
       emit(m, what == 'S' ? "server: SUBSCRIBE" : "server: UNSUBSCRIBE", !o.no_sub);
     }
     if (s.push_n) {
@@ -149,7 +154,10 @@ struct stepper {
       m.s.push[3] = 0, --m.s.push_n;
       if (what == 'm') m.on_message();
       if (what == 'S') m.on_confirmed();
-      emit(m, what == 'm' ? "client reads a message" : what == 'S' ? "client reads: subscribed" : "client reads: unsubscribed",
+      emit(m,
+           what == 'm'   ? "client reads a message"
+           : what == 'S' ? "client reads: subscribed"
+                         : "client reads: unsubscribed",
            true);
     }
     bool trying = false, leaving = false;
@@ -220,8 +228,10 @@ struct stepper {
 
   static void drop_hold(model& m, int x, int i) {
     owner_state& w = m.s.w[x];
-    if (w.what == EXTEND && w.extended == i) w.extended = 3;
-    else if (w.what == EXTEND && w.extended > i && w.extended < 3) --w.extended;
+    if (w.what == EXTEND && w.extended == i)
+      w.extended = 3;
+    else if (w.what == EXTEND && w.extended > i && w.extended < 3)
+      --w.extended;
     w.left[i] = 1;
     m.end_hold(w, i);
   }

@@ -93,7 +93,7 @@ inline void stepper::ends(int x) {
       model m(s);
       release(m, AWAITED);
       emit(m, "%x releases (in the outbox)", false, x);
-      bool const to_head = n == 1 && m.head_idle() && s.queue[0] != x && o.hand_off;
+      bool const to_head = n == 1 && m.head_idle() && s.queue[0] != x && o.hand_off && !s.streak_over;
       for (int where = DIRECT; to_head && where <= SHARED; ++where) {
         model hand(s);
         if (where == DIRECT && !hand.direct_free()) continue;
@@ -104,6 +104,7 @@ inline void stepper::ends(int x) {
       if ((!to_head || o.plain) && model(s).may_go_direct()) {
         model direct(s);
         release(direct, AWAITED);
+        if (n == 1) direct.s.streak_over = 0;
         direct.send(x, DIRECT, model::make(RELEASE, x, n - 1, direct.lease_left(direct.s.w[x])));
         emit(direct, "%x releases on the direct lane", false, x);
       }
@@ -146,14 +147,21 @@ inline void stepper::rest() {
       if (where == DIRECT ? !m.may_go_direct() : s.session_down) continue;
       ++m.s.used_forces;
       m.s.force_pending = 1;
-      if (where == DIRECT) m.s.direct_asked = model::make(FORCE, 0, 0, 0);
-      else m.put_shared(model::make(FORCE, 0, 0, 0));
+      if (where == DIRECT)
+        m.s.direct_asked = model::make(FORCE, 0, 0, 0);
+      else
+        m.put_shared(model::make(FORCE, 0, 0, 0));
       emit(m, "somebody calls force_unlock%l", false, 0, 0, where);
     }
   if (o.closes && !s.closed) {
     model m(s);
     m.close();
     emit(m, "close()", false);
+  }
+  if (s.used_streaks < o.streaks && !s.streak_over) {
+    model m(s);
+    ++m.s.used_streaks, m.s.streak_over = 1;
+    emit(m, "the streak of hand-offs is over", false);
   }
   if (!o.stranger) return;
   if (s.stranger_waits == 2) {

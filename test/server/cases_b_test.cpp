@@ -213,8 +213,6 @@ TEST_CASE("case 25: on_lost may start calls of its client, also on the lost lock
   common_world w;
   lease held = w.lock.acquire({.lease = 30ms});
   std::promise<lease> again;
-  held.on_lost([&] {
-    w.lock.async_acquire([&](error_code, lease next) { again.set_value(std::move(next)); });
-  });
+  held.on_lost([&] { w.lock.async_acquire([&](error_code, lease next) { again.set_value(std::move(next)); }); });
   CHECK(value_of(again.get_future()).held());
 }

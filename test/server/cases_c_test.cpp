@@ -199,7 +199,8 @@ TEST_CASE("case 33: junk on the channel is ignored and a forged message never gr
   REQUIRE(w.log.wait_for(event_type::waiting, w.name));
   REQUIRE(wait_until([&] { return w.admin.listeners(w.name) == 1; }));
   auto const channel = channel_of(w.name);
-  for (auto const* junk : {"", "1", "-1", "00", "0 ", "zero", "9223372036854775808"}) w.admin.ok("PUBLISH", channel, junk);
+  for (auto const* junk : {"", "1", "-1", "00", "0 ", "zero", "9223372036854775808"})
+    w.admin.ok("PUBLISH", channel, junk);
   w.admin.ok("PUBLISH", channel, std::string(10'000, 'x'));
   REQUIRE(wait_until([&] { return w.own.snapshot().messages == 8; }));
 

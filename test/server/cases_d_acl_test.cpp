@@ -56,7 +56,8 @@ std::int64_t denied_logins(raw_redis& admin) {
 
 TEST_CASE("case 46: a missing or wrong password is auth_failed, not tried over and over, and never shown",
           "[server][case-46]") {
-  redis_server server({.arguments = {"--user", "till", "on", ">s3cret", "~*", "&*", "+@all", "--user", "default", "off"}});
+  redis_server server(
+      {.arguments = {"--user", "till", "on", ">s3cret", "~*", "&*", "+@all", "--user", "default", "off"}});
   event_log log;
   auto const try_as = [&](config settings) {
     settings.on_event = log.callback();

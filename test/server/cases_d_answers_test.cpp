@@ -205,8 +205,8 @@ TEST_CASE("case 47: a renewal whose answer was lost is asked anew and the hold g
 TEST_CASE("case 54: an error that nobody knows is server_error with its words, and the next call works",
           "[server][case-54]") {
   cut_world w;
-  for (auto const* text : {"ERR syntax error", "ERR value is not an integer or out of range", "WEIRD never heard of",
-                           "lowercase words"}) {
+  for (auto const* text :
+       {"ERR syntax error", "ERR value is not an integer or out of range", "WEIRD never heard of", "lowercase words"}) {
     INFO("text: " << text);
     w.proxy.inject("EVALSHA", "-" + std::string(text) + "\r\n", 1);
     auto const error = thrown_by([&] { return w.lock.try_lock(); });

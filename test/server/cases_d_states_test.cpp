@@ -67,7 +67,8 @@ TEST_CASE("case 37: locking goes on while the scripts are flushed without pause"
     while (!stop) admin.ok("SCRIPT", "FLUSH");
   });
   error_code failed;
-  for (int i = 0; i < 200 && !failed; ++i) failed = error_of([&] {
+  for (int i = 0; i < 200 && !failed; ++i)
+    failed = error_of([&] {
       w.lock.lock();
       w.lock.unlock();
     });
@@ -173,9 +174,8 @@ TEST_CASE("case 42: a server whose disk fails is transient, named, and waited fo
   }
   w.admin.ok("CONFIG", "SET", "save", "3600 1000000");
   w.admin.command("BGSAVE");
-  REQUIRE(wait_until([&] {
-    return w.admin.text("INFO", "persistence").find("rdb_last_bgsave_status:err") != std::string::npos;
-  }));
+  REQUIRE(wait_until(
+      [&] { return w.admin.text("INFO", "persistence").find("rdb_last_bgsave_status:err") != std::string::npos; }));
   auto const error = thrown_by([&] { return w.lock.try_lock(); });
   CHECK(error.code() == errc::server_error);
   CHECK(error.transient());

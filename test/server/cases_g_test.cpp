@@ -36,9 +36,8 @@ struct lying_world {
   // Blocking calls go by a connection of their own, others by the shared one, whose end is an event.
   bool told(errc value) const {
     auto const all = log.all();
-    return std::any_of(all.begin(), all.end(), [&](auto const& e) {
-      return e.type == event_type::disconnected && e.error == value;
-    });
+    return std::any_of(all.begin(), all.end(),
+                       [&](auto const& e) { return e.type == event_type::disconnected && e.error == value; });
   }
   bool reconnected(std::uint64_t times) {
     return wait_until([&] { return own.snapshot().reconnects >= times; });
@@ -63,10 +62,19 @@ long peak_kilobytes() {
 TEST_CASE("case 75: malformed answers end the connection, and the call goes on with a new one", "[server][case-75]") {
   lying_world w;
   std::vector<std::string> const malformed{
-      "?what\r\n",       "\r\n",           "HTTP/1.1 200 OK\r\n", ":12x\r\n",
-      ":99999999999999999999\r\n",         "$-2\r\n",             "$abc\r\n",
-      "*-2\r\n",         "*1\r\n$3\r\nabcdef",                    "*1\r\n!\r\n",
-      "%1\r\n+a\r\n+b\r\n",                ">1\r\n+x\r\n",        ",1.5\r\n",
+      "?what\r\n",
+      "\r\n",
+      "HTTP/1.1 200 OK\r\n",
+      ":12x\r\n",
+      ":99999999999999999999\r\n",
+      "$-2\r\n",
+      "$abc\r\n",
+      "*-2\r\n",
+      "*1\r\n$3\r\nabcdef",
+      "*1\r\n!\r\n",
+      "%1\r\n+a\r\n+b\r\n",
+      ">1\r\n+x\r\n",
+      ",1.5\r\n",
       std::string("\0\0\0\0", 4),
   };
   std::uint64_t reconnects = 0;
@@ -148,7 +156,8 @@ TEST_CASE("case 76: an answer that really is large is cut off", "[server][case-7
   CHECK(w.told(errc::protocol_error));
 }
 
-TEST_CASE("case 77: an answer of the right form and the wrong meaning is never taken for a grant", "[server][case-77]") {
+TEST_CASE("case 77: an answer of the right form and the wrong meaning is never taken for a grant",
+          "[server][case-77]") {
   lying_world w;
   std::vector<std::string> const strange{
       "+OK\r\n",
@@ -268,8 +277,8 @@ TEST_CASE("case 78: unknown words on the connection for messages do no harm", "[
   lying_world w;
   client other(w.server.uri(), steady_config());
   auto const theirs = other.get_lock(w.name);
-  for (auto const* stray : {"*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\n0\r\n", "*2\r\n$4\r\nwhat\r\n$1\r\nx\r\n", "*0\r\n",
-                            "+PONG\r\n", ":5\r\n", "*3\r\n$10\r\ninvalidate\r\n$-1\r\n$-1\r\n"}) {
+  for (auto const* stray : {"*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\n0\r\n", "*2\r\n$4\r\nwhat\r\n$1\r\nx\r\n",
+                            "*0\r\n", "+PONG\r\n", ":5\r\n", "*3\r\n$10\r\ninvalidate\r\n$-1\r\n$-1\r\n"}) {
     INFO("stray: " << stray);
     theirs.lock();
     auto waiter = std::async(std::launch::async, [&] {

@@ -32,7 +32,8 @@ std::unique_ptr<client> new_client(std::string const& uri, config settings = ste
 
 }  // namespace
 
-TEST_CASE("case 80: a client that goes away ends what waits with closed and releases what is held", "[server][case-80]") {
+TEST_CASE("case 80: a client that goes away ends what waits with closed and releases what is held",
+          "[server][case-80]") {
   common_world w;
   auto own = new_client(common_server().uri());
   auto const lock = own->get_lock(w.name);

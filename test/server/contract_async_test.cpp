@@ -115,11 +115,11 @@ TEST_CASE("a callback runs on its associated executor and never inside the initi
   bool inside = true;
   bool called = false;
   w.lock.async_lock(owner::make(), asio::bind_executor(io, [&](error_code error) {
-    CHECK_FALSE(error);
-    CHECK(io.get_executor().running_in_this_thread());
-    CHECK_FALSE(inside);
-    called = true;
-  }));
+                      CHECK_FALSE(error);
+                      CHECK(io.get_executor().running_in_this_thread());
+                      CHECK_FALSE(inside);
+                      called = true;
+                    }));
   inside = false;
   auto const work = asio::make_work_guard(io);
   CHECK(run_until(io, [&] { return called; }));
@@ -128,10 +128,10 @@ TEST_CASE("a callback runs on its associated executor and never inside the initi
   called = false;
   inside = true;
   w.lock.async_unlock(owner::make(), asio::bind_executor(io, [&](error_code error) {
-    CHECK(error == errc::not_owner);
-    CHECK_FALSE(inside);
-    called = true;
-  }));
+                        CHECK(error == errc::not_owner);
+                        CHECK_FALSE(inside);
+                        called = true;
+                      }));
   inside = false;
   CHECK(run_until(io, [&] { return called; }));
 }
@@ -161,7 +161,8 @@ TEST_CASE("deferred operations start when they are awaited, and as often as they
   CHECK(w.lock.force_unlock());
 }
 
-TEST_CASE("two owners on one thread exclude each other and two calls of one owner share the hold", "[server][contract]") {
+TEST_CASE("two owners on one thread exclude each other and two calls of one owner share the hold",
+          "[server][contract]") {
   common_world w;
   run_coro([](distributed_lock lock) -> asio::awaitable<void> {
     auto const me = owner::make();

@@ -37,8 +37,8 @@ struct waiter {
 }  // namespace
 
 TEST_CASE("a waiting async_lock ends with operation_aborted for every kind of cancellation", "[server][contract]") {
-  auto const kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial,
-                             asio::cancellation_type::total);
+  auto const kind =
+      GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
   common_world w;
   asio::io_context io;
   event_log log;

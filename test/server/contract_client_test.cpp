@@ -209,7 +209,9 @@ TEST_CASE("the snapshot counts what happened and shows what is", "[server][contr
   CHECK(after.commands >= after.scripts);
   CHECK(after.bytes_sent > 0);
   CHECK(after.bytes_received > 0);
-  auto const sum = [](histogram const& h) { return std::accumulate(h.buckets.begin(), h.buckets.end(), std::uint64_t{0}); };
+  auto const sum = [](histogram const& h) {
+    return std::accumulate(h.buckets.begin(), h.buckets.end(), std::uint64_t{0});
+  };
   CHECK(sum(after.wait_time) == 2);
   CHECK(sum(after.hold_time) == 2);
 }

@@ -153,9 +153,8 @@ TEST_CASE("a stop callback on lost() may use the client", "[server][contract]") 
   watched_world w;
   lease held = w.lock.acquire();
   std::promise<error_code> asked;
-  std::stop_callback const callback(held.lost(), [&] {
-    w.lock.async_is_locked([&](error_code error, bool) { asked.set_value(error); });
-  });
+  std::stop_callback const callback(
+      held.lost(), [&] { w.lock.async_is_locked([&](error_code error, bool) { asked.set_value(error); }); });
   w.take_away();
   auto result = asked.get_future();
   REQUIRE(result.wait_for(patience) == std::future_status::ready);

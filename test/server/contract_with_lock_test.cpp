@@ -45,11 +45,14 @@ struct with_lock_world {
 TEST_CASE("with_lock holds while the body runs and gives its result", "[server][contract]") {
   with_lock_world s;
   auto const result = run_coro(s.io, [](with_lock_world& world) -> asio::awaitable<std::string> {
-    co_return co_await with_lock(world.lock, [&](lease& held) -> asio::awaitable<std::string> {
-      CHECK(held.held());
-      check_equal(co_await world.lock.async_is_held_by(held.owner()), true);
-      co_return "done";
-    }, asio::use_awaitable);
+    co_return co_await with_lock(
+        world.lock,
+        [&](lease& held) -> asio::awaitable<std::string> {
+          CHECK(held.held());
+          check_equal(co_await world.lock.async_is_held_by(held.owner()), true);
+          co_return "done";
+        },
+        asio::use_awaitable);
   }(s));
   CHECK(result == "done");
   CHECK(s.w.admin.integer("EXISTS", s.w.name) == 0);
@@ -66,9 +69,9 @@ TEST_CASE("with_lock takes options, and bodies may be void and give move-only va
       CHECK(held.remaining() <= 7s);
       co_return;
     });
-    auto const number = co_await with_lock(world.lock, [](lease&) -> asio::awaitable<std::unique_ptr<int>> {
-      co_return std::make_unique<int>(5);
-    }, asio::use_awaitable);
+    auto const number = co_await with_lock(
+        world.lock, [](lease&) -> asio::awaitable<std::unique_ptr<int>> { co_return std::make_unique<int>(5); },
+        asio::use_awaitable);
     CHECK(*number == 5);
   }(s));
   CHECK(s.w.admin.integer("EXISTS", s.w.name) == 0);
@@ -127,14 +130,17 @@ TEST_CASE("with_lock says lease_lost although the body finished its way", "[serv
   auto const losing = [](with_lock_world& world) -> asio::awaitable<int> {
     acquire_options options;
     options.lease = 50ms;
-    co_return co_await with_lock(world.lock, options, [&](lease&) -> asio::awaitable<int> {
-      try {
-        co_await wait_for_ever();
-      } catch (boost::system::system_error const&) {
-        // A body that swallows its cancellation still worked without the lock.
-      }
-      co_return 1;
-    }, asio::use_awaitable);
+    co_return co_await with_lock(
+        world.lock, options,
+        [&](lease&) -> asio::awaitable<int> {
+          try {
+            co_await wait_for_ever();
+          } catch (boost::system::system_error const&) {
+            // A body that swallows its cancellation still worked without the lock.
+          }
+          co_return 1;
+        },
+        asio::use_awaitable);
   };
   CHECK(error_of([&] { run_coro(s.io, losing(s)); }) == errc::lease_lost);
 }
@@ -156,9 +162,8 @@ TEST_CASE("with_lock passes an outer cancellation to the body, awaits it, and re
   };
   asio::co_spawn(
       s.io,
-      [](with_lock_world& world, auto const& work) -> asio::awaitable<void> {
-        co_await with_lock(world.lock, work);
-      }(s, body),
+      [](with_lock_world& world, auto const& work) -> asio::awaitable<void> { co_await with_lock(world.lock, work); }(
+                                                       s, body),
       asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr failure) {
         CHECK(failure);
         CHECK(left);
@@ -182,9 +187,8 @@ TEST_CASE("with_lock that is cancelled while it waits runs no body", "[server][c
   };
   asio::co_spawn(
       s.io,
-      [](with_lock_world& world, auto const& work) -> asio::awaitable<void> {
-        co_await with_lock(world.lock, work);
-      }(s, body),
+      [](with_lock_world& world, auto const& work) -> asio::awaitable<void> { co_await with_lock(world.lock, work); }(
+                                                       s, body),
       asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr failure) {
         CHECK(failure);
         ended = true;
@@ -215,9 +219,10 @@ TEST_CASE("with_lock works with futures and recursion", "[server][contract]") {
       [&](lease& outer) -> asio::awaitable<int> {
         acquire_options again;
         again.owner = outer.owner();
-        co_return co_await with_lock(w.lock, again, [&](lease& inner) -> asio::awaitable<int> {
-          co_return co_await w.lock.async_hold_count(inner.owner());
-        }, asio::use_awaitable);
+        co_return co_await with_lock(
+            w.lock, again,
+            [&](lease& inner) -> asio::awaitable<int> { co_return co_await w.lock.async_hold_count(inner.owner()); },
+            asio::use_awaitable);
       },
       asio::use_future);
   REQUIRE(future.wait_for(patience) == std::future_status::ready);

@@ -74,8 +74,7 @@ asio::awaitable<void> asynchronous_pairs(counted_world& w) {
     check_equal(co_await held.async_release(), release_result::released);
   }
   CHECK(w.counter.take() == one_each);
-  for (int i = 0; i < rounds; ++i)
-    co_await with_lock(w.lock, [](lease&) -> asio::awaitable<void> { co_return; });
+  for (int i = 0; i < rounds; ++i) co_await with_lock(w.lock, [](lease&) -> asio::awaitable<void> { co_return; });
   CHECK(w.counter.take() == one_each);
 }
 

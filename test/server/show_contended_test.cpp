@@ -66,7 +66,8 @@ double cost_of_coroutines(config settings, int coroutines, int turns) {
           if (failure) std::rethrow_exception(failure);
         });
   }
-  REQUIRE(run_until(io, [&] { return ended == coroutines; }, 4 * patience));
+  REQUIRE(run_until(
+      io, [&] { return ended == coroutines; }, 4 * patience));
   CHECK(most_inside == 1);
   double const cost = double(all_of(counter)) / (coroutines * turns);
   std::cout << coroutines << " coroutines of one process: " << cost << " commands per acquisition\n";

@@ -76,21 +76,24 @@ TEST_CASE("a coroutine never finds its own lock busy after a lease went out of s
   auto const lock = used.get_lock(w.name);
   auto const other = used.get_lock(new_name());
   int busy = 0;
-  run_coro(io, [](distributed_lock one, distributed_lock two, int& count) -> asio::awaitable<void> {
-    for (int i = 0; i < rounds; ++i) {
-      {
-        auto const a = co_await one.async_acquire(one_attempt, asio::use_awaitable);
-        count += !a;
-      }
-      {
-        auto const b = co_await one.async_acquire(one_attempt, asio::use_awaitable);
-        count += !b;
-      }
-      if (i % 2 == 0) {
-        auto const c = co_await two.async_acquire(one_attempt, asio::use_awaitable);
-        count += !c;
-      }
-    }
-  }(lock, other, busy), 4 * patience);
+  run_coro(
+      io,
+      [](distributed_lock one, distributed_lock two, int& count) -> asio::awaitable<void> {
+        for (int i = 0; i < rounds; ++i) {
+          {
+            auto const a = co_await one.async_acquire(one_attempt, asio::use_awaitable);
+            count += !a;
+          }
+          {
+            auto const b = co_await one.async_acquire(one_attempt, asio::use_awaitable);
+            count += !b;
+          }
+          if (i % 2 == 0) {
+            auto const c = co_await two.async_acquire(one_attempt, asio::use_awaitable);
+            count += !c;
+          }
+        }
+      }(lock, other, busy),
+      4 * patience);
   CHECK(busy == 0);
 }

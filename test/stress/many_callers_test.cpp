@@ -82,7 +82,8 @@ TEST_CASE("200 coroutines on one lock for 4,000 turns, on the caller's own conte
   std::atomic<int> ended = 0;
   stopwatch const watch;
   for (int i = 0; i < coroutines; ++i) asio::co_spawn(io, take_turns(lock, sum, ended), report_failure);
-  REQUIRE(run_until(io, [&] { return ended == coroutines; }, 4 * patience));
+  REQUIRE(run_until(
+      io, [&] { return ended == coroutines; }, 4 * patience));
   check(own, sum, coroutines * turns, watch);
 }
 
@@ -167,8 +168,10 @@ TEST_CASE("64 threads on one client and four locks, in every way there is to tak
               granted = lock.try_lock(1ms);
               if (!granted) ++given_up;
             } catch (lock_error const& error) {  // not even an answer came in that time
-              if (error.code() == errc::timeout) ++unanswered;
-              else throw;
+              if (error.code() == errc::timeout)
+                ++unanswered;
+              else
+                throw;
             }
             if (!granted) lock.lock();
             add();

@@ -6,7 +6,6 @@
 #include <future>
 #include <stdexcept>
 
-
 namespace latchkey::test {
 
 // The error that the call throws; none if it throws nothing. Anything but a lock_error goes through.

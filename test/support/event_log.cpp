@@ -12,9 +12,8 @@ struct event_log::state {
   std::vector<logged_event> events;
 
   auto count(event_type type, std::string_view lock) const {
-    return std::count_if(events.begin(), events.end(), [&](logged_event const& e) {
-      return e.type == type && (lock.empty() || e.lock == lock);
-    });
+    return std::count_if(events.begin(), events.end(),
+                         [&](logged_event const& e) { return e.type == type && (lock.empty() || e.lock == lock); });
   }
 };
 

@@ -53,7 +53,7 @@ void host_names::set(std::string const& name, std::vector<std::string> addresses
 
 // The answers for several addresses are joined into one list, which freeaddrinfo frees piece by piece.
 extern "C" __attribute__((visibility("default"))) int getaddrinfo(char const* name, char const* service,
-                                                                   addrinfo const* hints, addrinfo** result) {
+                                                                  addrinfo const* hints, addrinfo** result) {
   using namespace latchkey::test;
   auto const addresses = addresses_of(name);
   if (addresses.empty()) return system_lookup()(name, service, hints, result);

@@ -142,21 +142,35 @@ void fault_proxy::loop::take_requests(proxy_link& link, std::string_view bytes) 
     ++requests[name];
     if (name == "SUBSCRIBE") link.messages = true;
     auto const found = injections.find(name);
-    if (found == injections.end() || found->second.times == 0) {
-      link.to_server += one.bytes;
-    } else {
-      --found->second.times;
-      if (found->second.forwarded) link.to_server += one.bytes;
-      (found->second.forwarded ? link.instead : link.to_client) += found->second.answer;
-    }
+    bool const injected = found != injections.end() && found->second.times > 0;
+    bool const forwarded = !injected || found->second.forwarded;
+    if (injected) --found->second.times;
+    if (forwarded) link.to_server += one.bytes;
+    link.owed.push_back({forwarded, injected ? found->second.answer : std::string()});
+  }
+  answer_injected(link);
+}
+
+// Behind the answers to earlier requests.
+void fault_proxy::loop::answer_injected(proxy_link& link) {
+  while (!link.owed.empty() && !link.owed.front().forwarded) {
+    link.to_client += link.owed.front().instead;
+    link.owed.pop_front();
   }
 }
 
 void fault_proxy::loop::from_server(proxy_link& link) {
-  auto bytes = read_some(link.server);
-  // An answer of ours is short: it comes in one piece.
-  if (!bytes.empty() && !link.instead.empty()) bytes = std::exchange(link.instead, {});
-  if (!any(swallowed, link) && !link.half_closed) link.to_client += bytes;
+  link.from_server += read_some(link.server);
+  while (auto const length = reply_length(link.from_server)) {
+    auto reply = link.from_server.substr(0, length);
+    link.from_server.erase(0, length);
+    if (!link.owed.empty()) {
+      if (!link.owed.front().instead.empty()) reply = std::move(link.owed.front().instead);
+      link.owed.pop_front();
+    }
+    if (!any(swallowed, link) && !link.half_closed) link.to_client += reply;
+    answer_injected(link);
+  }
 }
 
 void fault_proxy::loop::flush(proxy_link& link, way which) {

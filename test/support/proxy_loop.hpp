@@ -3,6 +3,7 @@
 #include <support/fault_proxy.hpp>
 #include <support/request_parser.hpp>
 
+#include <deque>
 #include <future>
 #include <list>
 #include <mutex>
@@ -17,7 +18,13 @@ struct proxy_link {
   request_parser parser;
   std::string to_server;
   std::string to_client;
-  std::string instead;       // what the client reads in place of the server's next answer
+  std::string from_server;  // the beginning of an answer
+  // What the client is still to read, in the order of its requests.
+  struct answer {
+    bool forwarded;       // the server answers, or is made to look as if
+    std::string instead;  // what the client reads, if not the server's answer
+  };
+  std::deque<answer> owed;
   bool messages = false;     // has sent SUBSCRIBE
   bool half_closed = false;  // the client was told that nothing more comes
   bool pretending = false;   // has no server behind it
@@ -61,6 +68,7 @@ class fault_proxy::loop {
   void from_client(proxy_link& link);
   void from_server(proxy_link& link);
   void take_requests(proxy_link& link, std::string_view bytes);
+  static void answer_injected(proxy_link& link);
   void flush(proxy_link& link, way which);
   bool held(proxy_link const& link, way which) const;
   bool over(proxy_link const& link) const;

@@ -42,4 +42,23 @@ bool request_parser::next(request& out) {
   return true;
 }
 
+std::size_t reply_length(std::string_view bytes) {
+  auto const end = bytes.find("\r\n");
+  if (end == std::string_view::npos) return 0;
+  std::size_t length = end + 2;
+  if (bytes[0] != '$' && bytes[0] != '*') return length;
+  auto const count = std::stoll(std::string(bytes.substr(1, end - 1)));
+  if (count < 0) return length;
+  if (bytes[0] == '$') {
+    length += static_cast<std::size_t>(count) + 2;
+    return length <= bytes.size() ? length : 0;
+  }
+  for (long long i = 0; i < count; ++i) {
+    auto const part = reply_length(bytes.substr(length));
+    if (part == 0) return 0;
+    length += part;
+  }
+  return length;
+}
+
 }  // namespace latchkey::test

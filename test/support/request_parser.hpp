@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,5 +25,8 @@ class request_parser {
  private:
   std::string pending_;
 };
+
+// How many bytes the first reply in here has; 0 if it is not complete. For well-formed bytes.
+std::size_t reply_length(std::string_view bytes);
 
 }  // namespace latchkey::test

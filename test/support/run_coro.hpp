@@ -54,7 +54,9 @@ T run_coro(asio::io_context& io, asio::awaitable<T> coroutine, std::chrono::mill
       result->done = true;
     });
   }
-  if (!run_until(io, [&] { return result->done; }, limit)) throw std::runtime_error("the coroutine did not end in time");
+  if (!run_until(
+          io, [&] { return result->done; }, limit))
+    throw std::runtime_error("the coroutine did not end in time");
   if (result->failure) std::rethrow_exception(result->failure);
   if constexpr (!std::is_void_v<T>) return std::move(*result->value);
 }

@@ -7,7 +7,7 @@ namespace latchkey::test {
 // What threads have cost since they began.
 struct thread_cost {
   long threads = 0;
-  long voluntary = 0;    // how often one of them went to sleep by itself
+  long voluntary = 0;  // how often one of them went to sleep by itself
   long involuntary = 0;
   std::chrono::microseconds cpu{0};
 };

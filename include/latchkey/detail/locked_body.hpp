@@ -41,7 +41,9 @@ struct awaited<asio::awaitable<void>> {
 template <class Body>
 using body_awaited = awaited<std::invoke_result_t<std::decay_t<Body>&, lease&>>;
 template <class Body>
-concept lock_body = requires { typename body_awaited<Body>::type; };
+concept lock_body = requires {
+  typename body_awaited<Body>::type;
+};
 template <class Body>
 using body_signature = typename body_awaited<Body>::signature;
 

@@ -17,9 +17,9 @@ using namespace latchkey::test;
 
 namespace {
 
-constexpr int together = 500;   // wait for one lock
-constexpr int alone = 480;      // wait for a lock of their own
-constexpr int blocked = 20;     // threads, for the first lock too
+constexpr int together = 500;  // wait for one lock
+constexpr int alone = 480;     // wait for a lock of their own
+constexpr int blocked = 20;    // threads, for the first lock too
 constexpr int waiters = together + alone + blocked;
 
 constexpr auto window = 10s;

@@ -163,8 +163,7 @@ TEST_CASE("wake-up, all connections killed with the unlock: a reconnection", "[s
   foreign_holder holder(w.server, w.name);
   w.start_waiting();
   auto const freed = clock::now();
-  holder.release_and(
-      {{"CLIENT", "KILL", "TYPE", "pubsub"}, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}});
+  holder.release_and({{"CLIENT", "KILL", "TYPE", "pubsub"}, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}});
   proceeds_within("all connections killed", w.proceeded_after(freed), 0ms, reconnection);
 }
 

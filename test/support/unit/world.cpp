@@ -4,21 +4,11 @@
 
 namespace latchkey::test {
 
-using detail::reply_reader;
-
-namespace {
-
-char const* name_of(role as) {
-  return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages";
-}
-
-std::string one_line(std::string_view bytes) {
+std::string shortened(std::string_view bytes) {
   std::string made;
   for (char c : bytes.substr(0, 160)) made += c == '\r' || c == '\n' ? ' ' : c;
   return made;
 }
-
-}  // namespace
 
 world::world(config given, std::size_t clients) : settings(std::move(given)), server(now) {
   listen_to(server);
@@ -181,7 +171,7 @@ void world::act(token const& what) {
       if (!find(what.server, what.at, client, serial)) return;  // what was left behind runs when a test says so
       std::size_t const before = what.server->log.size();
       what.server->execute(what.at);
-      if (what.server->log.size() > before) remember("server: " + one_line(what.server->log[before]));
+      if (what.server->log.size() > before) remember("server: " + shortened(what.server->log[before]));
       return;
     }
     case token::type::deliver: return deliver(what);
@@ -226,108 +216,6 @@ void world::perform(std::size_t index) {
     events_.push_back({.what = token::type::turn, .client = index});
   }
   me.out.clear();
-}
-
-void world::take_turn(std::size_t index) {
-  node& me = *clients_[index];
-  me.turn_posted = false;
-  detail::io_actions io;
-  me.machine.turn(now, io, me.out);
-  for (std::uint32_t serial : io.lend) if (me.connections.contains(serial)) me.connections[serial].lendable = true;
-  for (std::uint32_t serial : io.close) {
-    auto const found = me.connections.find(serial);
-    if (found == me.connections.end()) continue;
-    remember(std::string("closes ") + name_of(found->second.as));
-    if (found->second.server && !found->second.dead) found->second.server->leave(found->second.at, false);
-    me.connections.erase(found);
-    if (me.lent && me.lent->serial == serial)
-      events_.push_back({.what = token::type::loan_over, .client = index, .serial = serial});
-  }
-  for (auto const& one : io.open)
-    events_.push_back({.what = token::type::open, .client = index, .serial = one.serial, .as = one.as, .to_peer = one.to_peer});
-  for (auto const& one : io.open) me.connections[one.serial] = {.as = one.as};
-  for (auto const& one : io.write) say(index, one.serial, one.bytes);
-  perform(index);
-}
-
-void world::say(std::size_t index, std::uint32_t serial, std::string const& bytes) {
-  auto const found = clients_[index]->connections.find(serial);
-  if (found == clients_[index]->connections.end()) fail("bytes for a connection that was closed");
-  connection& one = found->second;
-  if (one.dead || !one.server->alive(one.at)) {
-    events_.push_back({.what = token::type::ended, .server = one.server, .at = one.at});
-    return;
-  }
-  std::size_t const commands = one.server->arrive(one.at, bytes);
-  for (std::size_t i = 0; i < commands; ++i)
-    events_.push_back({.what = token::type::execute, .server = one.server, .at = one.at});
-}
-
-void world::open(token const& what) {
-  node& me = *clients_[what.client];
-  auto const found = me.connections.find(what.serial);
-  if (found == me.connections.end()) return;  // closed meanwhile
-  ++opened;
-  if (nobody_answers) return;
-  if (!unreachable.empty()) {
-    me.connections.erase(found);
-    me.machine.open_failed(what.serial, errc::connect_failed, unreachable, now, me.out);
-    return perform(what.client);
-  }
-  connection& one = found->second;
-  connection const* const peer = find(role::shared, what.client);
-  one.server = what.to_peer && !lanes_resolve_anew && peer ? peer->server : resolved_;
-  one.at = one.server->accept();
-  remember(std::string("opens ") + name_of(one.as));
-  me.machine.opened(what.serial, now, me.out);
-  perform(what.client);
-}
-
-void world::deliver(token const& what) {
-  auto bytes = what.server->take_reply(what.at);
-  std::size_t index = 0;
-  std::uint32_t serial = 0;
-  connection const* const one = find(what.server, what.at, index, serial);
-  if (!bytes || !one) return;
-  node& me = *clients_[index];
-  remember(std::string("client: ") + name_of(one->as) + " " + one_line(*bytes));
-  if (me.lent && me.lent->serial == serial) return lane_reply(index, serial, *bytes);
-  me.machine.received(serial, *bytes, now, me.out);
-  perform(index);
-}
-
-void world::lane_reply(std::size_t index, std::uint32_t serial, std::string const& bytes) {
-  node& me = *clients_[index];
-  reply_reader reader;
-  reader.feed(bytes);
-  reply got;
-  bool const whole = reader.next(got) == reply_reader::result::reply;
-  auto const next = whole ? me.machine.lane_answer(serial, std::move(got), now, me.out) : client_machine::lane_next::done;
-  if (!whole) me.machine.lane_failed(serial, errc::protocol_error, now, me.out);
-  if (next == client_machine::lane_next::send_again)
-    say(index, serial, me.machine.lane_bytes());
-  else
-    me.lent.reset();
-  perform(index);
-}
-
-// The client notices that a connection has ended. An idle lane is nobody's to look at.
-void world::broken(std::size_t index, std::uint32_t serial) {
-  node& me = *clients_[index];
-  connection& one = me.connections.at(serial);
-  if (one.lendable && !one.dead && !(me.lent && me.lent->serial == serial)) {
-    one.dead = true;
-    return;
-  }
-  remember(std::string("loses ") + name_of(one.as));
-  me.connections.erase(serial);
-  if (me.lent && me.lent->serial == serial) {
-    me.lent.reset();
-    me.machine.lane_failed(serial, errc::connection_lost, now, me.out);
-  } else {
-    me.machine.broken(serial, errc::connection_lost, now, me.out);
-  }
-  perform(index);
 }
 
 }  // namespace latchkey::test

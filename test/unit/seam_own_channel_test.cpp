@@ -1,0 +1,187 @@
+#include <support/catch.hpp>
+#include <support/unit/made_kind.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// A made-up kind whose waiters stand in a queue on the server, in the order of their arrival over all processes.
+
+namespace {
+
+made_kind const& fair() {
+  static made_kind const the_one({.name = "queue", .hand_off = false, .own_channel = true, .hint_most = 1'000});
+  return the_one;
+}
+
+// A world whose server knows the kind; the queue lives as long.
+struct fair_world {
+  explicit fair_world(std::size_t clients = 1) : w({}, clients) { fair().teach_queue(w.server, queue); }
+  std::deque<std::string> queue;
+  world w;
+};
+
+how fairly(milliseconds wait = -1ms, std::size_t client = 0) { return {.wait = wait, .client = client, .which = &fair()}; }
+
+}  // namespace
+
+TEST_CASE("seam: each waiter enters the queue of the server when it comes, and listens for itself") {
+  fair_world f(2);
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.acquire(2, fairly(-1ms, 1));
+  w.run();
+  task& c = w.acquire(3, fairly());
+  w.run();
+  task& d = w.acquire(4, fairly(-1ms, 1));
+  w.run();
+  CHECK(f.queue == std::deque<std::string>{w.field(2, 1), w.field(3), w.field(4, 1)});
+  CHECK(w.server.subscriptions() == 3);
+  for (task* next : {&b, &c, &d}) {
+    w.release(next == &b ? a : next == &c ? b : c);
+    w.run();
+    CHECK(next->granted());
+  }
+  CHECK(w.server.ran("(publish)") == 3);
+  w.finish();
+}
+
+TEST_CASE("seam: who gives up leaves the queue, and the next one is told") {
+  fair_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.acquire(2, fairly());
+  task& c = w.acquire(3, fairly());
+  w.run();
+  w.cancel(b);
+  w.run();
+  CHECK(f.queue == std::deque<std::string>{w.field(3)});
+  CHECK(w.server.subscriptions() == 1);
+  w.release(a);
+  w.run();
+  CHECK(c.granted());
+  w.finish();
+}
+
+TEST_CASE("seam: who gives up while its try is under way leaves the queue, too") {
+  fair_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  w.mute(role::shared);
+  task& b = w.acquire(2, fairly());
+  w.run();
+  REQUIRE(f.queue.size() == 1);
+  w.cancel(b);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(f.queue.empty());
+  w.release(a);
+  w.finish();
+}
+
+TEST_CASE("seam: a one-shot does not enter the queue") {
+  fair_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.once(2, fairly());
+  w.run();
+  CHECK(b.busy());
+  CHECK(f.queue.empty());
+  CHECK(w.server.ran("EVALSHA made_leave") == 0);
+  w.release(a);
+  w.finish();
+}
+
+TEST_CASE("seam: waiters with a queue look again every second") {
+  fair_world f;
+  world& w = f.w;
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.acquire(2, fairly());
+  w.run();
+  std::size_t const before = w.server.ran("EVALSHA made_acquire");
+  w.pass(5'500ms);
+  CHECK(w.server.ran("EVALSHA made_acquire") == before + 5);
+  w.server.store.remove("k");   // nobody is told
+  w.pass(1'001ms);
+  CHECK(b.granted());
+  CHECK(a.losses == 1);
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("seam: an owner who holds it re-enters beside the queue") {
+  fair_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.acquire(2, fairly());
+  w.run();
+  task& again = w.acquire(1, fairly());
+  w.run();
+  CHECK(again.granted());
+  CHECK_FALSE(b.done());
+  w.release(a);
+  w.release(again);
+  w.run();
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("seam: where SUBSCRIBE is refused, waiters with a queue poll") {
+  fair_world f;
+  world& w = f.w;
+  w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels", -1);
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.acquire(2, fairly());
+  w.run();
+  w.release(a);
+  w.pass(1'002ms);
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("seam: a message on the own channel during a try makes it try once more") {
+  fair_world f(2);
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly(-1ms, 1)));
+  task& b = w.acquire(2, fairly());
+  w.run();
+  w.mute(role::shared);
+  w.pass(1'001ms);   // it looks again; the answer is on its way
+  w.release(a);
+  w.run();
+  CHECK_FALSE(b.done());
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: a queue on the server") {
+  auto const queue = std::make_shared<std::deque<std::string>>();
+  sweep({.play =
+             [queue](world& w) {
+               queue->clear();
+               fair().teach_queue(w.server, *queue);
+               task& a = w.acquire(1, fairly());
+               w.await(a);
+               task& b = w.acquire(2, fairly(-1ms, 1));
+               w.run();
+               task& c = w.acquire(3, fairly());
+               task& d = w.acquire(4, fairly(3s));
+               w.run();
+               if (a.granted()) w.release(a);
+               w.await(b);
+               w.expect(b.granted(), "the first in the queue");
+               w.await(d);
+               if (b.granted()) w.release(b);
+               w.await(c);
+               w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
+               if (c.granted()) w.drop(c);
+               w.settle();
+               if (!queue->empty()) w.fail("somebody is left in the queue of the server: " + queue->front());
+             },
+         .clients = 2});
+}
