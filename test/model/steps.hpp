@@ -117,8 +117,9 @@ struct stepper {
     for (int x = 0; x < o.owners; ++x) unsent |= s.w[x].where == OUTBOX;
     if (!unsent || s.session_down) return;
     bool handed = false;
-    if (o.hand_off && !s.streak_over && m.head_idle() &&
-        !(o.only_one && s.w[s.queue[0]].place == UNTRIED && model(s).unsettled()))
+    model const before(s);
+    if (o.hand_off && !s.streak_over && before.head_idle() &&
+        !(o.only_one && s.w[s.queue[0]].place == UNTRIED && before.unsettled()))
       for (int x = 0; x < o.owners; ++x) {
         owner_state const& w = s.w[x];
         if (w.where != OUTBOX || !is_release(w) || w.target || x == s.queue[0]) continue;
