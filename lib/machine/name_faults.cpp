@@ -162,9 +162,9 @@ void name_machine::not_run(record& one, server_error const* why, std::string_vie
   advance(one);
   if (partner) advance(*partner);
   wake_parked();
-  tidy_served();
   if (partner) tidy(*partner);
   tidy(one);
+  tidy_served();
 }
 
 // A call without a wait of its own has only so many attempts.

@@ -18,8 +18,8 @@ class own_channel final : public listener {
   void on_message(std::string_view payload) override;
   void on_refused() override;
 
-  bool dirty = false;   // something was heard that no try has followed yet
-  timer_node hint;      // when it tries again without a message
+  bool dirty = false;  // something was heard that no try has followed yet
+  timer_node hint;     // when it tries again without a message
 
  private:
   context& shared_;

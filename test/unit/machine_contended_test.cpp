@@ -56,14 +56,16 @@ TEST_CASE("sweep: three waiters of one client, who get it from each other") {
 }
 
 TEST_CASE("sweep: two clients in turn") {
-  sweep({.play = [](world& w) {
-    task& a = w.acquire(1);
-    w.await(a);
-    task& b = w.acquire(1, {.client = 1});
-    w.run();
-    w.expect(a.granted() && !b.done(), "the other waits");
-    if (a.granted()) w.await(w.release(a));
-    w.await(b);
-    w.expect(b.granted(), "the message wakes it");
-  }, .clients = 2});
+  sweep({.play =
+             [](world& w) {
+               task& a = w.acquire(1);
+               w.await(a);
+               task& b = w.acquire(1, {.client = 1});
+               w.run();
+               w.expect(a.granted() && !b.done(), "the other waits");
+               if (a.granted()) w.await(w.release(a));
+               w.await(b);
+               w.expect(b.granted(), "the message wakes it");
+             },
+         .clients = 2});
 }

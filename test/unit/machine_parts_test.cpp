@@ -122,7 +122,7 @@ TEST_CASE("subscriptions: wanted again before the UNSUBSCRIBE was read, only the
   channels.want("x", a);
   CHECK(sent(channels) == "-x +x ");
   CHECK(a.listening() == listener::view::asked);
-  channels.confirmed("x");   // of the first SUBSCRIBE, which the UNSUBSCRIBE has undone
+  channels.confirmed("x");  // of the first SUBSCRIBE, which the UNSUBSCRIBE has undone
   CHECK(a.listening() == listener::view::asked);
   channels.confirmed("x");
   CHECK(a.listening() == listener::view::on);
@@ -209,7 +209,7 @@ TEST_CASE("outbox: requests by their order, each once") {
   CHECK(&box.of(outbox::acquires).front() == &a);
   CHECK(&box.of(outbox::releases).front() == &b);
   CHECK(&box.of(outbox::hand_offs).front() == &c);
-  b.ask_.what = ask::hand_off;   // a waiter came: it changes its place
+  b.ask_.what = ask::hand_off;  // a waiter came: it changes its place
   box.add(b);
   CHECK(box.of(outbox::releases).empty());
   CHECK(box.of(outbox::hand_offs).size() == 2);

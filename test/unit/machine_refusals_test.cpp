@@ -95,7 +95,8 @@ TEST_CASE("READONLY in mid-session: the connection is given up, and the request 
 
 TEST_CASE("refused SUBSCRIBE: one event, and waiters poll") {
   world w(listening());
-  w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels used as arguments", -1);
+  w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels used as arguments",
+                  -1);
   for (char const* key : {"k", "other"}) w.server.stranger_takes(key, "stranger:1", 600'000);
   task& a = w.acquire(1);
   task& b = w.acquire(2, {.name = "other"});
@@ -129,8 +130,9 @@ TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here 
 }
 
 TEST_CASE("answers of unexpected form are errors, and what they may have done is given back") {
-  std::vector<reply> const odd = {array({}), integer(1), array({integer(-3), integer(-3)}), array({integer(-99)}),
-                                  array({reply{}}), status("OK"), bulk("x")};
+  std::vector<reply> const odd = {
+      array({}),    integer(1), array({integer(-3), integer(-3)}), array({integer(-99)}), array({reply{}}),
+      status("OK"), bulk("x")};
   for (auto const& answer : odd) {
     world w;
     w.server.teach(detail::reentrant_acquire(), "acquire", [&](script_world& s, words_view keys, words_view a) {

@@ -110,20 +110,22 @@ TEST_CASE("sweep: an inner hold with a short lease does not shorten the outer on
 }
 
 TEST_CASE("sweep: force_unlock from another client") {
-  sweep({.play = [](world& w) {
-    w.watch_holds = false;
-    task& one = w.acquire(1);
-    w.await(one);
-    task& waiter = w.acquire(2, {.wait = 25s, .client = 1});
-    w.run();
-    task& forced = w.force_unlock({.direct = true, .client = 1});
-    w.await(forced);
-    w.expect(forced.yes, "there was one");
-    w.await(waiter);
-    w.expect(waiter.granted(), "the waiter has it");
-    w.pass(31s);
-    w.expect(one.losses == 1, "the holder learns of it by its renewal");
-  }, .clients = 2});
+  sweep({.play =
+             [](world& w) {
+               w.watch_holds = false;
+               task& one = w.acquire(1);
+               w.await(one);
+               task& waiter = w.acquire(2, {.wait = 25s, .client = 1});
+               w.run();
+               task& forced = w.force_unlock({.direct = true, .client = 1});
+               w.await(forced);
+               w.expect(forced.yes, "there was one");
+               w.await(waiter);
+               w.expect(waiter.granted(), "the waiter has it");
+               w.pass(31s);
+               w.expect(one.losses == 1, "the holder learns of it by its renewal");
+             },
+         .clients = 2});
 }
 
 TEST_CASE("sweep: unlock by owner") {

@@ -203,7 +203,7 @@ TEST_CASE("reconnecting: the first time at once, then with growing pauses, then 
   int const second = w.opened;
   CHECK(second > before + 3);
   w.pass(20s);
-  CHECK(w.opened - second <= 45);   // a pause is between half a second and one
+  CHECK(w.opened - second <= 45);  // a pause is between half a second and one
   CHECK(w.opened - second >= 18);
   w.unreachable.clear();
   w.pass(1s);

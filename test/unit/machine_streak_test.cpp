@@ -84,7 +84,7 @@ TEST_CASE("a hundred waiters cost one subscription, and about one command each")
   for (task* one : all) {
     w.await(*one);
     REQUIRE(one->granted());
-    w.run();   // the next one does not ask meanwhile
+    w.run();  // the next one does not ask meanwhile
     w.release(*one);
   }
   w.run();

@@ -13,7 +13,7 @@ TEST_CASE("watchdog: what can be renewed together is") {
   world w(settings);
   for (int i = 0; i < 25; ++i) {
     w.acquire(1, {.name = "k" + std::to_string(i)});
-    w.pass(20ms);   // all within a tenth of a period
+    w.pass(20ms);  // all within a tenth of a period
   }
   w.pass(10s);
   CHECK(w.server.ran("EVALSHA renew") == 3);
@@ -97,9 +97,9 @@ TEST_CASE("watchdog: a hundred thousand holds are renewed in batches, and nobody
   w.run();
   REQUIRE(w.snapshot().held == holds);
   w.server.log.clear();
-  w.pass(10s);   // the first renewals begin
+  w.pass(10s);  // the first renewals begin
   std::size_t const begun = w.server.ran("EVALSHA renew");
-  CHECK(begun <= 4);   // of one turn
+  CHECK(begun <= 4);  // of one turn
   task& late = w.acquire(2);
   w.run();
   CHECK(late.granted());

@@ -59,7 +59,7 @@ TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too"
   task& a = granted(w, w.acquire(1));
   task& listener = w.acquire(4);
   w.run();
-  w.cancel(listener);   // its subscription lingers
+  w.cancel(listener);  // its subscription lingers
   w.run();
   w.server.store.clear();
   w.mute(role::shared);
@@ -71,7 +71,7 @@ TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too"
   CHECK(a.losses == 1);
   task& c = w.acquire(3);
   w.run();
-  CHECK(c.granted());   // and does not sleep behind a belief that is wrong
+  CHECK(c.granted());  // and does not sleep behind a belief that is wrong
   w.drop(a);
   w.finish();
 }
@@ -93,7 +93,8 @@ TEST_CASE("rule: who drops a lease and comes back at once queues behind who wait
 }
 
 TEST_CASE("rule: an abandoned try that was not run does not make the lock busy for the next one") {
-  for (char const* refusal : {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
+  for (char const* refusal :
+       {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
     for (bool const before_answer : {true, false}) {
       world w;
       w.drop(granted(w, w.acquire(99, {.name = "warm"})));
@@ -115,7 +116,8 @@ TEST_CASE("rule: an abandoned try that was not run does not make the lock busy f
 }
 
 TEST_CASE("rule: an abandoned grantee of a hand-off that was not run leaves the release as it was") {
-  for (char const* refusal : {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
+  for (char const* refusal :
+       {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
     world w;
     task& a = granted(w, w.acquire(1));
     task& c = w.acquire(3);

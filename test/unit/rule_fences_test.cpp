@@ -40,7 +40,8 @@ TEST_CASE("rule: every discarded connection is killed, not the newest only") {
 TEST_CASE("rule: BUSY is no answer to a KILL") {
   world w;
   task& a = granted(w, w.acquire(1));
-  w.server.refuse("CLIENT KILL ID", "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", 2);
+  w.server.refuse("CLIENT KILL ID",
+                  "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", 2);
   task* ended = nullptr;
   leave_unread(w, role::shared, [&] { ended = &w.release(a); });
   w.until([&] { return w.server.ran("CLIENT KILL ID") == 1; });
@@ -63,7 +64,7 @@ TEST_CASE("rule: an answer that comes after its connection was given up is not b
   REQUIRE(w.server.store.has("k", w.field(1)));
   w.unreachable = "no route";
   auto const old = w.serial(role::shared);
-  w.pass(3'500ms);   // past the time-out
+  w.pass(3'500ms);  // past the time-out
   CHECK_FALSE(w.connected(role::shared));
   w.hear(old, "*1\r\n:-3\r\n");
   CHECK_FALSE(a.done());
@@ -84,7 +85,7 @@ TEST_CASE("rule: a borrower's answer does not count after the lane was taken bac
   w.run();
   auto const old = w.serial(role::direct);
   w.pass(2'999ms);
-  w.wait_for_next();   // past the time-out, and nothing else has happened yet
+  w.wait_for_next();  // past the time-out, and nothing else has happened yet
   detail::actions out;
   reply late = array({integer(-3)});
   CHECK(w.machine().lane_answer(old, std::move(late), w.now, out) == client_machine::lane_next::taken);
@@ -142,7 +143,7 @@ TEST_CASE("rule: a lane that leads to another server is not used") {
   world w;
   task& first = granted(w, w.acquire(9, {.name = "other"}));
   fake_server& second = w.add_server();
-  w.lanes_resolve_anew = true;   // a virtual address
+  w.lanes_resolve_anew = true;  // a virtual address
   for (std::uint64_t i = 1; i < 4; ++i) {
     task& a = granted(w, w.acquire(i, {.direct = true}));
     CHECK(w.server.store.count("k", w.field(i)) == 1);

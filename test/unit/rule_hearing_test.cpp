@@ -18,7 +18,7 @@ TEST_CASE("rule: it tries after joining a subscription that lingers") {
   w.run();
   w.pass(100ms);
   REQUIRE(w.server.subscriptions() == 1);
-  w.mute(role::messages);   // the message is still on its way
+  w.mute(role::messages);  // the message is still on its way
   w.server.stranger_releases("k", "stranger:2");
   task& b = w.acquire(2);
   w.run();
@@ -32,9 +32,9 @@ TEST_CASE("rule: a message that nobody waited for is not forgotten by who joins 
   task& a = granted(w, w.acquire(1));
   task& b = w.acquire(2);
   w.run();
-  w.cancel(b);                       // the subscription lingers
+  w.cancel(b);  // the subscription lingers
   w.run();
-  w.server.stranger_forces("k");     // and hears that the lock is free, though a believes to hold it
+  w.server.stranger_forces("k");  // and hears that the lock is free, though a believes to hold it
   a.removed = true;
   w.run();
   task& c = w.acquire(3);
@@ -56,7 +56,7 @@ TEST_CASE("rule: it tries again after subscribing anew") {
   w.unreachable.clear();
   w.until([&] { return a.done(); });
   CHECK(a.granted());
-  CHECK(w.now - a.started < 5s);   // the pause before the next connection, and not the hint of a minute
+  CHECK(w.now - a.started < 5s);  // the pause before the next connection, and not the hint of a minute
   w.finish();
 }
 
@@ -66,13 +66,13 @@ TEST_CASE("rule: an unsubscribing channel counts as not subscribed") {
   w.cancel(a);
   w.run();
   w.deafen(role::messages);
-  w.pass(1'001ms);                 // UNSUBSCRIBE leaves, and is not read yet
+  w.pass(1'001ms);  // UNSUBSCRIBE leaves, and is not read yet
   REQUIRE(w.server.subscriptions() == 1);
   task& b = w.acquire(2);
-  w.run();                         // busy; SUBSCRIBE leaves
+  w.run();  // busy; SUBSCRIBE leaves
   w.deafen(role::messages, false);
   w.until([&] { return w.server.subscriptions() == 0; });
-  w.server.stranger_releases("k", stranger);   // between the two
+  w.server.stranger_releases("k", stranger);  // between the two
   w.run();
   CHECK(w.server.ran("SUBSCRIBE") == 2);
   CHECK(b.granted());
@@ -89,7 +89,7 @@ TEST_CASE("rule: a message during a try that was granted passes to the next head
   w.until([&] { return w.server.store.has("k", w.field(1)); });
   a.removed = true;
   w.watch_holds = false;
-  w.server.stranger_forces("k");   // a's grant is under way, and gone already
+  w.server.stranger_forces("k");  // a's grant is under way, and gone already
   w.run();
   w.mute(role::shared, false);
   w.run();
@@ -103,17 +103,17 @@ TEST_CASE("rule: a message during a try that was granted passes to the next head
 TEST_CASE("rule: a confirmation counts only if no UNSUBSCRIBE was sent behind its SUBSCRIBE") {
   world w;
   open_message_link(w);
-  w.mute(role::messages);                  // confirmations are late
+  w.mute(role::messages);  // confirmations are late
   w.server.stranger_takes("k", stranger, 60'000);
   task& a = w.acquire(1);
   w.run();
   w.cancel(a);
-  w.pass(1'001ms);                         // UNSUBSCRIBE has left, and was read
+  w.pass(1'001ms);  // UNSUBSCRIBE has left, and was read
   w.deafen(role::messages);
   task& b = w.acquire(2);
-  w.run();                                 // the second SUBSCRIBE is not read yet
+  w.run();  // the second SUBSCRIBE is not read yet
   w.mute(role::messages, false);
-  w.run();                                 // the first confirmation
+  w.run();  // the first confirmation
   w.server.stranger_releases("k", stranger);
   w.deafen(role::messages, false);
   w.run();
@@ -128,11 +128,11 @@ TEST_CASE("rule: a confirmation that nobody waits for is not forgotten by who jo
   w.deafen(role::messages);
   task& b = w.acquire(2);
   w.run();
-  w.server.stranger_forces("k");   // before the server listens for us
+  w.server.stranger_forces("k");  // before the server listens for us
   a.removed = true;
   w.cancel(b);
   w.deafen(role::messages, false);
-  w.run();                         // the confirmation
+  w.run();  // the confirmation
   task& c = w.acquire(3);
   w.run();
   CHECK(c.granted());
@@ -148,7 +148,7 @@ TEST_CASE("rule: a message whose try was never sent is not forgotten by who join
   w.server.stranger_forces("k");
   a.removed = true;
   w.until([&] { return b.where == task::place::trying; });
-  w.cancel(b);                     // before the turn ends
+  w.cancel(b);  // before the turn ends
   task& c = w.acquire(3);
   w.run();
   CHECK(c.granted());

@@ -44,7 +44,7 @@ TEST_CASE("rule: a lock is not handed to its own owner") {
   w.deafen(role::shared);
   task& ended = w.release(a);
   w.run();
-  task& again = w.acquire(1);   // the release is under way
+  task& again = w.acquire(1);  // the release is under way
   w.run();
   w.deafen(role::shared, false);
   w.await(ended);
@@ -60,7 +60,7 @@ TEST_CASE("rule: the answer to a renewal sent before an extend does not count") 
   task& a = granted(w, w.acquire(1));
   w.pass(9'999ms);
   w.mute(role::shared);
-  w.pass(1ms);   // the renewal is under way
+  w.pass(1ms);  // the renewal is under way
   REQUIRE(w.server.ran("EVALSHA renew") == 1);
   task& shorter = w.extend(a, 2s);
   w.run();
@@ -91,7 +91,7 @@ TEST_CASE("rule: a first grant proves that the other holds of this client are lo
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.store.clear();   // a failover without the last write
+  w.server.store.clear();  // a failover without the last write
   task& b = w.once(2);
   w.await(b);
   CHECK(b.granted());
@@ -128,9 +128,9 @@ TEST_CASE("rule: while a lease is being given back, a new try of that name waits
     w.drop(a);
     w.deafen(role::shared);
     if (sent) w.run();
-    task& b = w.once(2, {.direct = true});   // its lane would overtake the release
+    task& b = w.once(2, {.direct = true});  // its lane would overtake the release
     w.run();
-    CHECK(b.done() == !sent);                // one that is not sent yet is taken along
+    CHECK(b.done() == !sent);  // one that is not sent yet is taken along
     w.deafen(role::shared, false);
     w.await(b);
     CHECK(b.granted());

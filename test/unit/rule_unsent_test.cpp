@@ -110,7 +110,7 @@ TEST_CASE("rule: giving up a hand-off that waits for its KILL gives back, and st
 TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, the server is told") {
   for (bool const gives_up : {true, false}) {
     world w(patient());
-    task& outer = hold_seen_shorter(w, 1, 5s);   // until 5 s, on the server until 7 s
+    task& outer = hold_seen_shorter(w, 1, 5s);  // until 5 s, on the server until 7 s
     w.pass(2'900ms);
     w.unreachable = "no route";
     w.lose(role::shared, fate::gone);

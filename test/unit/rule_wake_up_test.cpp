@@ -5,16 +5,16 @@ using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
 
-// What loses a wake-up if it is left out: docs/safety.md section 2. In all these tests no time passes between the moment when
-// the lock is free and the grant, unless a test says so.
+// What loses a wake-up if it is left out: docs/safety.md section 2. In all these tests no time passes between the
+// moment when the lock is free and the grant, unless a test says so.
 
 TEST_CASE("rule: a message that arrives during a try makes it try once more") {
   world w;
   task& a = sleeper(w, 1, 2'000);
   w.mute(role::shared);
   w.pass(1'900ms);
-  w.server.store.expire("k", 60'000);   // the stranger renews
-  w.pass(200ms);                        // the hint is over: a try, busy, its answer is on its way
+  w.server.store.expire("k", 60'000);  // the stranger renews
+  w.pass(200ms);                       // the hint is over: a try, busy, its answer is on its way
   w.server.stranger_releases("k", stranger);
   w.run();
   CHECK_FALSE(a.done());
@@ -37,7 +37,7 @@ TEST_CASE("rule: a confirmation that arrives during a try makes it try once more
   w.pass(200ms);                              // a try that is answered busy
   w.server.stranger_releases("k", stranger);  // nobody hears it
   w.deafen(role::messages, false);
-  w.run();                                    // the confirmation
+  w.run();  // the confirmation
   CHECK_FALSE(a.done());
   w.mute(role::shared, false);
   w.run();
@@ -51,7 +51,7 @@ TEST_CASE("rule: who becomes head because the other left tries at once") {
   task& b = w.acquire(2);
   w.run();
   w.mute(role::shared);
-  w.server.stranger_releases("k", stranger);   // the message makes a try
+  w.server.stranger_releases("k", stranger);  // the message makes a try
   w.until([&] { return w.server.store.has("k", w.field(1)); });
   w.cancel(a);
   w.run();
@@ -77,7 +77,7 @@ TEST_CASE("rule: who becomes head while the lock is held asks how long") {
 TEST_CASE("rule: behind a holder of this client the head sleeps with the hint timer") {
   config settings;
   settings.timeout = 60s;
-  settings.local_handoff.max_streak = 0;   // or the give-back of the lost hold would hand the lock on
+  settings.local_handoff.max_streak = 0;  // or the give-back of the lost hold would hand the lock on
   world w(settings);
   open_message_link(w);
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
@@ -87,7 +87,7 @@ TEST_CASE("rule: behind a holder of this client the head sleeps with the hint ti
   std::size_t const before = w.server.ran("EVALSHA");
   w.pass(4s);
   CHECK(w.server.ran("EVALSHA") == before);
-  w.pass(1'100ms);   // no message comes when a lease ends, and no confirmation here
+  w.pass(1'100ms);  // no message comes when a lease ends, and no confirmation here
   CHECK(a.losses == 1);
   CHECK(b.granted());
   w.deafen(role::messages, false);
@@ -120,7 +120,7 @@ TEST_CASE("rule: it tries again after the confirmation") {
   w.server.stranger_takes("k", stranger, 60'000);
   task& a = w.acquire(1);
   w.run();
-  w.server.stranger_releases("k", stranger);   // before the server listens for us
+  w.server.stranger_releases("k", stranger);  // before the server listens for us
   w.deafen(role::messages, false);
   w.run();
   CHECK(a.granted());
@@ -203,15 +203,15 @@ TEST_CASE("rule: who becomes head while another one's try is under way has a tim
   settings.timeout = 60s;
   world w(settings);
   open_message_link(w);
-  w.deafen(role::messages);   // no confirmation comes
+  w.deafen(role::messages);  // no confirmation comes
   w.server.stranger_takes("k", stranger, 2'000);
   task& a = w.acquire(1);
   task& b = w.acquire(2);
   w.run();
   w.mute(role::shared);
   w.pass(1'900ms);
-  w.server.store.expire("k", 2'000);   // the stranger renews
-  w.pass(200ms);                       // a tries
+  w.server.store.expire("k", 2'000);  // the stranger renews
+  w.pass(200ms);                      // a tries
   w.cancel(a);
   w.mute(role::shared, false);
   w.run();

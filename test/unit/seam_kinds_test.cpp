@@ -23,13 +23,15 @@ made_kind const& plain() {
 }
 
 made_kind const& polling() {
-  static made_kind const the_one({.name = "polling", .hand_off = false, .polls = true, .poll_first = 50, .poll_most = 400});
+  static made_kind const the_one(
+      {.name = "polling", .hand_off = false, .polls = true, .poll_first = 50, .poll_most = 400});
   return the_one;
 }
 
 made_kind const& read_write() {
   static made_kind const the_one(
-      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2}, kind::wake::all);
+      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2},
+      kind::wake::all);
   return the_one;
 }
 
@@ -52,7 +54,7 @@ TEST_CASE("seam: after a grant the next waiter tries at once") {
   for (std::uint64_t i = 1; i <= 5; ++i) all.push_back(&w.acquire(i, {.which = &permits()}));
   w.run();
   w.server.store.remove("k");
-  w.server.publish("made:k", "0");   // one message for three places
+  w.server.publish("made:k", "0");  // one message for three places
   w.run();
   for (std::size_t i = 0; i < 5; ++i) CHECK(all[i]->granted() == (i < three));
   w.release(*all[0]);
@@ -115,7 +117,7 @@ TEST_CASE("seam: two sides of a lock share one record") {
   read_write().teach_read_write(w.server);
   how const read{.which = &read_write(), .mode = 0}, write{.which = &read_write(), .mode = 1};
   task& writer = granted(w, w.acquire(1, write));
-  task& reader = granted(w, w.acquire(1, read));   // who writes may read, too
+  task& reader = granted(w, w.acquire(1, read));  // who writes may read, too
   CHECK(w.server.store.all() == std::set<std::string>{"k/clientA:1:write=1", "k/clientA:1=1"});
   task& other = w.acquire(2, read);
   w.run();
@@ -127,7 +129,7 @@ TEST_CASE("seam: two sides of a lock share one record") {
   task& wrong = w.acquire(1, write);
   w.run();
   CHECK(wrong.error == errc::would_deadlock);
-  w.pass(25s);   // both sides are renewed
+  w.pass(25s);  // both sides are renewed
   CHECK(w.server.store.ttl("k") > 20'000);
   CHECK(reader.losses + other.losses == 0);
   w.finish();
@@ -159,17 +161,18 @@ TEST_CASE("seam: a message that wakes all") {
   world w;
   w.exclusive = false;
   latch().teach_shared(w.server, 100);
-  w.server.teach(latch().script_for(detail::ask::acquire), "made_acquire", [](script_world& s, words_view keys, words_view a) {
-    std::vector<reply> made;
-    for (std::size_t i = 0; i < keys.size(); ++i)
-      if (s.store.has(keys[i], "closed")) {
-        made.push_back(integer(-1));
-      } else {
-        s.store.set(std::string(keys[i]) + ":passed", a[3 * i], 1);
-        made.push_back(integer(-3));
-      }
-    return array(std::move(made));
-  });
+  w.server.teach(latch().script_for(detail::ask::acquire), "made_acquire",
+                 [](script_world& s, words_view keys, words_view a) {
+                   std::vector<reply> made;
+                   for (std::size_t i = 0; i < keys.size(); ++i)
+                     if (s.store.has(keys[i], "closed")) {
+                       made.push_back(integer(-1));
+                     } else {
+                       s.store.set(std::string(keys[i]) + ":passed", a[3 * i], 1);
+                       made.push_back(integer(-3));
+                     }
+                   return array(std::move(made));
+                 });
   w.server.store.set("k", "closed", 1);
   std::vector<task*> all;
   for (std::uint64_t i = 1; i <= 10; ++i) all.push_back(&w.acquire(i, {.which = &latch()}));
@@ -199,7 +202,7 @@ TEST_CASE("seam: a kind that only polls") {
   CHECK(w.server.ran("EVALSHA made_acquire") >= 2);
   w.pass(10s);
   std::size_t const tries = w.server.ran("EVALSHA made_acquire");
-  CHECK(tries <= 60);   // the pauses have grown
+  CHECK(tries <= 60);  // the pauses have grown
   CHECK(tries >= 20);
   w.server.store.remove("k");
   w.pass(401ms);

@@ -23,7 +23,9 @@ struct fair_world {
   world w;
 };
 
-how fairly(milliseconds wait = -1ms, std::size_t client = 0) { return {.wait = wait, .client = client, .which = &fair()}; }
+how fairly(milliseconds wait = -1ms, std::size_t client = 0) {
+  return {.wait = wait, .client = client, .which = &fair()};
+}
 
 }  // namespace
 
@@ -104,7 +106,7 @@ TEST_CASE("seam: waiters with a queue look again every second") {
   std::size_t const before = w.server.ran("EVALSHA made_acquire");
   w.pass(5'500ms);
   CHECK(w.server.ran("EVALSHA made_acquire") == before + 5);
-  w.server.store.remove("k");   // nobody is told
+  w.server.store.remove("k");  // nobody is told
   w.pass(1'001ms);
   CHECK(b.granted());
   CHECK(a.losses == 1);
@@ -149,7 +151,7 @@ TEST_CASE("seam: a message on the own channel during a try makes it try once mor
   task& b = w.acquire(2, fairly());
   w.run();
   w.mute(role::shared);
-  w.pass(1'001ms);   // it looks again; the answer is on its way
+  w.pass(1'001ms);  // it looks again; the answer is on its way
   w.release(a);
   w.run();
   CHECK_FALSE(b.done());

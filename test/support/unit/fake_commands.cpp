@@ -63,7 +63,8 @@ reply fake_server::run(id which, command const& words) {
       one.channels.insert(words.at(1));
     else
       one.channels.erase(words.at(1));
-    return array({bulk(in ? "subscribe" : "unsubscribe"), bulk(words[1]), integer(static_cast<std::int64_t>(one.channels.size()))});
+    return array({bulk(in ? "subscribe" : "unsubscribe"), bulk(words[1]),
+                  integer(static_cast<std::int64_t>(one.channels.size()))});
   }
   if (first == "EVAL" || first == "EVALSHA") return run_script(words);
   return run_query(words);
@@ -77,7 +78,8 @@ reply fake_server::run_client(id which, command const& words) {
   std::from_chars(words.at(3).data(), words[3].data() + words[3].size(), asked);
   auto const found = connections_.find(asked);
   bool const there = found != connections_.end() && !found->second.killed;
-  if (what == "LIST") return bulk(there ? client_line(asked, lane_address.empty() ? found->second.address : lane_address) : "");
+  if (what == "LIST")
+    return bulk(there ? client_line(asked, lane_address.empty() ? found->second.address : lane_address) : "");
   if (what != "KILL") return error("ERR unknown subcommand");
   if (!there || (words.size() == 6 && words[5] != found->second.address)) return integer(0);
   end(asked);
@@ -93,7 +95,8 @@ reply fake_server::run_script(command const& words) {
   if (!loaded_.contains(sha)) return error("NOSCRIPT No matching script. Please use EVAL.");
   std::size_t const keys = static_cast<std::size_t>(std::stoul(words.at(2)));
   words_view const all(words);
-  script_world w{store, [this](std::string_view channel, std::string_view payload) { return publish(channel, payload); }};
+  script_world w{store,
+                 [this](std::string_view channel, std::string_view payload) { return publish(channel, payload); }};
   return bodies_.at(sha)(w, all.subspan(3, keys), all.subspan(3 + keys));
 }
 

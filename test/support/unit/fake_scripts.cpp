@@ -109,7 +109,8 @@ script_body list_of(std::size_t keys_each, std::size_t arguments_each, Item item
   return [=](script_world& w, words_view keys, words_view arguments) {
     std::vector<reply> made;
     for (std::size_t i = 0; (i + 1) * keys_each <= keys.size(); ++i)
-      made.push_back(item(w, keys.subspan(i * keys_each, keys_each), arguments.subspan(i * arguments_each, arguments_each)));
+      made.push_back(
+          item(w, keys.subspan(i * keys_each, keys_each), arguments.subspan(i * arguments_each, arguments_each)));
     return array(std::move(made));
   };
 }
@@ -131,7 +132,8 @@ std::map<std::string, script_body, std::less<>> const& reentrant_bodies() {
   using w = script_world;
   using v = words_view;
   static std::map<std::string, script_body, std::less<>> const bodies = {
-      {std::string(detail::reentrant_acquire().sha()), list_of(1, 3, [](w& s, v k, v a) { return acquire(s, k[0], a); })},
+      {std::string(detail::reentrant_acquire().sha()),
+       list_of(1, 3, [](w& s, v k, v a) { return acquire(s, k[0], a); })},
       {std::string(detail::reentrant_release().sha()),
        list_of(2, 3, [](w& s, v k, v a) { return release(s, k[0], k[1], a); })},
       {std::string(detail::reentrant_hand_off().sha()),

@@ -33,7 +33,7 @@ class fake_server {
   // Runs the oldest command of this connection. False: there is none, or nobody reads it.
   bool execute(id which);
   std::optional<std::string> take_reply(id which);
-  bool alive(id which) const;     // known, and not killed
+  bool alive(id which) const;  // known, and not killed
   std::size_t waiting(id which) const;
   // The client closed its side. What it had sent stays and may run; `lost`: it never arrived.
   void leave(id which, bool lost);
@@ -44,24 +44,24 @@ class fake_server {
   void refuse(std::string start, std::string text, int times = 1);  // commands that begin so; -1: always
   void accept_all() { refusals_.clear(); }
   void flush_scripts() { loaded_.clear(); }
-  void restart(bool with_data);    // all connections end
+  void restart(bool with_data);  // all connections end
   void teach(detail::script const& text, std::string name, script_body body);
   std::string password;
   std::string user = "default";
   bool replica = false;
   bool publish_refused = false;
-  std::string noise;               // sent to whoever connects
-  std::string lane_address;        // CLIENT LIST ID shows this instead; of a virtual address
+  std::string noise;         // sent to whoever connects
+  std::string lane_address;  // CLIENT LIST ID shows this instead; of a virtual address
 
   // --- other clients ---
   bool stranger_takes(std::string_view key, std::string_view field, std::int64_t lease);
   bool stranger_releases(std::string_view key, std::string_view field);
-  bool stranger_forces(std::string_view key);   // as force_unlock of another client
+  bool stranger_forces(std::string_view key);  // as force_unlock of another client
   bool publish(std::string_view channel, std::string_view payload);
 
   // --- to be looked at ---
   fake_store store;
-  std::vector<std::string> log;    // what ran, scripts by name: `EVALSHA acquire k f 1 30000`
+  std::vector<std::string> log;  // what ran, scripts by name: `EVALSHA acquire k f 1 30000`
   std::size_t ran(std::string_view start) const;
   std::size_t subscribers(std::string_view channel) const;
   std::size_t subscriptions() const;

@@ -31,14 +31,16 @@ class fake_store {
   void clear() { hashes_.clear(); }
 
   bool has(std::string_view key, std::string_view field);
-  std::int64_t count(std::string_view key, std::string_view field);   // 0: none
-  std::int64_t ttl(std::string_view key);                             // milliseconds; -1 none, -2 no key
+  std::int64_t count(std::string_view key, std::string_view field);  // 0: none
+  std::int64_t ttl(std::string_view key);                            // milliseconds; -1 none, -2 no key
   void expire(std::string_view key, std::int64_t lease);
-  void set(std::string_view key, std::string_view field, std::int64_t count) { make(key).fields[std::string(field)] = count; }
+  void set(std::string_view key, std::string_view field, std::int64_t count) {
+    make(key).fields[std::string(field)] = count;
+  }
   // All fields of all keys, as `key/field=count`.
   std::set<std::string> all();
 
-  bool full = false;                 // a first write is refused, as for maxmemory
+  bool full = false;                           // a first write is refused, as for maxmemory
   std::set<std::string, std::less<>> foreign;  // keys that hold something that is no hash
 
   instant now() const { return now_; }

@@ -14,7 +14,8 @@ namespace {
 
 int next_number = 0;
 
-constexpr char const* ask_names[] = {"none", "acquire", "release", "hand_off", "renew", "extend", "force_unlock", "leave"};
+constexpr char const* ask_names[] = {"none",  "acquire", "release",      "hand_off",
+                                     "renew", "extend",  "force_unlock", "leave"};
 
 reply says(verdict what) { return integer(static_cast<std::int64_t>(what)); }
 
@@ -25,7 +26,8 @@ script_body list_of(std::size_t keys_each, std::size_t arguments_each, item_body
   return [=](script_world& w, words_view keys, words_view arguments) {
     std::vector<reply> made;
     for (std::size_t i = 0; (i + 1) * keys_each <= keys.size(); ++i)
-      made.push_back(item(w, keys.subspan(i * keys_each, keys_each), arguments.subspan(i * arguments_each, arguments_each)));
+      made.push_back(
+          item(w, keys.subspan(i * keys_each, keys_each), arguments.subspan(i * arguments_each, arguments_each)));
     return array(std::move(made));
   };
 }
@@ -88,12 +90,14 @@ std::string made_kind::body_name(ask what) const {
 void made_kind::teach(fake_server& server) const {
   auto const& bodies = reentrant_bodies();
   for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
-    server.teach(script_for(what), body_name(what), bodies.find(detail::reentrant_kind().script_for(what).sha())->second);
+    server.teach(script_for(what), body_name(what),
+                 bodies.find(detail::reentrant_kind().script_for(what).sha())->second);
 }
 
 // Who is not kept out by `free` gets a field of its own; the key lives as long as the longest needs.
 void made_kind::teach_acquire(
-    fake_server& server, std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const {
+    fake_server& server,
+    std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const {
   auto const body = [free](script_world& w, words_view keys, words_view a) {
     auto const& key = keys[0];
     std::int64_t const target = std::stoll(a[1]), lease = std::stoll(a[2]);

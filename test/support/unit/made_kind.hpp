@@ -39,7 +39,8 @@ class made_kind final : public detail::kind {
  private:
   static constexpr std::size_t asks = 8;
   std::string body_name(detail::ask what) const;
-  void teach_acquire(fake_server& server, std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const;
+  void teach_acquire(fake_server& server,
+                     std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const;
   void teach_release(fake_server& server) const;
 
   wake const woken_;

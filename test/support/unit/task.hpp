@@ -21,16 +21,16 @@ struct shown_hold : detail::hold_link {
 // One call of a user in a test, and what became of it.
 struct task : detail::operation {
   std::string key;
-  std::string label;         // for histories
+  std::string label;  // for histories
   std::size_t client = 0;
-  bool direct = false;       // a blocking caller, who may borrow the direct lane
+  bool direct = false;  // a blocking caller, who may borrow the direct lane
   shown_hold shown;
   int completions = 0;
   instant done_at{};
   int losses = 0;
   error_code why_lost;
-  bool ended = false;        // released or dropped
-  bool removed = false;      // somebody else took it away on the server, so it is not what the server remembers
+  bool ended = false;    // released or dropped
+  bool removed = false;  // somebody else took it away on the server, so it is not what the server remembers
 
   bool done() const { return completions > 0; }
   bool granted() const { return done() && yes && what == type::acquire; }
@@ -49,7 +49,7 @@ struct how {
   milliseconds max_hold{0};
   bool direct = false;
   std::size_t client = 0;
-  detail::kind const* which = nullptr;   // null: the reentrant lock
+  detail::kind const* which = nullptr;  // null: the reentrant lock
   unsigned char mode = 0;
 };
 

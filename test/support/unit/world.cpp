@@ -22,8 +22,12 @@ world::world(config given, std::size_t clients) : settings(std::move(given)), se
 world::~world() = default;
 
 void world::listen_to(fake_server& one) {
-  one.on_reply = [this, &one](fake_server::id at) { events_.push_back({.what = token::type::deliver, .server = &one, .at = at}); };
-  one.on_end = [this, &one](fake_server::id at) { events_.push_back({.what = token::type::ended, .server = &one, .at = at}); };
+  one.on_reply = [this, &one](fake_server::id at) {
+    events_.push_back({.what = token::type::deliver, .server = &one, .at = at});
+  };
+  one.on_end = [this, &one](fake_server::id at) {
+    events_.push_back({.what = token::type::ended, .server = &one, .at = at});
+  };
 }
 
 fake_server& world::add_server() {
@@ -198,7 +202,10 @@ void world::perform(std::size_t index) {
     task& done = static_cast<task&>(*one);
     ++done.completions;
     done.done_at = now;
-    remember(done.label + (done.error ? " ends: " + done.error.message() : done.yes ? " is granted" : " is done") +
+    remember(done.label +
+             (done.error ? " ends: " + done.error.message()
+              : done.yes ? " is granted"
+                         : " is done") +
              (done.text.empty() ? "" : " (" + done.text + ")"));
     if (done.completions > 1) fail(done.label + " was completed twice");
   }

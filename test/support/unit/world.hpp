@@ -21,10 +21,10 @@ using detail::role;
 
 // What becomes of the bytes that a connection still holds when it is lost.
 enum class fate {
-  gone,     // they never arrive
-  ran,      // they run at once, unseen
-  late,     // they run as late as the server can be made to run them
-  silent,   // nobody notices: the server stops reading, and the bytes run late
+  gone,    // they never arrive
+  ran,     // they run at once, unseen
+  late,    // they run as late as the server can be made to run them
+  silent,  // nobody notices: the server stops reading, and the bytes run late
 };
 
 // Thrown where a rule is broken; the text ends with what happened so far.
@@ -60,11 +60,11 @@ class world {
   bool holds(std::uint64_t owner, how const& options = {}) const;
 
   // --- events ---
-  bool step();                       // one event, without time; false: there is none
-  void run();                        // all events, without time
-  void pass(milliseconds length);    // time, with all that happens meanwhile
-  bool wait_for_next();              // to the next time at which a client has something to do
-  void await(task const& one);       // until it is done
+  bool step();                     // one event, without time; false: there is none
+  void run();                      // all events, without time
+  void pass(milliseconds length);  // time, with all that happens meanwhile
+  bool wait_for_next();            // to the next time at which a client has something to do
+  void await(task const& one);     // until it is done
   template <class Condition>
   void until(Condition const& met) {
     for (int i = 0; !met(); ++i) {
@@ -74,24 +74,24 @@ class world {
   }
   int steps() const { return steps_; }
   std::function<void(world&)> before_step;
-  bool faulty = false;               // something is made to fail: scenarios then expect no certain result
+  bool faulty = false;  // something is made to fail: scenarios then expect no certain result
 
   // --- faults ---
   void lose(role as, fate what, std::size_t client = 0);
-  void deafen(role as, bool deaf = true, std::size_t client = 0);   // the server does not read this connection
-  void mute(role as, bool muted = true, std::size_t client = 0);    // answers do not arrive
-  void inject(role as, std::string_view bytes, std::size_t client = 0);   // as if the server had said so
-  void hear(std::uint32_t serial, std::string_view bytes, std::size_t client = 0);   // even of a connection that is over
+  void deafen(role as, bool deaf = true, std::size_t client = 0);        // the server does not read this connection
+  void mute(role as, bool muted = true, std::size_t client = 0);         // answers do not arrive
+  void inject(role as, std::string_view bytes, std::size_t client = 0);  // as if the server had said so
+  void hear(std::uint32_t serial, std::string_view bytes, std::size_t client = 0);  // even of a connection that is over
   std::uint32_t serial(role as, std::size_t client = 0);
   bool connected(role as, std::size_t client = 0) const;
-  std::string unreachable;           // not empty: no connection can be made, and why
-  bool nobody_answers = false;       // connections are begun and never made
-  int opened = 0;                    // connections begun so far
-  bool lanes_resolve_anew = false;   // lanes go where the name leads now, not to the peer
-  bool late_bytes = true;            // what was left behind runs before time passes
-  std::uint64_t any_order = 0;       // not zero: a seed; of several events that could be next any is
-  bool borrower_stuck = false;       // whoever borrowed the lane does not look at its answer
-  fake_server& add_server();         // names resolve to it from now on
+  std::string unreachable;          // not empty: no connection can be made, and why
+  bool nobody_answers = false;      // connections are begun and never made
+  int opened = 0;                   // connections begun so far
+  bool lanes_resolve_anew = false;  // lanes go where the name leads now, not to the peer
+  bool late_bytes = true;           // what was left behind runs before time passes
+  std::uint64_t any_order = 0;      // not zero: a seed; of several events that could be next any is
+  bool borrower_stuck = false;      // whoever borrowed the lane does not look at its answer
+  fake_server& add_server();        // names resolve to it from now on
   void resolve_to(fake_server& one) { resolved_ = &one; }
 
   // --- looking ---
@@ -105,21 +105,21 @@ class world {
   stats snapshot(std::size_t client = 0) const;
   std::vector<std::unique_ptr<task>> const& tasks() const { return tasks_; }
   std::string field(std::uint64_t owner, std::size_t client = 0) const;
-  std::vector<detail::note> notes;   // of all clients
+  std::vector<detail::note> notes;  // of all clients
   std::size_t noted(event_type what) const;
-  bool watch_holds = true;           // checks after every event; off where data is taken away behind the clients' backs
-  bool exclusive = true;             // off for kinds that several owners hold at once
+  bool watch_holds = true;  // checks after every event; off where data is taken away behind the clients' backs
+  bool exclusive = true;    // off for kinds that several owners hold at once
 
   // --- checks ---
   [[noreturn]] void fail(std::string const& why) const;
-  void expect(bool met, std::string const& what) const;   // no matter in a run with faults
+  void expect(bool met, std::string const& what) const;  // no matter in a run with faults
   // Ends what is held, lets everything come to rest, and checks that nothing is left anywhere.
   void finish();
   void settle();
-  bool at_ease() const;   // nothing is unsettled, and no event waits
-  void remember(std::string line);   // adds to the history
+  bool at_ease() const;             // nothing is unsettled, and no event waits
+  void remember(std::string line);  // adds to the history
   bool keeps_history = true;
-  int most_steps = 20'000;         // without time, or until something happens
+  int most_steps = 20'000;  // without time, or until something happens
 
  private:
   struct connection {
@@ -128,8 +128,8 @@ class world {
     fake_server::id at = 0;
     bool deaf = false;
     bool muted = false;
-    bool lendable = false;   // direct: callers may borrow it, and the engine does not look
-    bool dead = false;       // nobody has noticed
+    bool lendable = false;  // direct: callers may borrow it, and the engine does not look
+    bool dead = false;      // nobody has noticed
   };
   struct loan {
     std::uint32_t serial;

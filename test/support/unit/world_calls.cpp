@@ -19,7 +19,8 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.shown.of = &one;
   one.started = now;
   static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query"};
-  one.label = "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " by " + std::to_string(owner);
+  one.label =
+      "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " by " + std::to_string(owner);
   // What a call without a wait may take in all.
   one.deadline = detail::after(now, settings.connect_timeout + settings.timeout * (settings.retry_attempts + 1));
   return one;
@@ -72,7 +73,8 @@ task& world::unlock(std::uint64_t owner, how const& options) {
   // The owner's latest hold goes.
   for (auto it = tasks_.rbegin(); it != tasks_.rend(); ++it) {
     task& held = **it;
-    if (!held.granted() || held.ended || held.owner != owner || held.key != one.key || held.client != one.client) continue;
+    if (!held.granted() || held.ended || held.owner != owner || held.key != one.key || held.client != one.client)
+      continue;
     held.ended = true;
     break;
   }
@@ -90,7 +92,11 @@ void world::drop(task& held) {
 }
 
 task& world::extend(task& held, milliseconds lease, bool direct) {
-  how const options{.name = held.key, .lease = lease, .direct = direct, .client = held.client, .which = held.which,
+  how const options{.name = held.key,
+                    .lease = lease,
+                    .direct = direct,
+                    .client = held.client,
+                    .which = held.which,
                     .mode = held.mode};
   task& one = made(held.owner, options, operation::type::extend);
   one.hold = held.hold;
@@ -128,7 +134,8 @@ void world::close(std::size_t index) {
 }
 
 bool world::holds(std::uint64_t owner, how const& options) const {
-  return clients_[options.client]->machine.holds(options.which ? *options.which : detail::reentrant_kind(), options.name, owner);
+  return clients_[options.client]->machine.holds(options.which ? *options.which : detail::reentrant_kind(),
+                                                 options.name, owner);
 }
 
 }  // namespace latchkey::test

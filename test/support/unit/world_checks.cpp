@@ -15,7 +15,8 @@ std::string world::field(std::uint64_t owner, std::size_t client) const {
 }
 
 std::size_t world::noted(event_type what) const {
-  return static_cast<std::size_t>(std::count_if(notes.begin(), notes.end(), [&](auto const& one) { return one.type == what; }));
+  return static_cast<std::size_t>(
+      std::count_if(notes.begin(), notes.end(), [&](auto const& one) { return one.type == what; }));
 }
 
 // Nobody believes to hold what somebody else believes to hold, and the server remembers what anybody believes.

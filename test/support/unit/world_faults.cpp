@@ -38,8 +38,9 @@ void world::lose(role as, fate what, std::size_t client) {
     one->deaf = one->muted = true;
     return;
   }
-  remember(what == fate::gone ? "a link is cut, its bytes are gone" : what == fate::ran ? "a link is cut, its bytes run"
-                                                                                         : "a link is cut, its bytes wait");
+  remember(what == fate::gone  ? "a link is cut, its bytes are gone"
+           : what == fate::ran ? "a link is cut, its bytes run"
+                               : "a link is cut, its bytes wait");
   if (what == fate::ran)
     while (one->server->execute(one->at)) {
     }
@@ -55,9 +56,7 @@ void world::mute(role as, bool muted, std::size_t client) {
   if (connection* const one = find(as, client)) one->muted = muted;
 }
 
-void world::inject(role as, std::string_view bytes, std::size_t client) {
-  hear(serial(as, client), bytes, client);
-}
+void world::inject(role as, std::string_view bytes, std::size_t client) { hear(serial(as, client), bytes, client); }
 
 void world::hear(std::uint32_t serial, std::string_view bytes, std::size_t client) {
   clients_[client]->machine.received(serial, bytes, now, clients_[client]->out);

@@ -6,9 +6,7 @@ using detail::reply_reader;
 
 namespace {
 
-char const* name_of(role as) {
-  return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages";
-}
+char const* name_of(role as) { return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages"; }
 
 }  // namespace
 
@@ -17,7 +15,8 @@ void world::take_turn(std::size_t index) {
   me.turn_posted = false;
   detail::io_actions io;
   me.machine.turn(now, io, me.out);
-  for (std::uint32_t serial : io.lend) if (me.connections.contains(serial)) me.connections[serial].lendable = true;
+  for (std::uint32_t serial : io.lend)
+    if (me.connections.contains(serial)) me.connections[serial].lendable = true;
   for (std::uint32_t serial : io.close) {
     auto const found = me.connections.find(serial);
     if (found == me.connections.end()) continue;
@@ -28,7 +27,8 @@ void world::take_turn(std::size_t index) {
       events_.push_back({.what = token::type::loan_over, .client = index, .serial = serial});
   }
   for (auto const& one : io.open)
-    events_.push_back({.what = token::type::open, .client = index, .serial = one.serial, .as = one.as, .to_peer = one.to_peer});
+    events_.push_back(
+        {.what = token::type::open, .client = index, .serial = one.serial, .as = one.as, .to_peer = one.to_peer});
   for (auto const& one : io.open) me.connections[one.serial] = {.as = one.as};
   for (auto const& one : io.write) say(index, one.serial, one.bytes);
   perform(index);
@@ -86,7 +86,8 @@ void world::lane_reply(std::size_t index, std::uint32_t serial, std::string cons
   reader.feed(bytes);
   reply got;
   bool const whole = reader.next(got) == reply_reader::result::reply;
-  auto const next = whole ? me.machine.lane_answer(serial, std::move(got), now, me.out) : client_machine::lane_next::done;
+  auto const next =
+      whole ? me.machine.lane_answer(serial, std::move(got), now, me.out) : client_machine::lane_next::done;
   if (!whole) me.machine.lane_failed(serial, errc::protocol_error, now, me.out);
   if (next == client_machine::lane_next::send_again)
     say(index, serial, me.machine.lane_bytes());
