@@ -125,6 +125,7 @@ run_ctest() {
   say "running: $2 ($1)"
   # ThreadSanitizer of GCC 12 gives up where addresses are spread too widely.
   if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then wrapper=(setarch -R); fi
+  export TSAN_OPTIONS="suppressions=$PWD/test/support/tsan.supp"
   "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
     --parallel "$(nproc)" --test-output-size-passed 100000 --test-output-size-failed 100000 \
     --output-junit "$PWD/$log.xml" >"$log.log" 2>&1 </dev/null || result=$?
