@@ -38,8 +38,8 @@ class LATCHKEY_EXPORT client {
 
   /// On the caller's execution context, for instance an `io_context`.
   template <class Context>
-    requires std::derived_from<Context, asio::execution_context>
-  client(Context& context, std::string_view uri, config settings = {})
+  requires std::derived_from<Context, asio::execution_context> client(Context& context, std::string_view uri,
+                                                                      config settings = {})
       : client(asio::any_io_executor(context.get_executor()), uri, std::move(settings)) {}
 
   client(client&&) noexcept;

@@ -154,18 +154,16 @@ class LATCHKEY_EXPORT distributed_lock {
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_unlock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
     return detail::initiate<void(error_code)>(
-        get_executor(), token, [key = key_, who](detail::handler<void(error_code)> done) {
-          start_unlock(key, who, std::move(done));
-        });
+        get_executor(), token,
+        [key = key_, who](detail::handler<void(error_code)> done) { start_unlock(key, who, std::move(done)); });
   }
 
   /// As `force_unlock`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_force_unlock(Token&& token = asio::deferred_t{}) const {
     return detail::initiate<void(error_code, bool)>(
-        get_executor(), token, [key = key_](detail::handler<void(error_code, bool)> done) {
-          start_force_unlock(key, std::move(done));
-        });
+        get_executor(), token,
+        [key = key_](detail::handler<void(error_code, bool)> done) { start_force_unlock(key, std::move(done)); });
   }
 
   /// As `is_locked`. Completes with `void(error_code, bool)`.
@@ -213,10 +211,10 @@ class LATCHKEY_EXPORT distributed_lock {
 
   template <class Token>
   auto lock_op(latchkey::owner who, std::optional<milliseconds> lease, Token& token) const {
-    return detail::initiate<void(error_code)>(
-        get_executor(), token, [key = key_, who, lease](detail::handler<void(error_code)> done) {
-          start_lock(key, who, lease, std::move(done));
-        });
+    return detail::initiate<void(error_code)>(get_executor(), token,
+                                              [key = key_, who, lease](detail::handler<void(error_code)> done) {
+                                                start_lock(key, who, lease, std::move(done));
+                                              });
   }
   template <class Token>
   auto try_op(latchkey::owner who, milliseconds wait, std::optional<milliseconds> lease, Token& token) const {
@@ -228,8 +226,7 @@ class LATCHKEY_EXPORT distributed_lock {
   template <class Token>
   auto acquire_op(acquire_options options, Token& token) const {
     return detail::initiate<void(error_code, latchkey::lease)>(
-        get_executor(), token,
-        [key = key_, options](detail::handler<void(error_code, latchkey::lease)> done) {
+        get_executor(), token, [key = key_, options](detail::handler<void(error_code, latchkey::lease)> done) {
           start_acquire(key, options, std::move(done));
         });
   }

@@ -55,9 +55,7 @@ enum class errc {
 LATCHKEY_EXPORT boost::system::error_category const& error_category() noexcept;
 
 /// Makes `errc` usable where an `error_code` is wanted.
-inline error_code make_error_code(errc value) noexcept {
-  return {static_cast<int>(value), error_category()};
-}
+inline error_code make_error_code(errc value) noexcept { return {static_cast<int>(value), error_category()}; }
 
 /// May the same call succeed later without anybody changing a setting?
 /// True for `timeout`, `connection_lost`, `connect_failed`, `read_only` and `not_synced`.

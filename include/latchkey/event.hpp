@@ -39,11 +39,11 @@ LATCHKEY_EXPORT std::string_view to_string(event_type type) noexcept;
 /// One event. The views are valid during the callback only.
 struct event {
   event_type type;
-  std::string_view lock;                       ///< name of the lock; empty if it concerns the client
-  std::optional<latchkey::owner> owner;        ///< who, where somebody is concerned
-  error_code error;                            ///< why, for `lost`, `disconnected`, `connect_failed`
-  std::string_view text;                       ///< the server's words or an explanation; never a password
-  std::chrono::microseconds took{0};           ///< how long, where it makes sense
+  std::string_view lock;                 ///< name of the lock; empty if it concerns the client
+  std::optional<latchkey::owner> owner;  ///< who, where somebody is concerned
+  error_code error;                      ///< why, for `lost`, `disconnected`, `connect_failed`
+  std::string_view text;                 ///< the server's words or an explanation; never a password
+  std::chrono::microseconds took{0};     ///< how long, where it makes sense
 };
 
 }  // namespace latchkey

@@ -95,8 +95,8 @@ class LATCHKEY_EXPORT lease {
   /// for a release; `close()` of the client is a loss, `errc::closed`. It moves with the lease. After
   /// `release()` or the destructor returned on another thread it neither runs nor will run.
   template <class F>
-    requires std::invocable<std::decay_t<F>&> || std::invocable<std::decay_t<F>&, error_code>
-  void on_lost(F&& f) {
+  requires std::invocable < std::decay_t<F>
+  & > || std::invocable<std::decay_t<F>&, error_code> void on_lost(F&& f) {
     set_on_lost(detail::lost_callback(std::forward<F>(f)));
   }
 

@@ -49,7 +49,5 @@ struct owner_access {
 
 template <>
 struct std::hash<latchkey::owner> {
-  std::size_t operator()(latchkey::owner who) const noexcept {
-    return std::hash<std::uint64_t>{}(who.number_);
-  }
+  std::size_t operator()(latchkey::owner who) const noexcept { return std::hash<std::uint64_t>{}(who.number_); }
 };

@@ -14,18 +14,18 @@ struct histogram {
 /// Counters since the client was made, and gauges of this moment.
 struct stats {
   // counters
-  std::uint64_t acquired = 0;       ///< holds that began
-  std::uint64_t contended = 0;      ///< of these, after waiting
-  std::uint64_t handed_off = 0;     ///< of these, passed on inside this client
-  std::uint64_t released = 0;       ///< holds that ended by release
-  std::uint64_t lost = 0;           ///< holds that ended otherwise
-  std::uint64_t given_back = 0;     ///< grants that nobody waited for any more
-  std::uint64_t renewals = 0;       ///< leases renewed by the watchdog
-  std::uint64_t reconnects = 0;     ///< connections made after the first of their kind
-  std::uint64_t kills = 0;          ///< discarded connections that were fenced with CLIENT KILL
-  std::uint64_t commands = 0;       ///< commands sent, scripts included
-  std::uint64_t scripts = 0;        ///< script calls sent
-  std::uint64_t messages = 0;       ///< unlock messages received
+  std::uint64_t acquired = 0;    ///< holds that began
+  std::uint64_t contended = 0;   ///< of these, after waiting
+  std::uint64_t handed_off = 0;  ///< of these, passed on inside this client
+  std::uint64_t released = 0;    ///< holds that ended by release
+  std::uint64_t lost = 0;        ///< holds that ended otherwise
+  std::uint64_t given_back = 0;  ///< grants that nobody waited for any more
+  std::uint64_t renewals = 0;    ///< leases renewed by the watchdog
+  std::uint64_t reconnects = 0;  ///< connections made after the first of their kind
+  std::uint64_t kills = 0;       ///< discarded connections that were fenced with CLIENT KILL
+  std::uint64_t commands = 0;    ///< commands sent, scripts included
+  std::uint64_t scripts = 0;     ///< script calls sent
+  std::uint64_t messages = 0;    ///< unlock messages received
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   // gauges

@@ -177,8 +177,7 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
 
 void client_machine::cancel(operation& call, instant now, actions& out) {
   impl_->at(now, out);
-  if (call.where != operation::place::idle && call.what == operation::type::acquire)
-    call.owner_record->of.cancel(call);
+  if (call.where != operation::place::idle && call.what == operation::type::acquire) call.owner_record->of.cancel(call);
 }
 
 void client_machine::expire(operation& call, instant now, actions& out) { impl_->at(now, out).expire(call); }

@@ -22,11 +22,11 @@ namespace latchkey::detail {
 class client_machine {
  public:
   struct identity {
-    std::string client_id;      // UUID
+    std::string client_id;  // UUID
     std::string username;
     std::string password;
     int database = 0;
-    std::uint64_t seed = 1;     // of the back-off's randomness
+    std::uint64_t seed = 1;  // of the back-off's randomness
   };
 
   client_machine(config const& settings, identity who);

@@ -22,7 +22,7 @@ struct context {
   explicit context(config const& given) : settings(given), observed(static_cast<bool>(given.on_event)) {}
 
   config const settings;
-  bool const observed;        // somebody listens to events
+  bool const observed;  // somebody listens to events
   std::string client_id;
   agenda timers;
   stats counters;

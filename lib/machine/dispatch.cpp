@@ -61,8 +61,10 @@ void session::on_message_reply(link& one, reply& answer) {
   if (what == "message" && words.size() == 3) return shared_.channels->message(words[1].text, words[2].text);
   if (what == "subscribe" || what == "pong") {
     if (!one.unanswered.empty()) one.unanswered.pop_front();
-    if (what == "pong") one.polled = false;
-    else shared_.channels->confirmed(words[1].text);
+    if (what == "pong")
+      one.polled = false;
+    else
+      shared_.channels->confirmed(words[1].text);
   }
 }
 

@@ -51,8 +51,8 @@ void session::send_kills() {
     if (gone.asked) continue;
     gone.asked = true;
     command_.clear();
-    for (std::string_view word : {std::string_view("CLIENT"), std::string_view("KILL"), std::string_view("ID"), std::string_view(gone.id),
-                                  std::string_view("ADDR"), std::string_view(gone.address)})
+    for (std::string_view word : {std::string_view("CLIENT"), std::string_view("KILL"), std::string_view("ID"),
+                                  std::string_view(gone.id), std::string_view("ADDR"), std::string_view(gone.address)})
       command_.add(word);
     write_words(link_of(role::shared), {.what = sent_call::type::kill, .serial = gone.serial});
   }

@@ -77,7 +77,8 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
       if (one.id.empty() || one.address.empty()) refuse_kill("CLIENT INFO names neither id nor address");
       return greeted(one);
     default:
-      if (answer.kind != reply::type::status) failed(one, errc::protocol_error, "unexpected answer in the handshake", false);
+      if (answer.kind != reply::type::status)
+        failed(one, errc::protocol_error, "unexpected answer in the handshake", false);
   }
 }
 
@@ -98,7 +99,8 @@ void session::greeted(link& one) {
   }
   one.at = link::state::checking;
   command_.clear();
-  for (std::string_view word : {std::string_view("CLIENT"), std::string_view("LIST"), std::string_view("ID")}) command_.add(word);
+  for (std::string_view word : {std::string_view("CLIENT"), std::string_view("LIST"), std::string_view("ID")})
+    command_.add(word);
   command_.add(one.id);
   write_words(leader, {.what = sent_call::type::check, .serial = one.serial});
   shared_.out->turn = true;

@@ -33,8 +33,8 @@ struct sent_call {
   script const* text = nullptr;
   std::vector<record*> records{};
   std::vector<renewal*> renewals{};
-  operation* plain = nullptr;   // null: its caller has left
-  std::uint32_t serial = 0;     // kill, check: of which connection
+  operation* plain = nullptr;  // null: its caller has left
+  std::uint32_t serial = 0;    // kill, check: of which connection
   instant sent{};
 };
 
@@ -69,8 +69,8 @@ struct link {
   state at = state::down;
   std::deque<sent_call> unanswered;
   reply_reader reader;
-  std::string out;        // bytes to write at the end of the turn
-  std::string id;         // as CLIENT INFO says; empty: it may not be asked
+  std::string out;  // bytes to write at the end of the turn
+  std::string id;   // as CLIENT INFO says; empty: it may not be asked
   std::string address;
   bool lent = false;      // direct: a caller has it
   bool polled = false;    // a PING is under way
@@ -87,8 +87,8 @@ struct discarded {
   std::string id;
   std::string address;
   std::uint32_t serial = 0;
-  bool asked = false;                  // its KILL is under way
-  std::vector<operation*> forced;      // force-unlocks: told only after the KILL's answer
+  bool asked = false;              // its KILL is under way
+  std::vector<operation*> forced;  // force-unlocks: told only after the KILL's answer
 };
 
 }  // namespace latchkey::detail

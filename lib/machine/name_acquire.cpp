@@ -25,9 +25,11 @@ bool name_machine::replaces_unsent_release(record const& one, operation const& c
       asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
       !kind_.rules().exclusive)
     return false;
-  return std::all_of(active_.begin(), active_.end(), [&](record const* other) {
-    return other == &one || other->ask_.what != ask::release || other->ask_.call;
-  }) && !unsettled();
+  return std::all_of(active_.begin(), active_.end(),
+                     [&](record const* other) {
+                       return other == &one || other->ask_.what != ask::release || other->ask_.call;
+                     }) &&
+         !unsettled();
 }
 
 void name_machine::send_acquire(record& one, operation& call, bool may_go_direct) {
@@ -218,7 +220,8 @@ void name_machine::take_back(record& one) {
   one.ask_.repeated = repeated;
 }
 
-// An acquire that did nothing on the server ends with an error, or, if it may wait and the trouble may pass, tries again.
+// An acquire that did nothing on the server ends with an error, or, if it may wait and the trouble may pass, tries
+// again.
 void name_machine::fail_acquire(record& one, request const& was, error_code error, std::string_view text) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;

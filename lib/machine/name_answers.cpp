@@ -103,9 +103,7 @@ void name_machine::conclude_release(record& one, request const& was, outcome con
         found = release_result::unknown;
       }
       break;
-    default:
-      error = error_of(answer);
-      shared_.note(event_type::warning, name_, one.owner, error, words_of(answer));
+    default: error = error_of(answer); shared_.note(event_type::warning, name_, one.owner, error, words_of(answer));
   }
   if (answer.not_published) shared_.note(event_type::publish_refused, name_, one.owner);
   if (!was.give_back && !error) shared_.note(event_type::released, name_, one.owner, {}, {}, shared_.now - was.began);

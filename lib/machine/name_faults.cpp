@@ -58,9 +58,8 @@ void name_machine::forget(record& one, hold& ended) {
 }
 
 void name_machine::stop_renewing(record& one, unsigned char mode) {
-  bool const needed = std::any_of(one.holds.begin(), one.holds.end(), [&](auto const& h) {
-    return h->mode == mode && h->watchdog && !h->lost;
-  });
+  bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
+                                  [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
   if (!needed) shared_.renewals->remove(one.sides[mode]);
 }
 

@@ -37,9 +37,7 @@ bool name_machine::holds(std::uint64_t owner) const {
   return one && one->live() > 0;
 }
 
-bool name_machine::idle() const {
-  return records_.empty() && queue_.empty() && listening() == view::off;
-}
+bool name_machine::idle() const { return records_.empty() && queue_.empty() && listening() == view::off; }
 
 // --- calls ---
 
@@ -109,7 +107,8 @@ void name_machine::expire(operation& call) {
     // A first try that is on its way is awaited: its answer is worth more than a guess.
     bool const first = call.where == operation::place::trying && !call.waited && !call.once && !call.late;
     if (first && one.ask_.sent_or_unsettled() && one.ask_.where != request::place::unsettled) {
-      instant const limit = after(one.ask_.grantee ? one.ask_.partner->ask_.sent : one.ask_.sent, shared_.settings.timeout);
+      instant const limit =
+          after(one.ask_.grantee ? one.ask_.partner->ask_.sent : one.ask_.sent, shared_.settings.timeout);
       if (limit > shared_.now) {
         call.late = true;
         call.deadline = limit;
@@ -290,7 +289,8 @@ bool name_machine::release_under_way() const {
 
 record* name_machine::unsent_release(record const& except) const {
   for (record* one : active_)
-    if (one != &except && one->ask_.what == ask::release && one->ask_.where == request::place::outbox && one->live() == 0)
+    if (one != &except && one->ask_.what == ask::release && one->ask_.where == request::place::outbox &&
+        one->live() == 0)
       return one;
   return nullptr;
 }

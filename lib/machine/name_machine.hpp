@@ -154,18 +154,18 @@ class name_machine : public listener {
   std::string const channel_;
 
   std::unordered_map<std::uint64_t, std::unique_ptr<record>> records_;
-  std::vector<record*> active_;      // records with a request under way
-  std::vector<record*> holders_;     // records with live holds
+  std::vector<record*> active_;        // records with a request under way
+  std::vector<record*> holders_;       // records with live holds
   std::vector<std::uint64_t> served_;  // owners of whom a call was completed in this step
-  queue_type queue_;                 // of waiters; only the head talks to the server
-  unsigned once_waiting_ = 0;        // calls without a wait in the queue
+  queue_type queue_;                   // of waiters; only the head talks to the server
+  unsigned once_waiting_ = 0;          // calls without a wait in the queue
   std::uint64_t busy_answers_ = 0;
   std::uint64_t tickets_ = 0;
-  bool dirty_ = false;               // a message came that no try has followed yet
-  int streak_ = 0;                   // hand-offs since the lock was last really released
+  bool dirty_ = false;  // a message came that no try has followed yet
+  int streak_ = 0;      // hand-offs since the lock was last really released
   instant streak_began_{};
-  timer_node hint_;                  // when the head tries again without a message
-  timer_node linger_;                // when the channel is given up
+  timer_node hint_;    // when the head tries again without a message
+  timer_node linger_;  // when the channel is given up
 };
 
 }  // namespace latchkey::detail

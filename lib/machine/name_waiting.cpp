@@ -10,9 +10,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr milliseconds shortest_hint{2};          // a hint of zero is polled with this floor
-constexpr milliseconds no_lease_hint{1'000};      // the holder's key has no time to live
-constexpr milliseconds linger_time{1'000};        // a channel is kept this long for the next waiter
+constexpr milliseconds shortest_hint{2};      // a hint of zero is polled with this floor
+constexpr milliseconds no_lease_hint{1'000};  // the holder's key has no time to live
+constexpr milliseconds linger_time{1'000};    // a channel is kept this long for the next waiter
 
 }  // namespace
 
@@ -132,7 +132,8 @@ void name_machine::sleep_until_hint(std::int64_t hint) {
 
 milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned polls) {
   auto const& rules = kind_.rules();
-  milliseconds const most = rules.hint_most > 0 ? milliseconds(rules.hint_most) : shared_.settings.lock_watchdog_timeout;
+  milliseconds const most =
+      rules.hint_most > 0 ? milliseconds(rules.hint_most) : shared_.settings.lock_watchdog_timeout;
   milliseconds pause = hint < 0 ? no_lease_hint : std::clamp(milliseconds(hint), shortest_hint, most);
   if (rules.polls || deaf) {
     milliseconds const next(std::min<std::int64_t>(rules.poll_first << std::min(polls, 16u), rules.poll_most));

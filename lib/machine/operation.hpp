@@ -34,36 +34,35 @@ struct operation : boost::intrusive::list_base_hook<> {
   std::string_view name;
   std::uint64_t owner = 0;
   instant started{};
-  instant deadline = never;                    // of the whole call
-  bool once = false;                           // acquire: one attempt, no waiting
-  milliseconds lease{0};                       // acquire: 0 is the watchdog; extend: the new lease
-  milliseconds max_hold{0};                    // acquire: 0 is none
-  hold_link* link = nullptr;                   // acquire: where to show the hold
-  hold_id hold = 0;                            // release, extend: which; 0 is the owner's latest. acquire: the result
+  instant deadline = never;   // of the whole call
+  bool once = false;          // acquire: one attempt, no waiting
+  milliseconds lease{0};      // acquire: 0 is the watchdog; extend: the new lease
+  milliseconds max_hold{0};   // acquire: 0 is none
+  hold_link* link = nullptr;  // acquire: where to show the hold
+  hold_id hold = 0;           // release, extend: which; 0 is the owner's latest. acquire: the result
   query question = query::is_locked;
-  bool self_timed = false;                     // the caller calls expire() by its own clock: no timer of ours
-
+  bool self_timed = false;  // the caller calls expire() by its own clock: no timer of ours
 
   // --- set by the machine before completion ---
   error_code error;
-  std::string text;                            // the server's words
-  bool yes = false;                            // acquire: granted; extend: done; force_unlock: there was one
+  std::string text;  // the server's words
+  bool yes = false;  // acquire: granted; extend: done; force_unlock: there was one
   release_result released = release_result::released;
-  std::int64_t value = 0;                      // query
-  std::uint64_t token = 0;                     // acquire: fencing token, 0 is none
+  std::int64_t value = 0;   // query
+  std::uint64_t token = 0;  // acquire: fencing token, 0 is none
 
   // --- the machine's own ---
   place where = place::idle;
-  bool waited = false;                         // was told busy at least once
-  bool tried = false;                          // its try was answered: busy
-  bool queued = false;                         // stands in the queue of the name
-  bool late = false;                           // its wait is over, the answer to its first try is still awaited
-  unsigned attempts = 0;                       // requests that failed without an answer
-  unsigned polls = 0;                          // tries without a message since it joined
-  std::uint64_t joined = 0;                    // the name's count of busy answers when it joined
-  std::uint64_t ticket = 0;                    // its number in the order of arrival at the queue
+  bool waited = false;       // was told busy at least once
+  bool tried = false;        // its try was answered: busy
+  bool queued = false;       // stands in the queue of the name
+  bool late = false;         // its wait is over, the answer to its first try is still awaited
+  unsigned attempts = 0;     // requests that failed without an answer
+  unsigned polls = 0;        // tries without a message since it joined
+  std::uint64_t joined = 0;  // the name's count of busy answers when it joined
+  std::uint64_t ticket = 0;  // its number in the order of arrival at the queue
   record* owner_record = nullptr;
-  timer_node expiry;                           // at `deadline`
+  timer_node expiry;  // at `deadline`
 };
 
 }  // namespace latchkey::detail

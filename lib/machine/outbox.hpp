@@ -15,8 +15,8 @@ struct context;
 // hand-offs before renewals, renewals before acquires.
 class outbox {
  public:
-  using record_list = boost::intrusive::list<record, boost::intrusive::base_hook<boost::intrusive::list_base_hook<
-                                                         boost::intrusive::tag<outbox_tag>>>>;
+  using record_list = boost::intrusive::list<
+      record, boost::intrusive::base_hook<boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>>>;
   using renewal_list = boost::intrusive::list<renewal>;
   enum order : unsigned char { releases, hand_offs, extensions, acquires, orders };
 
@@ -24,7 +24,7 @@ class outbox {
 
   void add(record& one);
   void add(renewal& one);
-  void add(operation& plain);   // a query or a force-unlock
+  void add(operation& plain);  // a query or a force-unlock
   void remove(record& one);
   void remove(operation& plain);
 

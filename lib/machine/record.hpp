@@ -23,13 +23,13 @@ struct record;
 // One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
 struct hold : boost::intrusive::list_base_hook<> {
   hold_id id = 0;
-  hold_id generation = 0;     // new at every `extend`: answers to earlier renewals no longer count
+  hold_id generation = 0;  // new at every `extend`: answers to earlier renewals no longer count
   record* of = nullptr;
   unsigned char mode = 0;
-  bool watchdog = false;      // renewed until release
-  bool lost = false;          // ended, but its owner has not yet called unlock
+  bool watchdog = false;  // renewed until release
+  bool lost = false;      // ended, but its owner has not yet called unlock
   instant began{};
-  instant deadline{};         // trusted until then
+  instant deadline{};  // trusted until then
   instant renew_until = never;
   hold_link* link = nullptr;
   timer_node expiry;
@@ -55,13 +55,13 @@ struct request {
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
   bool fix = false;        // holds ended while it was under way: give back what the server may have
   std::int64_t target = 0;
-  std::int64_t lease = 0;  // milliseconds
-  std::uint64_t ticket = 0; // acquire: calls that joined later than this are not answered by it
-  instant sent{};          // of the copy that will be answered, taken before the write
-  instant until{};         // release: deadline of the hold that it ends
-  instant began{};         // release: when that hold began
+  std::int64_t lease = 0;    // milliseconds
+  std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it
+  instant sent{};            // of the copy that will be answered, taken before the write
+  instant until{};           // release: deadline of the hold that it ends
+  instant began{};           // release: when that hold began
   hold_id extends = 0;
-  milliseconds wanted{0};  // extend: as the caller asked
+  milliseconds wanted{0};     // extend: as the caller asked
   operation* call = nullptr;  // who waits for the answer
   record* partner = nullptr;
 
@@ -75,7 +75,7 @@ struct renewal : boost::intrusive::list_base_hook<> {
   unsigned char mode = 0;
   bool under_way = false;
   unsigned failures = 0;
-  hold_id newest = 0;         // holds above it did not exist when the renewal was sent
+  hold_id newest = 0;  // holds above it did not exist when the renewal was sent
   instant due = never;
   instant sent{};
 };
@@ -97,10 +97,10 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
   int const* live_by_mode() const { return live_.data(); }
 
   hold& add(hold made);
-  void end(hold& ended);                   // forgets it
-  void lose(hold& lost);                   // keeps it, as lost, until its owner asks
+  void end(hold& ended);  // forgets it
+  void lose(hold& lost);  // keeps it, as lost, until its owner asks
   hold* find(hold_id id);
-  hold* latest(unsigned char mode);        // the newest, lost ones included
+  hold* latest(unsigned char mode);  // the newest, lost ones included
   // The longest time that the live holds of a side need, in milliseconds; a watchdog hold counts the whole
   // watchdog time. `except` is left out.
   std::int64_t longest(unsigned char mode, instant now, milliseconds watchdog_time, hold const* except = nullptr) const;
@@ -113,14 +113,14 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
 
   name_machine& of;
   std::uint64_t const owner;
-  std::vector<std::unique_ptr<hold>> holds;   // in the order of their grants
+  std::vector<std::unique_ptr<hold>> holds;  // in the order of their grants
   request ask_;
-  unsigned char outbox_order = 0;             // which list of the outbox it stands in
-  boost::intrusive::list<operation> behind;   // wait until the request under way was answered
-  unsigned queued = 0;                        // operations of this owner in the queue of the name
+  unsigned char outbox_order = 0;            // which list of the outbox it stands in
+  boost::intrusive::list<operation> behind;  // wait until the request under way was answered
+  unsigned queued = 0;                       // operations of this owner in the queue of the name
   std::array<renewal, most_modes> sides;
-  std::unique_ptr<own_channel> own;           // while it waits, for kinds whose waiters have channels of their own
-  bool in_line = false;                       // the server may have it in a queue
+  std::unique_ptr<own_channel> own;  // while it waits, for kinds whose waiters have channels of their own
+  bool in_line = false;              // the server may have it in a queue
 
  private:
   std::array<int, most_modes> live_{};

@@ -9,8 +9,8 @@ namespace latchkey::detail {
 
 namespace {
 
-constexpr std::size_t most_items = 48;       // of one script call: no call keeps the server busy for long
-constexpr std::size_t most_unanswered = 256; // calls on one connection: the rest waits its turn
+constexpr std::size_t most_items = 48;        // of one script call: no call keeps the server busy for long
+constexpr std::size_t most_unanswered = 256;  // calls on one connection: the rest waits its turn
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void session::send_records(unsigned order) {
   link& leader = link_of(role::shared);
   auto& list = shared_.requests->of(static_cast<outbox::order>(order));
   std::vector<item> items;
-  std::vector<std::string> fields;  // what the items point to
+  std::vector<std::string> fields;     // what the items point to
   fields.reserve(2 * most_items + 2);  // never moved: the first record of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
@@ -86,7 +86,10 @@ void session::send_renewals() {
       call.renewals.push_back(&side);
       side.sent = shared_.now;
       fields.push_back(side.of->of.field_of(*side.of, side.mode));
-      items.push_back({.what = ask::renew, .mode = side.mode, .name = side.of->of.name(), .field = fields.back(),
+      items.push_back({.what = ask::renew,
+                       .mode = side.mode,
+                       .name = side.of->of.name(),
+                       .field = fields.back(),
                        .lease = shared_.settings.lock_watchdog_timeout.count()});
     }
     write_call(link_of(role::shared), std::move(call), items);

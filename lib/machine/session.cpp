@@ -8,7 +8,8 @@
 
 namespace latchkey::detail {
 
-session::session(context& shared, identity who, session_user& user) : shared_(shared), who_(std::move(who)), user_(user) {
+session::session(context& shared, identity who, session_user& user)
+    : shared_(shared), who_(std::move(who)), user_(user) {
   timer_.what = timer_node::type::session;
   timer_.of = this;
 }
@@ -50,7 +51,8 @@ void session::open_what_is_needed(io_actions& io) {
     return;
   }
   if (leader.at != link::state::up || shared_.closed) return;
-  if (direct_wanted_ && !check_refused_ && link_of(role::direct).at == link::state::down) open(link_of(role::direct), io);
+  if (direct_wanted_ && !check_refused_ && link_of(role::direct).at == link::state::down)
+    open(link_of(role::direct), io);
   if (shared_.channels->wanted() && link_of(role::messages).at == link::state::down) open(link_of(role::messages), io);
 }
 
@@ -139,7 +141,8 @@ void session::discard(link& one, error_code const& why, std::string_view text) {
   if (one.of == role::messages) shared_.channels->disconnected();
   for (auto& call : calls) unanswered(call, gone);
   bool const sent_anything = std::any_of(calls.begin(), calls.end(), [](sent_call const& call) {
-    return call.what == sent_call::type::script || (call.what == sent_call::type::plain && call.asked == ask::force_unlock) ||
+    return call.what == sent_call::type::script ||
+           (call.what == sent_call::type::plain && call.asked == ask::force_unlock) ||
            call.what == sent_call::type::renewals;
   });
   if (sent_anything) remember(one, std::move(gone));
@@ -154,7 +157,8 @@ void session::plan(link& one) {
   } else {
     if (one.lent) next = after(lane_call_.sent, shared_.settings.timeout);
     if (!one.unanswered.empty()) next = std::min(next, after(one.unanswered.front().sent, shared_.settings.timeout));
-    if (shared_.settings.ping_interval.count() > 0) next = std::min(next, after(one.heard, shared_.settings.ping_interval));
+    if (shared_.settings.ping_interval.count() > 0)
+      next = std::min(next, after(one.heard, shared_.settings.ping_interval));
   }
   if (next != never) shared_.timers.set_lazily(one.timer, next);
 }
@@ -164,7 +168,8 @@ void session::on_link_timer(link& one) {
   auto const& settings = shared_.settings;
   if (one.at == link::state::down) return;
   if (one.at != link::state::up) {
-    if (late(one.since, settings.connect_timeout)) return failed(one, errc::connect_failed, "no connection in time", true);
+    if (late(one.since, settings.connect_timeout))
+      return failed(one, errc::connect_failed, "no connection in time", true);
   } else if ((one.lent && late(lane_call_.sent, settings.timeout)) ||
              (!one.unanswered.empty() && late(one.unanswered.front().sent, settings.timeout))) {
     return discard(one, errc::timeout, "no answer in time");

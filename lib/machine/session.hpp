@@ -18,16 +18,16 @@ namespace latchkey::detail {
 class session_user {
  public:
   virtual void trouble(error_code const& why, std::string_view text, bool transient) = 0;
-  virtual bool needs_server() const = 0;   // somebody waits, holds, or has something to say
+  virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
 
  protected:
   ~session_user() = default;
 };
 
 // The connections of a client to one server: opening, handshake, what was sent and not yet answered, discarding, and
-// fencing what was discarded. The shared connection leads; the direct lane and the message connection go to its peer, are
-// checked against it, and end with it. Bodies: session.cpp (opening and ending), handshake.cpp, dispatch.cpp (answers),
-// sending.cpp (what leaves at the end of a turn), fencing.cpp (KILL, then what was unanswered).
+// fencing what was discarded. The shared connection leads; the direct lane and the message connection go to its peer,
+// are checked against it, and end with it. Bodies: session.cpp (opening and ending), handshake.cpp, dispatch.cpp
+// (answers), sending.cpp (what leaves at the end of a turn), fencing.cpp (KILL, then what was unanswered).
 class session {
  public:
   struct identity {
@@ -56,12 +56,12 @@ class session {
   std::string& lane_bytes() { return lane_out_; }
   std::uint32_t lane_serial() const { return link_of(role::direct).serial; }
   bool lent(std::uint32_t serial) const;
-  bool lane_answer(reply&& answer);   // true: lane_bytes() are to be sent again
+  bool lane_answer(reply&& answer);  // true: lane_bytes() are to be sent again
   void lane_failed(std::uint32_t serial, error_code const& why);
 
   // --- plain calls ---
   void expire_plain(operation& call, error_code const& why);
-  void forget_plain_calls(error_code const& why);   // closing
+  void forget_plain_calls(error_code const& why);  // closing
 
   bool quiet() const;
   bool connected() const { return link_of(role::shared).at == link::state::up; }
@@ -122,22 +122,22 @@ class session {
   session_user& user_;
   std::array<link, 3> links_{link(role::shared), link(role::direct), link(role::messages)};
   std::uint32_t next_serial_ = 1;
-  std::vector<std::uint32_t> closing_;        // serials that the engine is to close
-  std::vector<std::uint32_t> lending_;        // serials that callers may borrow from now on
+  std::vector<std::uint32_t> closing_;  // serials that the engine is to close
+  std::vector<std::uint32_t> lending_;  // serials that callers may borrow from now on
   std::vector<discarded> discarded_;
-  std::vector<record*> unsettled_;            // wait until every discarded connection is fenced
-  std::unordered_set<script const*> unknown_; // scripts whose text goes next time
+  std::vector<record*> unsettled_;             // wait until every discarded connection is fenced
+  std::unordered_set<script const*> unknown_;  // scripts whose text goes next time
   bool kill_refused_ = false;
   bool check_refused_ = false;
   bool direct_wanted_ = false;
-  bool reconnect_ = false;                    // the server is the wrong one: discard after this answer
+  bool reconnect_ = false;  // the server is the wrong one: discard after this answer
   unsigned pauses_ = 0;
   unsigned kill_failures_ = 0;
-  instant paused_until_{};                    // the server runs nothing at the moment
+  instant paused_until_{};  // the server runs nothing at the moment
   instant kill_at_{};
   timer_node timer_;
   std::string lane_out_;
-  sent_call lane_call_;                       // what the borrower of the direct lane has sent
+  sent_call lane_call_;  // what the borrower of the direct lane has sent
   words command_;
 };
 

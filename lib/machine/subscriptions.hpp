@@ -21,7 +21,7 @@ class listener : public boost::intrusive::list_base_hook<> {
   // off: not listening. asked: not yet confirmed. on: messages arrive. refused: the server does not let us.
   enum class view : unsigned char { off, asked, on, refused };
 
-  virtual void on_confirmed() = 0;                        // also after every reconnect: a message may be missing
+  virtual void on_confirmed() = 0;  // also after every reconnect: a message may be missing
   virtual void on_message(std::string_view payload) = 0;
   virtual void on_refused() = 0;
 
@@ -48,8 +48,8 @@ class subscriptions {
   bool refused() const { return refused_; }
 
   // --- the connection ---
-  void connected();      // asks for every wanted channel anew
-  void disconnected();   // nothing is confirmed any more
+  void connected();     // asks for every wanted channel anew
+  void disconnected();  // nothing is confirmed any more
   // Commands to send now: SUBSCRIBE and UNSUBSCRIBE, one channel each, in order.
   struct command {
     bool subscribe;
@@ -58,7 +58,7 @@ class subscriptions {
   bool pending() const { return !unsent_.empty(); }
   std::vector<command> take_unsent();
   void confirmed(std::string_view channel);
-  void refused_by_server(std::string_view text);   // the oldest SUBSCRIBE without an answer
+  void refused_by_server(std::string_view text);  // the oldest SUBSCRIBE without an answer
   void message(std::string_view channel, std::string_view payload);
 
  private:
@@ -72,7 +72,7 @@ class subscriptions {
   context& shared_;
   std::unordered_map<std::string, entry> channels_;
   std::vector<command> unsent_;
-  std::deque<std::string> asked_;   // channels of the SUBSCRIBEs without an answer
+  std::deque<std::string> asked_;  // channels of the SUBSCRIBEs without an answer
   // How many of them there are, by channel: only the answer to the last one counts.
   std::unordered_map<std::string, unsigned> unconfirmed_;
   bool up_ = false;

@@ -15,10 +15,10 @@ class watchdog {
   explicit watchdog(context& shared);
   ~watchdog();
 
-  void add(renewal& side);      // it has a watchdog hold now
-  void remove(renewal& side);   // its last watchdog hold ended
-  void again(renewal& side);    // an answer came, or none did: plans the next renewal
-  void tick();                  // the timer: what is due goes to the outbox
+  void add(renewal& side);     // it has a watchdog hold now
+  void remove(renewal& side);  // its last watchdog hold ended
+  void again(renewal& side);   // an answer came, or none did: plans the next renewal
+  void tick();                 // the timer: what is due goes to the outbox
 
  private:
   // Without a size: a renewal leaves either list by itself.
@@ -28,9 +28,9 @@ class watchdog {
 
   context& shared_;
   milliseconds const period_;
-  list regular_;   // due one period after their last renewal
-  list retries_;   // without an answer: due sooner
-  instant not_before_{};   // after a full turn others have their turn first
+  list regular_;          // due one period after their last renewal
+  list retries_;          // without an answer: due sooner
+  instant not_before_{};  // after a full turn others have their turn first
   timer_node timer_;
 };
 

@@ -15,37 +15,37 @@ enum class query : unsigned char { is_locked, is_held_by, hold_count, time_to_li
 // One item: which lock, which field, and what to make of it. Times to live are milliseconds.
 struct item {
   ask what = ask::none;
-  unsigned char mode = 0;        // of a kind with several sides (read, write); 0 otherwise
-  std::string_view name{};         // of the lock
-  std::string_view field{};        // whose hold
-  std::string_view to_field{};     // hand_off: who gets it
-  std::int64_t target = 0;       // acquire, release: the hold count to reach
-  std::int64_t lease = 0;        // milliseconds: acquire, hand_off: of the new hold; release: of what stays; renew, extend
-  std::int64_t wait = 0;         // acquire: how long the caller waits, milliseconds (fair queues write it down)
+  unsigned char mode = 0;       // of a kind with several sides (read, write); 0 otherwise
+  std::string_view name{};      // of the lock
+  std::string_view field{};     // whose hold
+  std::string_view to_field{};  // hand_off: who gets it
+  std::int64_t target = 0;      // acquire, release: the hold count to reach
+  std::int64_t lease = 0;  // milliseconds: acquire, hand_off: of the new hold; release: of what stays; renew, extend
+  std::int64_t wait = 0;   // acquire: how long the caller waits, milliseconds (fair queues write it down)
 };
 
 // What the server's answer to one item means.
 struct outcome {
   enum class type : unsigned char {
-    granted,        // acquire, hand_off: held now
-    busy,           // acquire, hand_off: somebody else has it; see hint
-    gone,           // acquire above 1: the outer holds are not there, nothing was written
-    released,       // release to 0, force_unlock: it was there
-    still_held,     // release above 0: done
-    absent,         // release, extend, renew, force_unlock: no such hold
-    extended,       // renew, extend: done
-    refused,        // this item did nothing; text says why
-    already_held,   // acquire of a lock that is not reentrant
-    would_deadlock, // acquire that can never succeed
-    malformed,      // an answer that no script of ours gives
+    granted,         // acquire, hand_off: held now
+    busy,            // acquire, hand_off: somebody else has it; see hint
+    gone,            // acquire above 1: the outer holds are not there, nothing was written
+    released,        // release to 0, force_unlock: it was there
+    still_held,      // release above 0: done
+    absent,          // release, extend, renew, force_unlock: no such hold
+    extended,        // renew, extend: done
+    refused,         // this item did nothing; text says why
+    already_held,    // acquire of a lock that is not reentrant
+    would_deadlock,  // acquire that can never succeed
+    malformed,       // an answer that no script of ours gives
   };
 
   type what = type::malformed;
-  bool not_published = false;   // released, but PUBLISH was refused: nobody was told
-  bool others_moved = false;    // leave: somebody else may try now
-  std::int64_t hint = 0;        // busy: milliseconds until the holder's lease ends; -1: it never does
-  std::uint64_t token = 0;      // granted: fencing token, 0 if the kind has none
-  std::string text;             // refused: the server's words
+  bool not_published = false;  // released, but PUBLISH was refused: nobody was told
+  bool others_moved = false;   // leave: somebody else may try now
+  std::int64_t hint = 0;       // busy: milliseconds until the holder's lease ends; -1: it never does
+  std::uint64_t token = 0;     // granted: fencing token, 0 if the kind has none
+  std::string text;            // refused: the server's words
 
   // hand_off answers twice: what became of the old hold (`what` released or absent) and of the new one.
   type grant = type::malformed;

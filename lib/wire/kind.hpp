@@ -20,16 +20,16 @@ class kind {
   enum class admission : unsigned char { queue, at_once, already_held, would_deadlock };
 
   struct traits {
-    std::string_view name;            // as in events and counters
-    bool exclusive = true;            // one owner at a time: a first grant proves that all others lost theirs
-    bool hand_off = true;             // a release may pass the lock on to a waiter of this client
-    bool grant_wakes_next = false;    // after a grant the next waiter tries at once (shared holds, permits)
-    bool own_channel = false;         // every waiter enqueues on the server at arrival and has its own channel
-    bool polls = false;               // no channel at all: waiters try again after poll_first, doubling to poll_most
-    std::int64_t poll_first = 50;     // milliseconds
-    std::int64_t poll_most = 1'000;   // milliseconds
-    std::int64_t hint_most = 0;       // milliseconds, longest sleep of a waiter; 0: the watchdog time
-    unsigned char modes = 1;          // sides that share one record and one queue (read, write)
+    std::string_view name;           // as in events and counters
+    bool exclusive = true;           // one owner at a time: a first grant proves that all others lost theirs
+    bool hand_off = true;            // a release may pass the lock on to a waiter of this client
+    bool grant_wakes_next = false;   // after a grant the next waiter tries at once (shared holds, permits)
+    bool own_channel = false;        // every waiter enqueues on the server at arrival and has its own channel
+    bool polls = false;              // no channel at all: waiters try again after poll_first, doubling to poll_most
+    std::int64_t poll_first = 50;    // milliseconds
+    std::int64_t poll_most = 1'000;  // milliseconds
+    std::int64_t hint_most = 0;      // milliseconds, longest sleep of a waiter; 0: the watchdog time
+    unsigned char modes = 1;         // sides that share one record and one queue (read, write)
   };
 
   explicit kind(traits t) : traits_(t) {}

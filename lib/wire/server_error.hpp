@@ -14,9 +14,9 @@ struct server_error {
   };
   errc code = errc::server_error;
   ran executed = ran::unknown;
-  bool transient = false;     // worth another try without anybody changing a setting
-  bool no_script = false;     // NOSCRIPT: send the text
-  bool reconnect = false;     // this connection leads to the wrong place: READONLY, MASTERDOWN
+  bool transient = false;  // worth another try without anybody changing a setting
+  bool no_script = false;  // NOSCRIPT: send the text
+  bool reconnect = false;  // this connection leads to the wrong place: READONLY, MASTERDOWN
 };
 
 // Looks at the first word, and at known phrases: inside scripts Redis reports some refusals as plain ERR.

@@ -11,12 +11,12 @@ struct target {
   enum class scheme : unsigned char { tcp, unix_socket, embedded };
 
   scheme how = scheme::tcp;
-  std::string host;           // name or address, IPv6 without brackets
+  std::string host;  // name or address, IPv6 without brackets
   std::uint16_t port = 6379;
-  std::string path;           // of a Unix socket
-  std::string username;       // empty: as in the config
-  std::string password;       // empty: as in the config
-  int database = -1;          // -1: as in the config
+  std::string path;      // of a Unix socket
+  std::string username;  // empty: as in the config
+  std::string password;  // empty: as in the config
+  int database = -1;     // -1: as in the config
 };
 
 // \throws lock_error bad_uri; the text says what is wrong and at which position, and never shows user info.

@@ -23,8 +23,7 @@ class initiation {
  public:
   using executor_type = asio::any_io_executor;
 
-  initiation(executor_type executor, Start start)
-      : executor_(std::move(executor)), start_(std::move(start)) {}
+  initiation(executor_type executor, Start start) : executor_(std::move(executor)), start_(std::move(start)) {}
 
   executor_type get_executor() const noexcept { return executor_; }
 
@@ -40,8 +39,8 @@ class initiation {
 
 template <class Signature, class Token, class Start>
 auto initiate(asio::any_io_executor executor, Token& token, Start start) {
-  return asio::async_initiate<Token, Signature>(
-      initiation<Signature, Start>(std::move(executor), std::move(start)), token);
+  return asio::async_initiate<Token, Signature>(initiation<Signature, Start>(std::move(executor), std::move(start)),
+                                                token);
 }
 
 }  // namespace latchkey::detail
