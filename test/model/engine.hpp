@@ -141,6 +141,8 @@ inline void model::ordinary_again(int x) {
 
 // Everything in the outbox leaves: give-backs, releases, hand-offs, then acquires.
 inline void model::turn() {
+  for (int x = 0; x < o.owners; ++x)
+    if (is_release(s.w[x]) && s.w[x].target == 0 && s.w[x].where == OUTBOX) recall(x);
   for (int what : {GIVE_BACK, RELEASE, HAND_OFF, ACQUIRE})
     for (int x = 0; x < o.owners; ++x) {
       owner_state& w = s.w[x];

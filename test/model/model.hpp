@@ -77,6 +77,8 @@ struct model {
   void give_back(int x, int flags = 0);
   void give_up(int x);
   void take_back(int x);
+  bool may_recall(int from) const;
+  void recall(int from);
   void lapsed(int x);
   void unsent_lapsed(int x);
   void told_lost(int x);

@@ -97,6 +97,7 @@
   X(replace, 1, "an acquire takes the place of the unsent dropped release of its own owner")                     \
   X(remove_unsent, 1, "an unsent acquire whose caller gives up is removed")                                      \
   X(removed_dirty, 1, "... and what made it try counts as not yet heard")                                        \
+  X(recall, 1, "an unsent try of the head becomes part of a release of its client, or goes after its answer")    \
   X(restore, 1, "... what it replaced, or was made of, comes back")                                              \
   X(sent_before, 1, "... but if it had been sent before, a give-back goes")                                      \
   X(owes, 1, "... and if a hold of its owner ended meanwhile, too")                                              \

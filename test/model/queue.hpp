@@ -133,9 +133,10 @@ inline void model::sleep_or_retry() {
 inline void model::answered_something() {
   if (!s.queue_n) return;
   owner_state const& head = s.w[s.queue[0]];
+  bool const heard = s.dirty && (s.view == ON || !s.timer) && o.answer_retries;
   if (head.place == UNTRIED) {
     if (!head.what || may_replace(s.queue[0])) untried_head(since::other, false);
-  } else if (!unsettled() && !head.what && (s.view == OFF || (s.view == ON && s.dirty && o.answer_retries))) {
+  } else if (!unsettled() && !head.what && (s.view == OFF || heard)) {
     try_head();
   }
 }

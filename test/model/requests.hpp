@@ -90,6 +90,19 @@ inline void model::take_back(int x) {
     finish(old);
 }
 
+// The head's try would leave right behind the release of `from`, and win over everybody else.
+inline bool model::may_recall(int from) const {
+  if (!o.recall || !s.queue_n || s.queue[0] == from) return false;
+  owner_state const& w = s.w[s.queue[0]];
+  return w.what == ACQUIRE && w.where == OUTBOX && w.target == 1 && !(w.flags & (AGAIN | REPLACED | FIX | OWES));
+}
+
+inline void model::recall(int from) {
+  if (!may_recall(from)) return;
+  finish(s.w[s.queue[0]]);
+  s.dirty = 1;
+}
+
 // A hold of x ended, and not by a release of its own.
 inline void model::lapsed(int x) {
   owner_state& w = s.w[x];

@@ -117,18 +117,17 @@ struct stepper {
     for (int x = 0; x < o.owners; ++x) unsent |= s.w[x].where == OUTBOX;
     if (!unsent || s.session_down) return;
     bool handed = false;
-    model const before(s);
-    if (o.hand_off && !s.streak_over && before.head_idle() &&
-        !(o.only_one && s.w[s.queue[0]].place == UNTRIED && before.unsettled()))
-      for (int x = 0; x < o.owners; ++x) {
-        owner_state const& w = s.w[x];
-        if (w.where != OUTBOX || !is_release(w) || w.target || x == s.queue[0]) continue;
-        model hand(s);
-        handed = true;
-        hand.hand_over(x, s.queue[0], SHARED);
-        hand.turn();
-        emit(hand, "engine's turn: the unsent release of %x goes as a hand-off to %y", true, x, s.queue[0]);
-      }
+    for (int x = 0; o.hand_off && !s.streak_over && s.queue_n && x < o.owners; ++x) {
+      owner_state const& w = s.w[x];
+      if (w.where != OUTBOX || !is_release(w) || w.target || x == s.queue[0]) continue;
+      model hand(s);
+      hand.recall(x);
+      if (!hand.head_idle() || (o.only_one && s.w[s.queue[0]].place == UNTRIED && hand.unsettled())) continue;
+      handed = true;
+      hand.hand_over(x, s.queue[0], SHARED);
+      hand.turn();
+      emit(hand, "engine's turn: the unsent release of %x goes as a hand-off to %y", true, x, s.queue[0]);
+    }
     if (handed && !o.plain) return;
     model plain(s);
     plain.turn();

@@ -93,10 +93,12 @@ inline void stepper::ends(int x) {
       model m(s);
       release(m, AWAITED);
       emit(m, "%x releases (in the outbox)", false, x);
-      bool const to_head = n == 1 && m.head_idle() && s.queue[0] != x && o.hand_off && !s.streak_over;
+      bool const last = n == 1 && o.hand_off && !s.streak_over;
+      bool const to_head = last && s.queue_n && s.queue[0] != x && (m.head_idle() || m.may_recall(x));
       for (int where = DIRECT; to_head && where <= SHARED; ++where) {
         model hand(s);
-        if (where == DIRECT && !hand.direct_free()) continue;
+        if (where == DIRECT ? !hand.direct_free() : !m.head_idle()) continue;
+        hand.recall(x);
         release(hand, AWAITED);
         hand.hand_over(x, s.queue[0], where);
         emit(hand, "%x releases: hand-off to %y%l", false, x, s.queue[0], hand.s.w[x].where);
@@ -104,7 +106,7 @@ inline void stepper::ends(int x) {
       if ((!to_head || o.plain) && model(s).may_go_direct()) {
         model direct(s);
         release(direct, AWAITED);
-        if (n == 1) direct.s.streak_over = 0;
+        if (n == 1) direct.recall(x), direct.s.streak_over = 0;
         direct.send(x, DIRECT, model::make(RELEASE, x, n - 1, direct.lease_left(direct.s.w[x])));
         emit(direct, "%x releases on the direct lane", false, x);
       }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int coroutines = 24;
 constexpr int threads = 8;
-constexpr int turns = 20;
+constexpr int turns = 20 / slowness;
 
 asio::awaitable<void> take_turns(distributed_lock lock, long& sum, std::atomic<int>& ended) {
   auto const me = owner::make();

@@ -24,6 +24,13 @@ constexpr int waiters = together + alone + blocked;
 
 constexpr auto window = 10s;
 
+// ThreadSanitizer has a thread of its own, which wakes ten times a second.
+#if defined(__SANITIZE_THREAD__)
+constexpr long foreign_wakes_per_second = 11;
+#else
+constexpr long foreign_wakes_per_second = 0;
+#endif
+
 struct idle_world : private_world {
   explicit idle_world(config settings) : private_world(std::move(settings)) {
     foreign_holder(server, name);
@@ -95,7 +102,7 @@ TEST_CASE("1,000 waiters of a client sleep without a system call for 10 s", "[se
   CHECK(w.own.snapshot().commands == commands);
   // Each of the three connections looks once more whether its last answer came in time, at the end of
   // config::timeout; a tick of the watchdog may fall into it, too.
-  CHECK(cost.voluntary <= 4);
+  CHECK(cost.voluntary <= 4 + 10 * foreign_wakes_per_second);
   CHECK(cost.cpu <= 2ms * slowness);
 }
 
@@ -110,5 +117,5 @@ TEST_CASE("1,000 waiters of a client cost the health ping and nothing else", "[s
   CHECK(pings >= 4);
   CHECK(pings <= 15);  // three connections, each at most every 500 ms
   // For each ping the thread wakes for the time and for the answer; what it posts to itself may be a sleep more.
-  CHECK(cost.voluntary <= 4 * pings + 4);
+  CHECK(cost.voluntary <= 4 * pings + 4 + 2 * foreign_wakes_per_second);
 }
