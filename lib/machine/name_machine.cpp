@@ -106,9 +106,12 @@ void name_machine::expire(operation& call) {
   if (call.what == operation::type::acquire) {
     // A first try that is on its way is awaited: its answer is worth more than a guess.
     bool const first = call.where == operation::place::trying && !call.waited && !call.once && !call.late;
-    if (first && one.ask_.sent_or_unsettled() && one.ask_.where != request::place::unsettled) {
-      instant const limit =
-          after(one.ask_.grantee ? one.ask_.partner->ask_.sent : one.ask_.sent, shared_.settings.timeout);
+    request const& asked = one.ask_;
+    bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
+    bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
+    if (first && (leaves_now || sent)) {
+      instant const since = leaves_now ? shared_.now : asked.grantee ? asked.partner->ask_.sent : asked.sent;
+      instant const limit = after(since, shared_.settings.timeout);
       if (limit > shared_.now) {
         call.late = true;
         call.deadline = limit;
