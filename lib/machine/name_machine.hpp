@@ -22,7 +22,7 @@ namespace latchkey::detail {
 // name_waiting.cpp (the queue and what wakes it), name_own_channel.cpp (waiters that stand in a queue on the server),
 // name_answers.cpp (what the server said), name_faults.cpp
 // (lost connections and lost holds), name_machine.cpp (the rest).
-class name_machine : public listener {
+class name_machine final : public listener {
  public:
   name_machine(context& shared, kind const& which, std::string name);
   ~name_machine();
