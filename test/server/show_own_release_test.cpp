@@ -14,7 +14,7 @@ using namespace latchkey::test;
 namespace {
 
 constexpr int rounds = 2'000;
-constexpr acquire_options one_attempt{.wait = 0ms};
+const acquire_options one_attempt{.wait = 0ms};
 
 }  // namespace
 
