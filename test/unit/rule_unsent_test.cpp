@@ -13,6 +13,7 @@ config patient() {
   config made;
   made.timeout = 60s;
   made.retry_delay = 100ms;
+  made.retry_attempts = 1'000;
   return made;
 }
 
