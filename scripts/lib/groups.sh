@@ -23,7 +23,7 @@ slow_groups=(stress clang asan-ubsan tsan format model bench)
 named_groups=(tidy)
 
 # The preset of the quick groups; with --all it is the one in which a warning is an error.
-main_preset=dev
+main_preset=test
 
 list_groups() {
   local group
@@ -117,6 +117,11 @@ run_group() {
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     model) check model "checking the model" timeout 900 test/model/run ;;
     bench) check bench "measuring acquire and release beside a bare client" run_bench ;;
+    demo)
+      run_ctest "$main_preset" demo demo
+      # What a newcomer types first builds in its own way.
+      [ "$main_preset" != ci ] || check demo-script "building with scripts/demo" scripts/demo --help
+      ;;
     *) run_ctest "$main_preset" "$1" "$1" ;;
   esac
 }

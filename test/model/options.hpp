@@ -111,7 +111,7 @@
   X(check_told, 1, "check: released and expired are true, a loss is one")                                        \
   X(check_strong, 1, "check: the server keeps a hold at least as long as its owner trusts it")                   \
   X(limit, 30000000, "states")                                                                                   \
-  X(secs, 240, "seconds")                                                                                        \
+  X(secs, 240, "seconds of the processor")                                                                       \
   X(first, 1, "stop at the first violation")                                                                     \
   X(verbose, 1, "print histories")                                                                               \
   X(cycles, 0, "1: look for cycles of internal steps (livelock)")                                                \

@@ -75,6 +75,6 @@ if options.kind == "install":
 elif options.kind == "find_package":
     cmake_consumer("find_package", f"-DCMAKE_PREFIX_PATH={prefix}")
 elif options.kind == "add_subdirectory":
-    cmake_consumer("add_subdirectory", f"-DLATCHKEY_SOURCE={options.source}")
+    cmake_consumer("add_subdirectory", f"-DLATCHKEY_SOURCE={options.source}", "-DCMAKE_UNITY_BUILD=ON")
 else:
     pkg_config_consumer()

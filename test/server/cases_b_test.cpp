@@ -77,11 +77,11 @@ TEST_CASE("case 18: unlock after the lease ran out is lease_lost, whoever has th
   client other(common_server().uri(), steady_config());
   auto const theirs = other.get_lock(w.name);
 
-  w.lock.lock(30ms);
+  w.lock.lock(brief_lease);
   CHECK(wait_until([&] { return w.admin.integer("EXISTS", w.name) == 0; }));
   CHECK(error_of([&] { w.lock.unlock(); }) == errc::lease_lost);
 
-  w.lock.lock(30ms);
+  w.lock.lock(brief_lease);
   theirs.lock();
   auto const before = w.admin.hash(w.name);
   CHECK(error_of([&] { w.lock.unlock(); }) == errc::lease_lost);
@@ -211,7 +211,7 @@ TEST_CASE("case 25: calls from inside handlers go on without end and without gro
 
 TEST_CASE("case 25: on_lost may start calls of its client, also on the lost lock", "[server][case-25]") {
   common_world w;
-  lease held = w.lock.acquire({.lease = 30ms});
+  lease held = w.lock.acquire({.lease = brief_lease});
   std::promise<lease> again;
   held.on_lost([&] { w.lock.async_acquire([&](error_code, lease next) { again.set_value(std::move(next)); }); });
   CHECK(value_of(again.get_future()).held());

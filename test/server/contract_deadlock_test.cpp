@@ -85,7 +85,7 @@ TEST_CASE("blocking calls in on_lost would deadlock", "[server][contract]") {
   common_world w;
   auto const busy = w.own.get_lock(new_name());
   lease held = busy.acquire();
-  lease brief = w.lock.acquire({.lease = 30ms});
+  lease brief = w.lock.acquire({.lease = brief_lease});
   std::promise<std::vector<error_code>> answers;
   brief.on_lost([&] { answers.set_value(ask_all(w.lock, held)); });
   auto result = answers.get_future();

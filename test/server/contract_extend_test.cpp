@@ -61,7 +61,7 @@ TEST_CASE("extend of a lost hold says false", "[server][contract]") {
   CHECK_FALSE(held.held());
   CHECK(wait_until([&] { return held.lost().stop_requested(); }));
 
-  lease brief = w.lock.acquire({.lease = 20ms});
+  lease brief = w.lock.acquire({.lease = brief_lease});
   CHECK(wait_until([&] { return !brief.held(); }));
   CHECK_FALSE(brief.extend(10s));
   CHECK_FALSE(w.lock.is_locked());

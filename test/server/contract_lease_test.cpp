@@ -117,7 +117,7 @@ TEST_CASE("a lease may be released on another thread than it was acquired on", "
 
 TEST_CASE("release of a hold whose lease ran out says expired", "[server][contract]") {
   common_world w;
-  lease held = w.lock.acquire({.lease = 30ms});
+  lease held = w.lock.acquire({.lease = brief_lease});
   CHECK(wait_until([&] { return !held.held(); }));
   CHECK(held);
   CHECK(held.remaining() == 0ms);

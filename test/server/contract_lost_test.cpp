@@ -86,7 +86,7 @@ TEST_CASE("an on_lost callback moves with its lease", "[server][contract]") {
 TEST_CASE("on_lost of a hold that is lost already is called at once, on the client's executor", "[server][contract]") {
   asio::io_context io;
   client own(io, common_server().uri(), steady_config());
-  auto held = run_coro(io, own.get_lock(new_name()).async_acquire({.lease = 30ms}, asio::use_awaitable));
+  auto held = run_coro(io, own.get_lock(new_name()).async_acquire({.lease = brief_lease}, asio::use_awaitable));
   CHECK(run_until(io, [&] { return held.lost().stop_requested(); }));
   bool called = false;
   held.on_lost([&] {
@@ -122,10 +122,10 @@ TEST_CASE("after release has returned no callback runs, however close the loss w
   event_log log;
   client own(common_server().uri(), steady_config(log));
   std::atomic<int> late{0};
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 10; ++i) {
     auto const lock = own.get_lock(new_name());
     auto alive = std::make_shared<std::atomic<bool>>(true);
-    lease held = lock.acquire({.lease = 20ms});
+    lease held = lock.acquire({.lease = brief_lease});
     held.on_lost([alive, &late] { late += !*alive; });
     while (held.remaining() > 1ms) std::this_thread::yield();
     static_cast<void>(held.release());

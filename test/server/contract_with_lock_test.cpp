@@ -111,7 +111,7 @@ TEST_CASE("with_lock cancels the body when the hold is lost and says lease_lost"
   bool cancelled = false;
   auto const losing = [](with_lock_world& world, bool& flag) -> asio::awaitable<void> {
     acquire_options options;
-    options.lease = 100ms;
+    options.lease = brief_lease;
     co_await with_lock(world.lock, options, [&](lease&) -> asio::awaitable<void> {
       try {
         co_await wait_for_ever();
@@ -129,7 +129,7 @@ TEST_CASE("with_lock says lease_lost although the body finished its way", "[serv
   with_lock_world s;
   auto const losing = [](with_lock_world& world) -> asio::awaitable<int> {
     acquire_options options;
-    options.lease = 50ms;
+    options.lease = brief_lease;
     co_return co_await with_lock(
         world.lock, options,
         [&](lease&) -> asio::awaitable<int> {

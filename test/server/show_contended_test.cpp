@@ -24,7 +24,7 @@ namespace {
 // their turn; how many acquisitions fit into that depends on how busy the machine is.
 config long_streaks() {
   auto settings = steady_config();
-  settings.local_handoff.max_time = 60s;
+  settings.local_handoff.max_time = 10min;
   return settings;
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr auto period = 7ms * slowness;
 constexpr auto duration = 3'000ms;
+constexpr long fewest_turns = 10;
 
 // The one connection that is not killed: it kills the others and looks at the counts.
 class killer {
@@ -132,9 +133,11 @@ asio::awaitable<void> asynchronous_turns(stage& s, stage::tally& all, std::atomi
   }
 }
 
-void kill_for_a_while(stage& s) {
-  auto const end = clock::now() + duration;
-  for (auto next = clock::now(); next < end; next += period) {
+// On a machine that is very busy it goes on until enough has been done in between.
+void kill_for_a_while(stage& s, std::atomic<long> const& turns) {
+  auto const begin = clock::now();
+  for (auto next = begin; next < begin + duration || (turns < fewest_turns && next < begin + patience);
+       next += period) {
     std::this_thread::sleep_until(next);
     s.killing.kill();
   }
@@ -150,7 +153,7 @@ void check_the_end(stage& s, long turns, long sum) {
   CHECK(sum == turns);
   CHECK(s.killing.kills() >= 100);
   CHECK(now.reconnects >= 20);
-  CHECK(turns >= 5);
+  CHECK(turns >= fewest_turns);
   CHECK(now.held == 0);
   CHECK(now.waiting == 0);
   CHECK(now.lost == 0);
@@ -165,7 +168,7 @@ TEST_CASE("connections killed every 7 ms: one thread ends with every count exact
   stage::tally all;
   std::atomic<long> turns = 0;
   std::jthread worker([&] { blocking_turns(s, all, turns); });
-  kill_for_a_while(s);
+  kill_for_a_while(s, turns);
   worker.join();
   s.admin = s.server.admin();
   check_the_end(s, turns, all.sum);
@@ -181,7 +184,7 @@ TEST_CASE("connections killed every 7 ms: threads and coroutines end with every 
   asio::io_context io;
   for (int i = 0; i < 4; ++i) asio::co_spawn(io, asynchronous_turns(s, all, turns), [](std::exception_ptr) {});
   std::jthread runner([&] { io.run(); });
-  kill_for_a_while(s);
+  kill_for_a_while(s, turns);
   threads.clear();
   runner.join();
   s.admin = s.server.admin();
