@@ -125,10 +125,11 @@ class LATCHKEY_EXPORT lease {
   template <asio::completion_token_for<void(error_code, release_result)> Token = asio::deferred_t>
   auto async_release(Token&& token = asio::deferred_t{}) {
     auto ex = executor();
+    // A deferred operation that is never started releases in the background, as this lease would have.
     return detail::initiate<void(error_code, release_result)>(
         std::move(ex), token,
-        [state = std::move(state_)](detail::handler<void(error_code, release_result)> done) mutable {
-          start_release(std::move(state), std::move(done));
+        [held = std::make_shared<lease>(std::move(*this))](detail::handler<void(error_code, release_result)> done) {
+          start_release(std::move(held->state_), std::move(done));
         });
   }
 

@@ -110,6 +110,8 @@ class core : public std::enable_shared_from_this<core> {
   bool closing();
   // All sockets are closed.
   void finished();
+  // The execution context is being destroyed, and with it the transport: so is what waits for an answer.
+  void executor_gone() noexcept;
 
  private:
   core(std::optional<asio::any_io_executor> executor, target where, config given);
@@ -118,6 +120,7 @@ class core : public std::enable_shared_from_this<core> {
   void perform(step_batch& batch);
   void post_io(step_batch const& batch);
   void begin_transport();
+  void transport_failed(std::string text);
   // The calling thread's share of a call that goes by the direct lane.
   struct loan {
     std::shared_ptr<direct_lane> lane;

@@ -60,6 +60,16 @@ void core::on_closed(std::function<void()> done) {
   done();
 }
 
+void core::executor_gone() noexcept try {
+  step([&](client_machine& machine, instant now, actions& out) {
+    closing_ = finishing_ = true;
+    machine.close(now, out);
+  });
+  finished();
+} catch (...) {
+  // No memory: what waits is never told.
+}
+
 void core::finished() {
   std::vector<std::function<void()>> told;
   std::shared_ptr<direct_lane> lane;

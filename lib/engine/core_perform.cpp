@@ -6,6 +6,26 @@
 
 namespace latchkey::detail {
 
+namespace {
+
+// A transport that is to be made. Goes unmade only with its execution context.
+class unborn_transport {
+ public:
+  explicit unborn_transport(std::shared_ptr<core> whose) : core_(std::move(whose)) {}
+  ~unborn_transport() {
+    if (core_) core_->executor_gone();
+  }
+  unborn_transport(unborn_transport const&) = delete;
+  unborn_transport& operator=(unborn_transport const&) = delete;
+
+  std::shared_ptr<core> take() { return std::exchange(core_, nullptr); }
+
+ private:
+  std::shared_ptr<core> core_;
+};
+
+}  // namespace
+
 void core::settle(step_batch& batch) {
   for (actions::loss const& one : batch.todo.lost)
     if (auto holder = static_cast<loss_listener*>(one.link)->self())
@@ -36,7 +56,10 @@ void core::perform(step_batch& batch) {
 }
 
 void core::post_io(step_batch const& batch) {
-  if (batch.birth) return asio::post(executor_, [self = shared_from_this()] { self->begin_transport(); });
+  if (batch.birth) {
+    auto unborn = std::make_unique<unborn_transport>(shared_from_this());
+    return asio::post(executor_, [birth = std::move(unborn)] { birth->take()->begin_transport(); });
+  }
   if (!batch.io) return;
   // Weakly: a thread of our own that has run out keeps what comes too late, and would keep all of this with it.
   std::weak_ptr<transport> const weak = batch.io;
@@ -52,7 +75,12 @@ void core::post_io(step_batch const& batch) {
 }
 
 void core::begin_transport() {
-  auto made = std::make_shared<transport>(shared_from_this());
+  std::shared_ptr<transport> made;
+  try {
+    made = std::make_shared<transport>(shared_from_this());
+  } catch (std::exception const& problem) {
+    return transport_failed(problem.what());
+  }
   bool over = false;
   {
     std::scoped_lock const lock(mutex_);
@@ -64,6 +92,23 @@ void core::begin_transport() {
     made->start();
     made->turn();
   });
+}
+
+// No descriptor is left, perhaps only for now: the next call tries again.
+void core::transport_failed(std::string text) {
+  bool over = false;
+  {
+    std::scoped_lock const lock(mutex_);
+    transport_made_ = turn_posted_ = false;
+    over = finishing_;
+  }
+  executor_probe::mark const here(probe_);
+  note said;
+  said.type = event_type::connect_failed;
+  said.error = errc::connect_failed;
+  said.text = std::move(text);
+  report(said);
+  if (over) finished();
 }
 
 void core::lane_closed(std::uint32_t serial) {

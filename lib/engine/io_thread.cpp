@@ -73,14 +73,16 @@ void io_thread::finish() {
 }
 
 bool io_thread::join_until(instant end) {
-  if (!thread_.joinable()) return true;
-  if (thread_.get_id() == std::this_thread::get_id()) return false;
+  std::thread over;
   {
     std::unique_lock lock(shared_->mutex);
+    if (!thread_.joinable()) return true;
+    if (thread_.get_id() == std::this_thread::get_id()) return false;
     auto const rest = std::chrono::steady_clock::now() + std::chrono::duration_cast<nanoseconds>(left(boot_now(), end));
     if (!shared_->changed.wait_until(lock, rest, [&] { return shared_->ended; })) return false;
+    over.swap(thread_);  // for one of several callers
   }
-  thread_.join();
+  if (over.joinable()) over.join();
   return true;
 }
 

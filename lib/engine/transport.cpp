@@ -1,29 +1,29 @@
 #include <engine/transport.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace latchkey::detail {
 
 transport::transport(std::shared_ptr<core> whose)
-    : core_(std::move(whose)), strand_(core_->executor()), timer_(strand_), close_limit_(strand_) {}
+    : core_(std::move(whose)), strand_(core_->executor()), timer_(strand_), close_limit_(strand_) {
+  int const copy = core_->timer().duplicate();
+  error_code failed;
+  if (copy >= 0) timer_.assign(copy, failed);
+  if (copy >= 0 && !failed) return;
+  if (copy >= 0) ::close(copy);
+  throw lock_error(errc::connect_failed, "no descriptor is left for the timer");
+}
 
 transport::~transport() {
   for (auto const& one : connections_) one->detach();
   if (check_) check_->detach();
+  if (!finished_) core_->executor_gone();
 }
 
 void transport::start() {
-  int const copy = core_->timer().duplicate();
-  error_code failed;
-  if (copy >= 0) timer_.assign(copy, failed);
-  if (copy < 0 || failed) {
-    note said;
-    said.type = event_type::warning;
-    said.text = "no descriptor is left for the timer: nothing is renewed";
-    core_->report(said);
-  } else {
-    watch_timer();
-  }
+  watch_timer();
   if (core_->closing()) limit_close();
 }
 

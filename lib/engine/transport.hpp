@@ -18,6 +18,7 @@ class transport final : public connection::listener,
                         public lane_check::listener,
                         public std::enable_shared_from_this<transport> {
  public:
+  // \throws what the executor says, or lock_error connect_failed: no descriptor is left.
   explicit transport(std::shared_ptr<core> whose);
   ~transport();
 

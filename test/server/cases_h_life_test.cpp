@@ -110,6 +110,26 @@ TEST_CASE("case 80: a client may go away in a handler on the caller's context, a
   }
 }
 
+TEST_CASE("case 80: what waits on the caller's context goes with it, after any number of steps", "[server][case-80]") {
+  common_world w;
+  w.lock.lock();
+  for (int steps = 0; steps < 40; ++steps) {
+    INFO("after " << steps << " handlers");
+    auto const kept = std::make_shared<int>(steps);
+    std::weak_ptr<int> const left = kept;
+    {
+      asio::io_context io;
+      auto own = std::make_shared<client>(io, common_server().uri(), steady_config());
+      // The handler owns the client, as the frame of a coroutine does.
+      own->get_lock(w.name).async_acquire([own, kept](error_code, lease) {});
+      own.reset();
+      for (int i = 0; i < steps && io.run_one_for(5ms) == 1; ++i) continue;
+    }
+    CHECK(left.use_count() == 1);
+  }
+  w.lock.unlock();
+}
+
 TEST_CASE("case 80: no callback comes after close has returned", "[server][case-80]") {
   for (int i = 0; i < 20; ++i) {
     auto const alive = std::make_shared<std::atomic<bool>>(true);

@@ -177,6 +177,26 @@ TEST_CASE("case 87: without free descriptors there is no new connection, and wha
   w.lock.unlock();
 }
 
+TEST_CASE("case 87: a client that finds no descriptor at its first use works when there are some again",
+          "[server][case-87]") {
+  auto settings = steady_config();
+  settings.connect_timeout = 200ms;
+  settings.timeout = 200ms;
+  settings.retry_attempts = 0;
+  event_log log;
+  settings.on_event = log.callback();
+  client late(common_server().uri(), settings);
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  rlimit const none{3, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  auto const error = error_of([&] { return late.get_lock(new_name()).try_lock(); });
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  CHECK(error == errc::timeout);
+  CHECK(log.count(event_type::connect_failed) > 0);
+  CHECK(late.get_lock(new_name()).try_lock(patience));
+}
+
 #endif
 
 // A sanitizer has a clock_gettime of its own.

@@ -92,6 +92,18 @@ TEST_CASE("close releases what leases hold, fails waiters, and a second one does
   w.own.close();
 }
 
+TEST_CASE("several threads may close one client at once", "[server][contract]") {
+  for (int i = 0; i < 100; ++i) {
+    event_log log;
+    client own(common_server().uri(), steady_config(log));
+    own.get_lock(new_name()).lock();
+    std::vector<std::thread> closers;
+    for (int n = 0; n < 4; ++n) closers.emplace_back([&] { own.close(); });
+    for (auto& one : closers) one.join();
+    REQUIRE(log.count(event_type::callback_failed) == 0);
+  }
+}
+
 TEST_CASE("after close every call says closed, and leases and handles may outlive the client", "[server][contract]") {
   lease held;
   std::optional<distributed_lock> lock;

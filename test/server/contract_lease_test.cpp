@@ -96,6 +96,18 @@ TEST_CASE("assigning to a lease releases what it held", "[server][contract]") {
   CHECK(wait_until([&] { return !other.is_locked(); }));
 }
 
+TEST_CASE("async_release that is never started releases in the background", "[server][contract]") {
+  common_world w;
+  {
+    lease held = w.lock.acquire();
+    auto const later = held.async_release();
+    CHECK_FALSE(held);
+    CHECK(w.lock.is_locked());
+  }
+  CHECK(wait_until([&] { return !w.lock.is_locked(); }));
+  CHECK(wait_until([&] { return w.own.snapshot().held == 0; }));
+}
+
 TEST_CASE("a moved lease takes the hold along", "[server][contract]") {
   common_world w;
   lease first = w.lock.acquire();
