@@ -44,6 +44,9 @@ struct context {
   static constexpr std::size_t most_lost = 1'024;
   boost::intrusive::list<hold> lost_holds;
 
+  // Why there is no connection, in the words of the last attempt; empty while there is one.
+  std::string trouble;
+
   hold_id next_hold = 1;
   std::uint64_t random_state = 1;
 

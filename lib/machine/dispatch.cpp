@@ -47,8 +47,10 @@ void session::on_reply(link& one, reply& answer) {
 
 void session::on_message_reply(link& one, reply& answer) {
   if (answer.is_error()) {
+    bool const pinged = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::ping;
+    if (pinged) one.polled = false;
     if (!one.unanswered.empty()) one.unanswered.pop_front();
-    return shared_.channels->refused_by_server(answer.text);
+    return pinged ? void() : shared_.channels->refused_by_server(answer.text);
   }
   if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
     one.polled = false;
@@ -168,6 +170,7 @@ void session::expire_plain(operation& call, error_code const& why) {
   shared_.timers.drop(call.expiry);
   call.where = operation::place::idle;
   call.error = why;
+  if (why == errc::timeout && call.text.empty()) call.text = shared_.trouble;
   shared_.out->completed.push_back(&call);
 }
 

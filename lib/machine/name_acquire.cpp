@@ -202,7 +202,7 @@ void name_machine::take_back(record& one) {
   asked.abandoned = true;
   if (asked.where != request::place::outbox) return;
   dirty_ = true;  // the message that made it try has not been followed
-  bool const clean = !asked.repeated && !asked.owes;
+  bool const clean = !asked.repeated && !asked.owes && !asked.fix;
   unsigned char const mode = asked.mode;
   bool const repeated = asked.repeated;
   if (asked.grantee) {  // the hand-off becomes the release that it was, for the same caller

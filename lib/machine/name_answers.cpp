@@ -65,7 +65,7 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       if (was.call && !was.abandoned) busy(one, was, answer.hint);
       return;
     default:
-      if (was.fix) repair(one, was.mode);
+      if (was.fix || was.owes) repair(one, was.mode);
       // Nobody knows what an answer of unexpected form stands for: what the server may have granted is given back.
       if (answer.what == outcome::type::malformed) repair(one, was.mode);
       return fail_acquire(one, was, error_of(answer), words_of(answer));
@@ -119,7 +119,8 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
   finish(one);
   finish(to);
   conclude_release(one, was, answer);
-  if (was.fix) repair(one, was.mode);
+  bool const senseless = answer.what == outcome::type::malformed && !was.give_back;
+  if (was.fix || senseless) repair(one, was.mode);
   switch (answer.grant) {
     case outcome::type::granted:
       ++shared_.counters.handed_off;

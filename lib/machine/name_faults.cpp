@@ -34,7 +34,10 @@ void name_machine::lose(record& one, hold& ended, error_code why) {
   hold& oldest = shared_.lost_holds.front();
   record& of = *oldest.of;
   of.of.forget(of, oldest);
-  if (&of.of != this) of.of.tidy(of);
+  if (&of.of != this)
+    of.of.tidy(of);
+  else
+    served_.push_back(of.owner);
 }
 
 void name_machine::lose_side(record& one, unsigned char mode, error_code why) {
@@ -70,17 +73,27 @@ void name_machine::repair(record& one, unsigned char mode) {
   if (!asked.under_way()) return give_back(one, mode);
   if (asked.where != request::place::outbox || asked.what == ask::extend) {
     asked.fix = true;
-  } else if (asked.what == ask::acquire && asked.call && !asked.call->queued && one.live(mode) == 0) {
-    // The holds that let it re-enter are gone: the server is told first, then it queues like everybody.
-    operation& call = *asked.call;
-    shared_.requests->remove(one);
-    finish(one);
-    give_back(one, mode);
-    one.behind.push_front(call);
-    call.where = operation::place::behind_owner;
+  } else if (lapsed(one, mode)) {
+    requeue(one, mode);
   } else {
     asked.owes = true;
   }
+}
+
+// A re-entry, and the holds that let it re-enter are gone.
+bool name_machine::lapsed(record const& one, unsigned char mode) const {
+  request const& asked = one.ask_;
+  return asked.what == ask::acquire && asked.call && !asked.call->queued && one.live(mode) == 0;
+}
+
+// The server is told first, then the call queues like everybody.
+void name_machine::requeue(record& one, unsigned char mode) {
+  operation& call = *one.ask_.call;
+  shared_.requests->remove(one);
+  finish(one);
+  give_back(one, mode);
+  one.behind.push_front(call);
+  call.where = operation::place::behind_owner;
 }
 
 void name_machine::on_hold_deadline(hold& late) {
@@ -91,6 +104,7 @@ void name_machine::on_hold_deadline(hold& late) {
   stop_renewing(one, mode);
   repair(one, mode);
   wake_parked();
+  tidy_served();
 }
 
 // --- requests without an answer ---
@@ -125,17 +139,16 @@ void name_machine::settle(record& one) {
     left.ask_.repeated = true;
   }
   asked.where = request::place::outbox;
-  operation* const call = asked.call;
-  bool const lapsed = call && !call->queued && one.live(asked.mode) == 0;
-  if (asked.what == ask::acquire && (!call || lapsed)) {
-    // Nobody waits for it, or the holds that let it re-enter are gone: the server is told first.
+  if (lapsed(one, asked.mode)) {
+    requeue(one, asked.mode);
+    one.ask_.repeated = true;
+    return;
+  }
+  if (asked.what == ask::acquire && !asked.call) {  // nobody waits for it: what it did is given back instead
     unsigned char const mode = asked.mode;
     finish(one);
     give_back(one, mode);
     one.ask_.repeated = true;
-    if (!lapsed) return;
-    one.behind.push_front(*call);
-    call->where = operation::place::behind_owner;
     return;
   }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
@@ -156,6 +169,8 @@ void name_machine::not_run(record& one, server_error const* why, std::string_vie
     take_back(one);
   else if (partner && partner->ask_.abandoned)
     take_back(*partner);
+  else if (lapsed(one, asked.mode))
+    requeue(one, asked.mode);
   if (why && one.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
   if (why) count_attempt(one, why->code, text, why->transient);
   advance(one);

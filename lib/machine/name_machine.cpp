@@ -87,6 +87,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   call.where = operation::place::idle;
   call.error = error;
   if (!text.empty()) call.text = text;
+  if (error == errc::timeout && call.text.empty()) call.text = shared_.trouble;
   shared_.timers.drop(call.expiry);
   shared_.out->completed.push_back(&call);
   served_.push_back(call.owner);
@@ -223,7 +224,9 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   }
   if (asked.what == ask::release) {
     asked.target = one.live(asked.mode);
-    asked.lease = asked.target > 0 ? one.longest(asked.mode, shared_.now, watchdog_time) : 0;
+    // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
+    auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, watchdog_time), 1);
+    asked.lease = asked.target > 0 ? stays : 0;
     if (asked.target == 0) streak_ = 0;
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);

@@ -144,6 +144,8 @@ class name_machine final : public listener {
   void note_holder(record& one);
   void lose_side(record& one, unsigned char mode, error_code why);
   void repair(record& one, unsigned char mode);
+  bool lapsed(record const& one, unsigned char mode) const;
+  void requeue(record& one, unsigned char mode);
   void forget(record& one, hold& ended);
   void count_attempt(record& one, error_code const& why, std::string_view text, bool transient);
   void stop_renewing(record& one, unsigned char mode);

@@ -224,11 +224,18 @@ bool session::lent(std::uint32_t serial) const {
   return lane.at == link::state::up && lane.serial == serial && lane.lent;
 }
 
+// Does the borrower's request still mean what it meant when it was sent? Else the engine goes on with it.
+bool session::still_wanted(sent_call const& call) const {
+  if (call.records.empty()) return call.plain != nullptr;
+  request const& asked = call.records.front()->ask_;
+  return !asked.abandoned && !asked.fix && !(asked.partner && asked.partner->ask_.abandoned);
+}
+
 bool session::lane_answer(reply&& answer) {
   link& lane = link_of(role::direct);
   sent_call call = std::exchange(lane_call_, {});
   bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text;
-  if (no_script) {  // nothing ran: EVAL with the text is no repetition
+  if (no_script && still_wanted(call)) {  // nothing ran: EVAL with the text is no repetition
     unknown_.insert(call.text);
     lane_call_ = std::move(call);
     make_lane_bytes();

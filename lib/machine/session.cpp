@@ -84,6 +84,7 @@ void session::ready(link& one) {
   switch (one.of) {
     case role::shared:
       shared_.counters.connected = true;
+      shared_.trouble.clear();
       shared_.note(event_type::connected, {}, 0, {}, one.address);
       if (kill_refused_ || discarded_.empty()) settle_if_fenced();
       break;
@@ -101,7 +102,10 @@ void session::open_failed(std::uint32_t serial, error_code const& why, std::stri
 
 void session::failed(link& one, error_code const& why, std::string_view text, bool transient) {
   bool const leads = one.of == role::shared;
-  if (leads) shared_.note(event_type::connect_failed, {}, 0, why, text);
+  if (leads) {
+    shared_.trouble = text;
+    shared_.note(event_type::connect_failed, {}, 0, why, text);
+  }
   discard(one, why, text);
   if (leads) user_.trouble(why, text, transient);
 }

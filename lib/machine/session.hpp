@@ -109,6 +109,7 @@ class session {
   void script_words(sent_call const& call, std::vector<item> const& items);
   void plain_words(sent_call& call);
   void make_lane_bytes();
+  bool still_wanted(sent_call const& call) const;
   bool may_send() const;
 
   // fencing.cpp

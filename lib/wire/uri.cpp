@@ -121,7 +121,7 @@ target parse_uri(std::string_view text) {
   constexpr std::string_view later[] = {"rediss", "redis-sentinel", "redis-cluster"};
   bool const is_later = std::find(std::begin(later), std::end(later), scheme) != std::end(later);
   if (scheme != "redis" && scheme != "unix" && !is_later)
-    whole.fail(0, "unknown scheme; known are redis, unix and embedded");
+    whole.fail(0, "unknown scheme; known are redis://, unix:// and embedded:");
   if (!rest.starts_with("//")) rest.fail(0, "two slashes belong here");
   auto const hierarchy = rest.after(1);
   if (hierarchy.empty()) hierarchy.fail(0, "no host");

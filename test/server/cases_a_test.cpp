@@ -92,6 +92,13 @@ TEST_CASE("case 1: schemes of later versions say that they are not supported yet
   }
 }
 
+TEST_CASE("case 2: a wait that ends before there was a connection says why there was none", "[server][case-2]") {
+  client closed("redis://127.0.0.1:" + std::to_string(free_port()), steady_config());
+  auto const error = thrown_by([&] { return closed.get_lock("x").try_lock(300ms); });
+  CHECK(error.code() == errc::timeout);
+  CHECK(std::string(error.what()).find("Connection refused") != std::string::npos);
+}
+
 TEST_CASE("case 2: a host without address and a closed port are connect_failed", "[server][case-2]") {
   auto settings = quick_config();
   settings.retry_attempts = 1;

@@ -4,6 +4,9 @@
 #include <support/errors.hpp>
 #include <support/worlds.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
 #include <future>
 #include <map>
 #include <thread>
@@ -198,4 +201,28 @@ TEST_CASE("a lock with braces in its name publishes to Redisson's channel for it
   auto const message = listener.receive();
   REQUIRE(message.elements.size() == 3);
   CHECK(message.elements[2].text == "0");
+}
+
+TEST_CASE("a release never leaves a lock without a time to live, also if another hold ran out unnoticed",
+          "[server][contract]") {
+  common_world w;
+  asio::io_context io;
+  client own(io, common_server().uri(), steady_config());
+  auto const lock = own.get_lock(w.name);
+  auto const work = asio::make_work_guard(io);
+  std::thread runner([&] { io.run(); });
+  // Soon a blocking caller does its own I/O.
+  for (int i = 0; i < 50; ++i) {
+    lock.lock();
+    lock.unlock();
+    std::this_thread::sleep_for(1ms);
+  }
+  io.stop();
+  runner.join();
+  REQUIRE(lock.try_lock(patience, 50ms));
+  REQUIRE(lock.try_lock(patience));
+  std::this_thread::sleep_for(60ms);
+  lock.unlock();
+  CHECK(wait_until([&] { return w.admin.integer("PTTL", w.name) == -2; }));
+  CHECK(w.admin.integer("EXISTS", w.name) == 0);
 }

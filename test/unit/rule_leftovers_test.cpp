@@ -1,0 +1,164 @@
+#include <support/catch.hpp>
+#include <support/unit/fake_scripts.hpp>
+#include <support/unit/stories.hpp>
+#include <wire/reentrant_scripts.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// Rare turns of events that must leave nothing behind: on the server, in a record, on the lane.
+
+namespace {
+
+constexpr auto loading = "LOADING Redis is loading the dataset in memory";
+
+config never_hurried() {
+  config made;
+  made.timeout = 60s;
+  made.retry_delay = 100ms;
+  made.retry_attempts = 1'000;
+  return made;
+}
+
+// A hold that the server keeps longer than its owner believes.
+task& hold_kept_longer(world& w, std::uint64_t owner, milliseconds lease) {
+  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
+  w.run();
+  w.deafen(role::shared);
+  task& one = w.acquire(owner, {.lease = lease});
+  w.pass(2s);
+  w.deafen(role::shared, false);
+  return granted(w, one);
+}
+
+}  // namespace
+
+TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwhile, gives back") {
+  for (bool const before_answer : {true, false}) {
+    world w(never_hurried());
+    task& outer = hold_kept_longer(w, 1, 5s);  // until 5 s, on the server until 7 s
+    w.server.refuse("EVALSHA acquire", loading);
+    w.mute(role::shared);
+    task& again = w.acquire(1);
+    w.run();
+    w.pass(3'100ms);
+    REQUIRE(outer.shown.lost);
+    if (before_answer) w.cancel(again);
+    w.mute(role::shared, false);
+    if (!before_answer) {
+      w.until([&] { return w.server.ran("EVALSHA acquire") == 3 && w.step(); });
+      w.cancel(again);
+    }
+    w.pass(300ms);
+    CHECK(w.server.store.all().empty());
+    w.finish();
+  }
+}
+
+TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwhile, queues like everybody") {
+  world w(never_hurried());
+  task& outer = hold_kept_longer(w, 1, 5s);
+  task& waiter = w.acquire(2);
+  w.run();
+  w.server.refuse("EVALSHA acquire", loading);
+  w.mute(role::shared);
+  task& again = w.acquire(1);
+  w.run();
+  w.pass(3'100ms);
+  REQUIRE(outer.shown.lost);
+  w.mute(role::shared, false);
+  w.await(waiter);
+  CHECK_FALSE(again.done());
+  w.release(waiter);
+  w.await(again);
+  CHECK(again.granted());
+  w.finish();
+}
+
+TEST_CASE("rule: a hand-off whose answer makes no sense gives back for both") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& c = w.acquire(3);
+  w.run();
+  w.server.refuse("EVALSHA hand_off", "ERR Error running script: Script killed by user with SCRIPT KILL...");
+  task& ended = w.release(a);
+  w.run();
+  CHECK(ended.error == errc::server_error);
+  CHECK(c.error == errc::server_error);
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: a release never takes the time to live of what stays, however little is left") {
+  world w;
+  task& brief = granted(w, w.acquire(1, {.lease = 5s}));
+  task& inner = granted(w, w.acquire(1));
+  REQUIRE(brief.trusted(w.now));
+  w.now += 5s;  // the timer has run out, and nobody has looked
+  w.release(inner);
+  w.run();
+  for (auto const& line : w.server.log) CHECK_FALSE(line.ends_with(" 1 0"));
+  w.finish();
+}
+
+TEST_CASE("rule: the record of a lost hold that nobody asked for goes with it") {
+  world w;
+  w.keeps_history = false;
+  constexpr std::uint64_t owners = 1'100;
+  for (std::uint64_t owner = 1; owner <= owners; ++owner) {
+    task& one = w.acquire(owner, {.lease = 10ms});
+    one.link = nullptr;
+    one.ended = true;
+    w.await(one);
+    w.pass(20ms);
+  }
+  w.run();
+  for (std::uint64_t owner = owners; owner > owners - 1'024; --owner) w.unlock(owner);
+  w.run();
+  CHECK(w.machine().idle());
+}
+
+TEST_CASE("rule: close() leaves nothing to be sent by a borrower whose call has gone") {
+  world w;
+  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
+  w.run();
+  w.server.flush_scripts();
+  w.mute(role::direct);
+  task& forced = w.force_unlock({.direct = true});
+  w.run();
+  auto const said = w.server.log.size();
+  w.close();
+  CHECK(forced.error == errc::closed);
+  w.mute(role::direct, false);
+  w.run();
+  for (auto i = said; i < w.server.log.size(); ++i) UNSCOPED_INFO(w.server.log[i]);
+  CHECK(w.server.log.size() == said);
+}
+
+TEST_CASE("rule: a refused acquire that took the place of an unsent release gives back") {
+  world w;
+  w.drop(granted(w, w.acquire(1)));
+  w.server.teach(detail::reentrant_acquire(), "acquire",
+                 [](script_world&, words_view, words_view) { return array({bulk("ERR value is not an integer")}); });
+  task& again = w.once(1);
+  w.await(again);
+  CHECK(again.error == errc::server_error);
+  w.run();
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("rule: a refused PING on the message link is no refused SUBSCRIBE, and not the last PING") {
+  world w;
+  task& waits = sleeper(w, 1, 600'000);
+  w.server.refuse("PING", "NOPERM this user has no permissions to run the 'ping' command", -1);
+  w.pass(100s);
+  CHECK(w.noted(event_type::subscribe_refused) == 0);
+  w.server.accept_all();
+  w.lose(role::messages, fate::silent);
+  int const before = w.opened;
+  w.pass(60s);
+  CHECK(w.opened > before);
+  w.cancel(waits);
+}
