@@ -42,7 +42,7 @@ struct config {
   milliseconds connect_timeout{10'000};
   /// Most time for one answer; a connection that is later is discarded. More than zero.
   milliseconds timeout{3'000};
-  /// How often a call without a wait of its own is tried again. Zero or more.
+  /// How often a call that does not wait is tried again. Zero or more. One that waits tries until its wait ends.
   int retry_attempts = 4;
   /// Longest pause between two attempts; pauses grow up to it and are random. More than zero.
   milliseconds retry_delay{1'000};

@@ -62,11 +62,13 @@ class LATCHKEY_EXPORT distributed_lock {
  public:
   using executor_type = asio::any_io_executor;
 
-  /// Waits without limit, then holds; the watchdog renews the lease until `unlock`.
+  /// Waits without limit, also for a server that cannot be reached, then holds; the watchdog renews the lease until
+  /// `unlock`.
   void lock() const;
   /// Waits without limit, then holds for `lease`, without renewal.
   void lock(milliseconds lease) const;
-  /// One attempt, no waiting. True: held.
+  /// One attempt, no waiting for a holder. True: held. A server that cannot be reached is tried again as
+  /// often as `config::retry_attempts` says; at most for `connect_timeout` plus `timeout` for every attempt (25 s).
   [[nodiscard]] bool try_lock() const;
   /// Waits at most `wait`, connecting included. False: still busy. Zero or less: one attempt.
   [[nodiscard]] bool try_lock(milliseconds wait) const;
@@ -94,8 +96,9 @@ class LATCHKEY_EXPORT distributed_lock {
   /// on in the background and the lease is renewed no longer.
   void unlock() const;
 
-  /// Removes any holder and wakes the waiters. False: there was none. Never sent twice: after
-  /// `connection_lost` it ran or it did not, after `timeout` it may still run.
+  /// Removes any holder and wakes the waiters. False: there was none. The holder, also one of this client, learns of it
+  /// at its next renewal, or when its lease ends. Never sent twice: after `connection_lost` it ran or it did not, after
+  /// `timeout` it may still run.
   bool force_unlock() const;
 
   /// Does anybody hold it? Asks the server.

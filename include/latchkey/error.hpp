@@ -19,7 +19,8 @@ enum class errc {
   lease_lost,
   /// The client is closed, or this process is the child of a `fork()`.
   closed,
-  /// No answer in time. A request that was on its way is taken back in the background.
+  /// No answer in time; also when the server could not be reached until the wait ended. A request that was on its way
+  /// is taken back in the background.
   timeout,
   /// `with_lock` only: the wait ended, the body did not run.
   busy,

@@ -20,7 +20,7 @@ enum class event_type {
   lost,               ///< a hold ended otherwise; `error` says why
   max_hold_reached,   ///< renewal of a hold stopped, as `acquire_options::max_hold` asked
   abandoned,          ///< a grant that nobody waits for any more is given back
-  connected,          ///< a connection is ready
+  connected,          ///< a connection is ready; `text` is our own address, as CLIENT LIST shows it
   disconnected,       ///< a connection went away; `error` says why
   connect_failed,     ///< no connection could be made
   kill_refused,       ///< the server refuses CLIENT KILL or CLIENT INFO: late copies cannot be excluded

@@ -19,17 +19,20 @@ namespace latchkey {
 /// `acquire_options::wait` ended: `errc::busy`, the body did not run. Cancelling the operation cancels the acquire or
 /// the body; the release is awaited in any case.
 ///
-/// Completes with `void(std::exception_ptr)`, or `void(std::exception_ptr, T)` for a body that returns a value.
+/// Completes with `void(std::exception_ptr)`, or `void(std::exception_ptr, T)` for a body that returns a value; the
+/// default token is then `asio::use_awaitable`, since Boost 1.81 cannot `co_await` a deferred value with an exception.
 /// Errors of the lock come as `lock_error`.
-template <detail::lock_body Body, asio::completion_token_for<detail::body_signature<Body>> Token = asio::deferred_t>
-auto with_lock(distributed_lock lock, acquire_options options, Body body, Token&& token = asio::deferred_t{}) {
+template <detail::lock_body Body,
+          asio::completion_token_for<detail::body_signature<Body>> Token = detail::body_token<Body>>
+auto with_lock(distributed_lock lock, acquire_options options, Body body, Token&& token = detail::body_token<Body>{}) {
   return asio::async_initiate<Token, detail::body_signature<Body>>(detail::start_locked_body<Body>(lock.get_executor()),
                                                                    token, std::move(lock), options, std::move(body));
 }
 
 /// The same, waiting for ever, with a new owner and the watchdog.
-template <detail::lock_body Body, asio::completion_token_for<detail::body_signature<Body>> Token = asio::deferred_t>
-auto with_lock(distributed_lock lock, Body body, Token&& token = asio::deferred_t{}) {
+template <detail::lock_body Body,
+          asio::completion_token_for<detail::body_signature<Body>> Token = detail::body_token<Body>>
+auto with_lock(distributed_lock lock, Body body, Token&& token = detail::body_token<Body>{}) {
   return with_lock(std::move(lock), acquire_options{}, std::move(body), std::forward<Token>(token));
 }
 

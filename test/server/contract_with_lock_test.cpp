@@ -130,17 +130,14 @@ TEST_CASE("with_lock says lease_lost although the body finished its way", "[serv
   auto const losing = [](with_lock_world& world) -> asio::awaitable<int> {
     acquire_options options;
     options.lease = brief_lease;
-    co_return co_await with_lock(
-        world.lock, options,
-        [&](lease&) -> asio::awaitable<int> {
-          try {
-            co_await wait_for_ever();
-          } catch (boost::system::system_error const&) {
-            // A body that swallows its cancellation still worked without the lock.
-          }
-          co_return 1;
-        },
-        asio::use_awaitable);
+    co_return co_await with_lock(world.lock, options, [&](lease&) -> asio::awaitable<int> {
+      try {
+        co_await wait_for_ever();
+      } catch (boost::system::system_error const&) {
+        // A body that swallows its cancellation still worked without the lock.
+      }
+      co_return 1;
+    });
   };
   CHECK(error_of([&] { run_coro(s.io, losing(s)); }) == errc::lease_lost);
 }

@@ -46,6 +46,9 @@ concept lock_body = requires {
 };
 template <class Body>
 using body_signature = typename body_awaited<Body>::signature;
+template <class Body>
+using body_token =
+    std::conditional_t<std::is_void_v<typename body_awaited<Body>::type>, asio::deferred_t, asio::use_awaitable_t<>>;
 
 // Brings cancellation to the coroutine, from the caller and from the loss of the hold, one at a time.
 struct body_relay : std::enable_shared_from_this<body_relay> {
