@@ -92,8 +92,9 @@ class LATCHKEY_EXPORT distributed_lock {
   /// On the server: one script; the last hold deletes the key and publishes to the waiters, or passes the lock
   /// on to a waiter of this client.
   /// \throws lock_error `not_owner`: the thread has no hold, nothing was sent. `lease_lost`: the hold had ended
-  /// before. `connection_lost`: an answer was lost and the lease ended meanwhile. Other errors: the release goes
-  /// on in the background and the lease is renewed no longer.
+  /// before. `connection_lost`: an answer was lost and the lease ended meanwhile. In any other
+  /// case the lease is renewed no longer: after `timeout` the release goes on in the background, and what the server
+  /// refused (`server_error`, `wrong_type`, `read_only`) ends with its lease.
   void unlock() const;
 
   /// Removes any holder and wakes the waiters. False: there was none. The holder, also one of this client, learns of it

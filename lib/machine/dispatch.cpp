@@ -73,7 +73,7 @@ void session::on_message_reply(link& one, reply& answer) {
 void session::on_script(sent_call& call, reply const& answer) {
   if (answer.is_error()) {
     auto const why = classify(answer.text);
-    if (why.no_script) {
+    if (why.no_script && !call.whole) {
       unknown_.insert(call.text);
       return send_again(call);
     }
@@ -131,7 +131,7 @@ void session::nothing_ran(sent_call& call, server_error const& why, std::string_
 void session::on_plain(sent_call& call, reply const& answer) {
   if (answer.is_error()) {
     auto const why = classify(answer.text);
-    if (why.no_script && call.text) {
+    if (why.no_script && call.text && !call.whole) {
       unknown_.insert(call.text);
       if (call.plain) shared_.requests->add(*call.plain);
       return;

@@ -28,6 +28,7 @@ struct sent_call {
 
   type what = type::ping;
   hello_step step = hello_step::auth;
+  bool whole = false;  // with the text of the script, not by its SHA-1
   ask asked = ask::none;
   kind const* which = nullptr;
   script const* text = nullptr;

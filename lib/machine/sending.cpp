@@ -125,16 +125,17 @@ void session::send_subscriptions() {
 
 // --- words ---
 
-void session::begin_script(words& command, script const& text) {
+bool session::begin_script(words& command, script const& text) {
   bool const whole = unknown_.erase(&text) > 0;
   command.clear();
   command.add(std::string_view(whole ? "EVAL" : "EVALSHA"));
   command.add(whole ? text.text() : text.sha());
   ++shared_.counters.scripts;
+  return whole;
 }
 
-void session::script_words(sent_call const& call, std::vector<item> const& items) {
-  begin_script(command_, *call.text);
+void session::script_words(sent_call& call, std::vector<item> const& items) {
+  call.whole = begin_script(command_, *call.text);
   std::size_t const count_at = command_.size();
   command_.add(std::int64_t{0});
   for (auto const& one : items) call.which->add_keys(one, command_);
@@ -234,7 +235,7 @@ bool session::still_wanted(sent_call const& call) const {
 bool session::lane_answer(reply&& answer) {
   link& lane = link_of(role::direct);
   sent_call call = std::exchange(lane_call_, {});
-  bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text;
+  bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text && !call.whole;
   if (no_script && still_wanted(call)) {  // nothing ran: EVAL with the text is no repetition
     unknown_.insert(call.text);
     lane_call_ = std::move(call);

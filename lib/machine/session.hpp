@@ -105,8 +105,8 @@ class session {
   void send_subscriptions();
   void write_call(link& one, sent_call&& call, std::vector<item> const& items);
   void write_words(link& one, sent_call&& call);
-  void begin_script(words& command, script const& text);
-  void script_words(sent_call const& call, std::vector<item> const& items);
+  bool begin_script(words& command, script const& text);
+  void script_words(sent_call& call, std::vector<item> const& items);
   void plain_words(sent_call& call);
   void make_lane_bytes();
   bool still_wanted(sent_call const& call) const;

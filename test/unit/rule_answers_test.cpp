@@ -160,3 +160,20 @@ TEST_CASE("rule: a release whose caller gives up behind another request still ha
     w.finish();
   }
 }
+
+TEST_CASE("rule: a server that knows no script even with its text is asked twice, not for ever") {
+  for (bool const direct : {true, false}) {
+    world w;
+    w.drop(granted(w, w.acquire(99, {.name = "warm"})));
+    w.run();
+    w.server.refuse("EVAL", "NOSCRIPT No matching script. Please use EVAL.", -1);
+    auto const before = w.server.log.size();
+    task& a = w.once(1, {.direct = direct});
+    w.await(a);
+    CHECK(a.error == errc::server_error);
+    CHECK(a.text.starts_with("NOSCRIPT"));
+    CHECK(w.server.log.size() <= before + 12);  // as often as any call that the server refuses to run
+    w.server.accept_all();
+    w.finish();
+  }
+}
