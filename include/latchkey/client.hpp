@@ -51,6 +51,17 @@ class LATCHKEY_EXPORT client {
   /// \throws lock_error `bad_argument` if the name is empty or longer than 64 KiB. Any bytes are allowed in it.
   distributed_lock get_lock(std::string name) const;
 
+  /// A lock that its owner can take once only. No I/O.
+  ///
+  /// Whoever holds it and takes it again is told `errc::already_held` at once; nothing is sent, and the hold stays as
+  /// it was. Everything else is as with `get_lock`, also on the server: an owner shows as a hash with the count 1.
+  /// Redisson's clients, and those that use `get_lock` for the name, are kept out as they are by a reentrant lock.
+  ///
+  /// \par Source
+  /// Redisson's `RedissonNonReentrantLock`.
+  /// \throws lock_error as `get_lock`.
+  distributed_lock get_non_reentrant_lock(std::string name) const;
+
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;
 
@@ -77,6 +88,7 @@ class LATCHKEY_EXPORT client {
   }
 
  private:
+  distributed_lock make_lock(std::string name, detail::kind const& which) const;
   static void start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
 
   std::shared_ptr<detail::core> core_;

@@ -9,6 +9,7 @@ class std_mutex;
 
 namespace detail {
 class core;
+class kind;
 class lease_state;
 struct lock_key;
 }  // namespace detail

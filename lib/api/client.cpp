@@ -2,6 +2,7 @@
 #include <api/check_config.hpp>
 #include <api/lock_key.hpp>
 #include <latchkey/client.hpp>
+#include <wire/kinds.hpp>
 
 namespace latchkey {
 
@@ -44,13 +45,21 @@ client::~client() {
 }
 
 distributed_lock client::get_lock(std::string name) const {
+  return make_lock(std::move(name), detail::reentrant_kind());
+}
+
+distributed_lock client::get_non_reentrant_lock(std::string name) const {
+  return make_lock(std::move(name), detail::non_reentrant_kind());
+}
+
+distributed_lock client::make_lock(std::string name, detail::kind const& which) const {
   checked(core_);
   if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
   if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
   auto key = std::make_shared<detail::lock_key>();
   key->engine = core_;
   key->name = std::move(name);
-  key->which = &detail::reentrant_kind();
+  key->which = &which;
   return distributed_lock(std::move(key));
 }
 

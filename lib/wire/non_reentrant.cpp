@@ -1,0 +1,13 @@
+#include <wire/kinds.hpp>
+#include <wire/reentrant_family.hpp>
+
+namespace latchkey::detail {
+
+// On the server it is the reentrant lock, held once: a request for the count 1 that is repeated finds its own field
+// and changes nothing.
+kind const& non_reentrant_kind() {
+  static taken_once const& the_one = *new taken_once({.name = "non_reentrant_lock"});
+  return the_one;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,157 @@
+#include <stdexcept>
+#include <wire/reentrant_family.hpp>
+#include <wire/reentrant_scripts.hpp>
+#include <wire/verdict.hpp>
+
+namespace latchkey::detail {
+namespace {
+
+outcome refused(reply const& element) {
+  outcome made;
+  made.what = made.grant = outcome::type::refused;
+  made.text = refusal_of(element);
+  return made;
+}
+
+outcome simply(outcome::type what) {
+  outcome made;
+  made.what = what;
+  return made;
+}
+
+// Of release to 0, force_unlock, and of the old owner's half of a hand-off.
+outcome read_release(reply const& element) {
+  if (says(element, verdict::absent)) return simply(outcome::type::absent);
+  if (is_refusal(element)) return refused(element);
+  outcome made;
+  made.not_published = says(element, verdict::released_unpublished);
+  if (made.not_published || says(element, verdict::released)) made.what = outcome::type::released;
+  return made;
+}
+
+// Of what answers only whether the hold was there.
+outcome read_done(reply const& element, verdict done, outcome::type meaning) {
+  if (says(element, done)) return simply(meaning);
+  if (says(element, verdict::absent)) return simply(outcome::type::absent);
+  if (is_refusal(element)) return refused(element);
+  return {};
+}
+
+}  // namespace
+
+std::string reentrant_family::channel(std::string_view name, std::string_view) const {
+  return prefixed("redisson_lock__channel", name);
+}
+
+std::string reentrant_family::field(std::string_view client_id, std::uint64_t owner, unsigned char) const {
+  std::string made(client_id);
+  made += ':';
+  made += std::to_string(owner);
+  return made;
+}
+
+script const& reentrant_family::script_for(ask what) const {
+  switch (what) {
+    case ask::acquire: return reentrant_acquire();
+    case ask::release: return reentrant_release();
+    case ask::hand_off: return reentrant_hand_off();
+    case ask::renew: return reentrant_renew();
+    case ask::extend: return reentrant_extend();
+    case ask::force_unlock: return reentrant_force_unlock();
+    case ask::none:
+    case ask::leave: break;
+  }
+  throw std::logic_error("a reentrant lock has no such request");
+}
+
+void reentrant_family::add_keys(item const& one, words& command) const {
+  command.add(one.name);
+  if (one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock)
+    command.add(channel(one.name, one.field));
+}
+
+void reentrant_family::add_arguments(item const& one, words& command) const {
+  switch (one.what) {
+    case ask::acquire:
+    case ask::release:
+      command.add(one.field);
+      command.add(one.target);
+      command.add(one.lease);
+      return;
+    case ask::hand_off:
+      command.add(one.field);
+      command.add(one.to_field);
+      command.add(one.lease);
+      return;
+    case ask::renew:
+    case ask::extend:
+      command.add(one.field);
+      command.add(one.lease);
+      return;
+    case ask::force_unlock:
+    case ask::none:
+    case ask::leave: return;
+  }
+}
+
+outcome reentrant_family::read(ask what, item const& one, reply const& answer) const {
+  switch (what) {
+    case ask::acquire: return read_acquire(one, answer);
+    case ask::release:
+      if (one.target == 0) return read_release(answer);
+      return read_done(answer, verdict::still_held, outcome::type::still_held);
+    case ask::hand_off: return read_hand_off(answer);
+    case ask::renew:
+    case ask::extend: return read_done(answer, verdict::extended, outcome::type::extended);
+    case ask::force_unlock: return read_release(answer);
+    case ask::none:
+    case ask::leave: break;
+  }
+  return {};
+}
+
+outcome reentrant_family::read_grant(reply const& element) const {
+  if (says(element, verdict::granted)) return simply(outcome::type::granted);
+  if (is_refusal(element)) return refused(element);
+  outcome made;
+  if (read_hint(element, made.hint)) made.what = outcome::type::busy;
+  return made;
+}
+
+outcome reentrant_family::read_acquire(item const& one, reply const& element) const {
+  if (one.target > 1) {
+    if (says(element, verdict::gone)) return simply(outcome::type::gone);
+    // Who asks for more of what he holds is never told how long somebody else has it.
+    if (element.is_integer() && !says(element, verdict::granted)) return {};
+  }
+  return read_grant(element);
+}
+
+outcome reentrant_family::read_hand_off(reply const& element) const {
+  if (element.is_error()) return refused(element);
+  if (!element.is_array() || element.elements.size() != 2) return {};
+  auto made = read_release(element.elements[0]);
+  auto granted = read_grant(element.elements[1]);
+  // An answer of which one half makes no sense proves nothing with the other.
+  if (made.what == outcome::type::malformed || granted.what == outcome::type::malformed) return {};
+  made.grant = granted.what;
+  made.hint = granted.hint;
+  made.token = granted.token;
+  if (made.text.empty()) made.text = std::move(granted.text);
+  return made;
+}
+
+// Only `0` is ever published; what else comes on the channel is noise.
+kind::wake reentrant_family::on_message(std::string_view payload) const {
+  return payload == "0" ? wake::one : wake::nobody;
+}
+
+kind::admission reentrant_family::admit(unsigned char, int const* live) const {
+  return live[0] > 0 ? admission::at_once : admission::queue;
+}
+
+kind::admission taken_once::admit(unsigned char, int const* live) const {
+  return live[0] > 0 ? admission::already_held : admission::queue;
+}
+
+}  // namespace latchkey::detail
