@@ -126,10 +126,7 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   if (listening() == view::on || listening() == view::refused) {
     if (!head_idle()) return new_head();
     if (exclusive) {  // a caller of this client has it: a try would only hear so
-      operation& next = queue_.front();
-      if (!next.waited) shared_.note(event_type::waiting, name_, next.owner);
-      next.waited = next.tried = true;
-      ++busy_answers_;
+      note_told(queue_.front());
     }
     return sleep_until_hint(left(shared_.now, deadline).count());
   }
@@ -164,9 +161,9 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   head.tried = true;
   if (dirty_ && listening() == view::on && head_idle()) return try_head();
   if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
-  ++head.polls;
-  if (listening() == view::off && !kind_.rules().polls) new_head();
+  if (listening() == view::off && kind_.rules().listens) new_head();
   sleep_until_hint(hint);
+  ++head.polls;
 }
 
 // The caller goes; what he asked for may still happen, and is then given back.

@@ -81,6 +81,11 @@ void name_machine::on_release_answer(record& one, outcome const& answer) {
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
   if (answer.not_published && head_idle()) try_head();
+  if (answer.what == outcome::type::released && !kind_.rules().listens && head_idle()) {
+    // Nobody is told. After a short pause, in which others may take it, the head looks.
+    queue_.front().polls = 0;
+    sleep_until_hint(0);
+  }
 }
 
 // What the caller of a release is told, by what the server found.

@@ -102,6 +102,7 @@ class name_machine final : public listener {
 
   // name_waiting.cpp
   void join(record& one, operation& call);
+  void note_told(operation& head);
   void leave(operation& call);
   void new_head();
   void try_head(bool may_go_direct = false);

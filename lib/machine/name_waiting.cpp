@@ -46,14 +46,19 @@ void name_machine::join(record& one, operation& call) {
   if (queue_.size() > 1) return;
   // The answer that settles the name, or that ends what its owner has under way, makes it try.
   if (unsettled() || one.ask_.under_way()) return;
-  bool const behind_ours = held_by_other(one) && kind_.rules().exclusive && !kind_.rules().polls;
+  bool const behind_ours = held_by_other(one) && kind_.rules().exclusive;
   bool const hears = listening() == view::on && !dirty_;
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
   // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
-  call.waited = call.tried = true;
-  ++busy_answers_;
-  shared_.note(event_type::waiting, name_, one.owner);
+  note_told(call);
   subscribe();
+}
+
+// Without a try of its own it is known what the server would say: busy.
+void name_machine::note_told(operation& head) {
+  if (!head.waited) shared_.note(event_type::waiting, name_, head.owner);
+  head.waited = head.tried = true;
+  ++busy_answers_;
 }
 
 void name_machine::leave(operation& call) {
@@ -82,9 +87,15 @@ void name_machine::new_head() {
   bool const heard = listening() != view::off;
   if ((!heard || !head.tried) && unsettled()) return;
   if (heard) return try_head();
-  if (kind_.rules().polls) return head.tried ? void() : try_head();
-  if (head.tried || (held_by_other(*head.owner_record) && kind_.rules().exclusive)) return subscribe();
-  try_head();
+  bool const behind_ours = held_by_other(*head.owner_record) && kind_.rules().exclusive;
+  if (!kind_.rules().listens) {
+    if (head.tried && hint_.is_linked()) return;
+    if (!behind_ours) return try_head();
+    note_told(head);
+  } else if (!head.tried && !behind_ours) {
+    return try_head();
+  }
+  subscribe();
 }
 
 // One request for the head of the queue: with a release that still waits to be sent it makes a hand-off.
@@ -116,7 +127,7 @@ void name_machine::wake_parked() {
 }
 
 void name_machine::subscribe() {
-  if (listening() == view::off) shared_.channels->want(channel_, *this);
+  if (listening() == view::off && kind_.rules().listens) shared_.channels->want(channel_, *this);
   if (!hint_.is_linked() && !holders_.empty()) {
     instant last{};
     for (record* holder : holders_) last = std::max(last, holder->latest_deadline());
@@ -197,7 +208,6 @@ void name_machine::on_hint() {
     dirty_ = true;
     return;
   }
-  ++queue_.front().polls;
   try_head();
 }
 

@@ -25,7 +25,8 @@ class kind {
     bool hand_off = true;            // a release may pass the lock on to a waiter of this client
     bool grant_wakes_next = false;   // after a grant the next waiter tries at once (shared holds, permits)
     bool own_channel = false;        // every waiter enqueues on the server at arrival and has its own channel
-    bool polls = false;              // no channel at all: waiters try again after poll_first, doubling to poll_most
+    bool listens = true;             // waiters are told of a release on the channel; else they can only poll
+    bool polls = false;              // waiters try again after poll_first, doubling to poll_most, told or not
     std::int64_t poll_first = 50;    // milliseconds
     std::int64_t poll_most = 1'000;  // milliseconds
     std::int64_t hint_most = 0;      // milliseconds, longest sleep of a waiter; 0: the watchdog time

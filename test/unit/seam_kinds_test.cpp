@@ -24,7 +24,13 @@ made_kind const& plain() {
 
 made_kind const& polling() {
   static made_kind const the_one(
-      {.name = "polling", .hand_off = false, .polls = true, .poll_first = 50, .poll_most = 400});
+      {.name = "polling", .hand_off = false, .listens = false, .polls = true, .poll_first = 50, .poll_most = 400});
+  return the_one;
+}
+
+// Told of releases by its own clients, but others that use the key tell nobody.
+made_kind const& both() {
+  static made_kind const the_one({.name = "both", .polls = true, .poll_first = 50, .poll_most = 400});
   return the_one;
 }
 
@@ -220,6 +226,102 @@ TEST_CASE("sweep: seam: a kind that only polls") {
     w.await(a);
     task& b = w.acquire(2, {.direct = true, .which = &polling()});
     task& c = w.acquire(3, {.wait = 300ms, .which = &polling()});
+    w.await(c);
+    if (a.granted()) w.release(a);
+    w.await(b);
+    w.expect(b.granted() && !c.granted(), "the one who still waits");
+  }});
+}
+
+TEST_CASE("seam: the pauses of a kind that polls double from the first to the longest") {
+  world w;
+  polling().teach(w.server);
+  w.server.stranger_takes("k", "stranger:1", 600'000);
+  task& a = w.acquire(1, {.which = &polling()});
+  w.run();
+  std::size_t tries = w.server.ran("EVALSHA made_acquire");
+  for (std::int64_t const longest : {50, 100, 200, 400, 400, 400}) {
+    auto const began = w.now;
+    while (w.server.ran("EVALSHA made_acquire") == tries) w.pass(1ms);
+    auto const paused = std::chrono::duration_cast<milliseconds>(w.now - began).count();
+    CHECK(paused >= longest / 2);
+    CHECK(paused <= longest + 2);
+    tries = w.server.ran("EVALSHA made_acquire");
+  }
+  w.cancel(a);
+  w.server.store.remove("k");
+  w.finish();
+}
+
+TEST_CASE("seam: who only polls asks nothing at once behind a caller of this client, and then as behind others") {
+  world w;
+  polling().teach(w.server);
+  task& a = granted(w, w.acquire(1, {.which = &polling()}));
+  task& b = w.acquire(2, {.which = &polling()});
+  w.run();
+  CHECK(w.server.ran("EVALSHA made_acquire") == 1);
+  w.pass(60ms);
+  CHECK(w.server.ran("EVALSHA made_acquire") == 2);
+  w.server.store.remove("k");  // somebody took the hold away and told nobody
+  w.watch_holds = false;
+  w.pass(110ms);
+  CHECK(b.granted());
+  CHECK(a.losses == 1);
+  w.finish();
+}
+
+TEST_CASE("seam: a release that nobody hears of gives others a moment, and then the head looks") {
+  world w;
+  polling().teach(w.server);
+  task& a = granted(w, w.acquire(1, {.which = &polling()}));
+  task& b = w.acquire(2, {.which = &polling()});
+  w.pass(5s);  // by now it looks every 200 to 400 ms
+  w.await(w.release(a));
+  CHECK_FALSE(b.done());
+  CHECK(w.server.stranger_takes("k", "stranger:1", 600'000));
+  w.pass(10s);
+  w.server.store.remove("k");
+  w.pass(401ms);
+  CHECK(b.granted());
+  task& c = w.acquire(3, {.which = &polling()});
+  w.pass(5s);
+  w.release(b);
+  w.pass(52ms);
+  CHECK(c.granted());
+  w.finish();
+}
+
+TEST_CASE("seam: a kind that listens and polls is told at once, and finds out what nobody tells") {
+  world w;
+  both().teach(w.server);
+  w.server.stranger_takes("k", "stranger:1", 600'000);
+  task& a = w.acquire(1, {.which = &both()});
+  w.pass(5s);
+  CHECK(w.server.subscribers("made:k") == 1);
+  w.server.store.remove("k");
+  w.pass(401ms);
+  CHECK(a.granted());
+  w.release(a);
+  w.run();
+  w.server.stranger_takes("k", "stranger:1", 600'000);
+  task& b = w.acquire(2, {.which = &both()});
+  w.pass(5s);
+  CHECK_FALSE(b.done());
+  w.server.store.remove("k");
+  w.server.publish("made:k", "0");
+  w.run();
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: a kind that listens and polls") {
+  sweep({.play = [](world& w) {
+    both().teach(w.server);
+    w.server.stranger_takes("k", "stranger:1", 400);
+    task& a = w.acquire(1, {.which = &both()});
+    w.await(a);
+    task& b = w.acquire(2, {.direct = true, .which = &both()});
+    task& c = w.acquire(3, {.wait = 300ms, .which = &both()});
     w.await(c);
     if (a.granted()) w.release(a);
     w.await(b);
