@@ -62,6 +62,56 @@ class LATCHKEY_EXPORT client {
   /// \throws lock_error as `get_lock`.
   distributed_lock get_non_reentrant_lock(std::string name) const;
 
+  /// A reentrant lock without messages: whoever waits looks again and again. No I/O.
+  ///
+  /// The pauses are those of Redisson's exponential back-off, 1 ms at first and doubled up to 128 ms, with a random
+  /// part. Of the waiters of one client only the first looks, and a release passes the lock on to it without a pause.
+  /// For locks that are held for a moment, or where subscribing is not possible: a waiter costs up to eight requests a
+  /// second, and finds a lock released by another client up to 128 ms late.
+  ///
+  /// On the server: the hash of a reentrant lock, so that both exclude each other; but a release here wakes no waiter
+  /// of `get_lock`, who then looks when the lease that he read would have ended.
+  ///
+  /// \par Source
+  /// Redisson's `RedissonSpinLock`.
+  /// \throws lock_error as `get_lock`.
+  distributed_lock get_spin_lock(std::string name) const;
+
+  /// A reentrant lock whose grants are numbered, for resources that refuse writers of the past. No I/O.
+  ///
+  /// Every grant, a re-entry included, takes the next number of a counter on the server; `lease::fencing_token` keeps
+  /// it. A holder's token is above those of all earlier holders and below those of all later ones, of all clients,
+  /// Redisson's included, so that a resource that remembers the largest it has seen can refuse a holder who was paused
+  /// and does not know that his lease is over. The counter has no time to live, outlives the lock's key and force
+  /// unlocks, and is not moved by grants of `get_lock`, with which a fenced lock excludes itself.
+  ///
+  /// Where the counter cannot be raised (it is no number, or the largest, or memory is short), nobody gets the lock.
+  ///
+  /// A counter that was lost would start again at 1; see `config::seed_fencing_token`.
+  ///
+  /// \par Source
+  /// Redisson's `RFencedLock`: beside the hash a string `redisson_lock_token:{name}`.
+  /// \throws lock_error as `get_lock`.
+  distributed_lock get_fenced_lock(std::string name) const;
+
+  /// A lock as most other libraries write it: `SET name value NX PX lease`, and deleted by whoever finds his own value.
+  /// No I/O.
+  ///
+  /// Excludes redis-py's `Lock`, redsync and node-redlock on the same key. Not reentrant: a second take by the owner is
+  /// `errc::already_held`. Without a lease of its own it is renewed by the watchdog as every other lock.
+  ///
+  /// The value is `uuid:owner`, with the UUID of this client, of which 122 bits are random: nobody else writes it. It
+  /// is the same for every hold of one owner; where others draw a new value for every hold, so that a late delete of an
+  /// earlier one does no harm, this client has a late request of its own killed before it sends another.
+  ///
+  /// Holders of other libraries tell nobody when they release, so the first waiter of a client looks again after 8 ms,
+  /// doubled up to 256 ms, with a random part; releases of clients of this library are also told by a message.
+  /// A string that is no lock cannot be told from one: it is waited for, and `force_unlock` deletes it. A key of
+  /// another type is `errc::wrong_type`.
+  ///
+  /// \throws lock_error as `get_lock`.
+  distributed_lock get_plain_lock(std::string name) const;
+
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;
 

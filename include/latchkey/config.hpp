@@ -38,6 +38,9 @@ struct config {
   milliseconds replicas_sync_timeout{1'000};
   /// After this time a silent waiter of a fair lock counts as dead.
   milliseconds fair_lock_wait_timeout{300'000};
+  /// A fenced lock whose counter is missing on the server starts it at the server's time in microseconds instead of 1,
+  /// so that its tokens also rise after the counter was lost. Must be the same for all clients of the lock.
+  bool seed_fencing_token = false;
   /// Most time for one connection: name, socket, handshake. More than zero.
   milliseconds connect_timeout{10'000};
   /// Most time for one answer; a connection that is later is discarded. More than zero.

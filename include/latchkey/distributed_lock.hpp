@@ -8,6 +8,7 @@
 #include <latchkey/owner.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -26,7 +27,7 @@ milliseconds ceil_ms(std::chrono::duration<Rep, Period> wait) {
   return std::chrono::ceil<milliseconds>(wait);
 }
 
-enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_to_live };
+enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token };
 
 }  // namespace detail
 
@@ -114,6 +115,12 @@ class LATCHKEY_EXPORT distributed_lock {
   int hold_count(latchkey::owner who) const;
   /// Until the holder's lease ends; empty: free. `milliseconds::max()`: the key has no time to live.
   std::optional<milliseconds> remaining_time_to_live() const;
+  /// The latest fencing token that a fenced lock of this name has given, by any client; 0: none yet. Asks the server.
+  ///
+  /// It says nothing about who holds the lock: a holder takes his token from `lease::fencing_token`.
+  /// \throws lock_error `bad_argument`: not made by `client::get_fenced_lock`. `wrong_type`, `server_error`: what
+  /// stands in the place of the counter is no counter.
+  std::uint64_t get_token() const;
   /// The name as given to the client. No I/O.
   std::string const& name() const noexcept;
 
@@ -191,6 +198,12 @@ class LATCHKEY_EXPORT distributed_lock {
     return query_op<std::optional<milliseconds>>(detail::query_type::time_to_live, std::nullopt, token);
   }
 
+  /// As `get_token`. Completes with `void(error_code, std::uint64_t)`.
+  template <asio::completion_token_for<void(error_code, std::uint64_t)> Token = asio::deferred_t>
+  auto async_get_token(Token&& token = asio::deferred_t{}) const {
+    return query_op<std::uint64_t>(detail::query_type::token, std::nullopt, token);
+  }
+
   /// As `acquire`. Completes with `void(error_code, lease)`; to be preferred under `||` and in parallel groups.
   template <asio::completion_token_for<void(error_code, lease)> Token = asio::deferred_t>
   auto async_acquire(Token&& token = asio::deferred_t{}) const {
@@ -253,6 +266,8 @@ class LATCHKEY_EXPORT distributed_lock {
                           detail::handler<void(error_code, bool)>);
   static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
                           detail::handler<void(error_code, int)>);
+  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
+                          detail::handler<void(error_code, std::uint64_t)>);
   static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
                           detail::handler<void(error_code, std::optional<milliseconds>)>);
 

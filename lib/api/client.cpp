@@ -52,6 +52,19 @@ distributed_lock client::get_non_reentrant_lock(std::string name) const {
   return make_lock(std::move(name), detail::non_reentrant_kind());
 }
 
+distributed_lock client::get_spin_lock(std::string name) const {
+  return make_lock(std::move(name), detail::spin_kind());
+}
+
+distributed_lock client::get_fenced_lock(std::string name) const {
+  bool const seeded = checked(core_).settings().seed_fencing_token;
+  return make_lock(std::move(name), seeded ? detail::seeded_fenced_kind() : detail::fenced_kind());
+}
+
+distributed_lock client::get_plain_lock(std::string name) const {
+  return make_lock(std::move(name), detail::plain_kind());
+}
+
 distributed_lock client::make_lock(std::string name, detail::kind const& which) const {
   checked(core_);
   if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");

@@ -77,6 +77,10 @@ std::optional<milliseconds> distributed_lock::remaining_time_to_live() const {
   return detail::answer_as<std::optional<milliseconds>>(ask(*key_, query::time_to_live, std::nullopt));
 }
 
+std::uint64_t distributed_lock::get_token() const {
+  return detail::answer_as<std::uint64_t>(ask(*key_, query::token, std::nullopt));
+}
+
 std::string const& distributed_lock::name() const noexcept { return key_->name; }
 std_mutex distributed_lock::as_mutex() const { return std_mutex(*this); }
 lease distributed_lock::acquire(acquire_options options) const { return acquire(options, std::stop_token()); }

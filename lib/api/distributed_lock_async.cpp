@@ -44,7 +44,8 @@ constexpr bool same = static_cast<unsigned>(A) == static_cast<unsigned>(B);
 static_assert(same<detail::query_type::is_locked, detail::query::is_locked> &&
               same<detail::query_type::is_held_by, detail::query::is_held_by> &&
               same<detail::query_type::hold_count, detail::query::hold_count> &&
-              same<detail::query_type::time_to_live, detail::query::time_to_live>);
+              same<detail::query_type::time_to_live, detail::query::time_to_live> &&
+              same<detail::query_type::token, detail::query::token>);
 
 }  // namespace
 
@@ -92,6 +93,11 @@ void distributed_lock::start_query(key_ptr const& key, detail::query_type what, 
 
 void distributed_lock::start_query(key_ptr const& key, detail::query_type what, std::optional<owner> who,
                                    detail::handler<void(error_code, int)> done) {
+  start_question(key, what, who, std::move(done));
+}
+
+void distributed_lock::start_query(key_ptr const& key, detail::query_type what, std::optional<owner> who,
+                                   detail::handler<void(error_code, std::uint64_t)> done) {
   start_question(key, what, who, std::move(done));
 }
 

@@ -19,6 +19,11 @@ inline bool answer_as<bool>(std::int64_t value) {
 }
 
 template <>
+inline std::uint64_t answer_as<std::uint64_t>(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+template <>
 inline int answer_as<int>(std::int64_t value) {
   return static_cast<int>(std::clamp<std::int64_t>(value, 0, std::numeric_limits<int>::max()));
 }

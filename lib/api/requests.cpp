@@ -68,6 +68,8 @@ refusal fill_force_unlock(operation& one, lock_key const& key) { return fill(one
 
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {
   if (auto wrong = fill(one, key, operation::type::query)) return wrong;
+  if (what == query::token && !key.which->rules().tokens)
+    return {errc::bad_argument, "only a fenced lock has fencing tokens"};
   one.question = what;
   if (who) one.owner = owner_access::number(*who);
   return {};

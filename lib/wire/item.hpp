@@ -10,7 +10,7 @@ namespace latchkey::detail {
 enum class ask : unsigned char { none, acquire, release, hand_off, renew, extend, force_unlock, leave };
 
 // What a client can ask without changing anything.
-enum class query : unsigned char { is_locked, is_held_by, hold_count, time_to_live };
+enum class query : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token };
 
 // One item: which lock, which field, and what to make of it. Times to live are milliseconds.
 struct item {

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <stdexcept>
 #include <wire/kind.hpp>
 
 namespace latchkey::detail {
@@ -31,7 +32,9 @@ void kind::add_query(query what, item const& one, words& command) const {
       command.add("PTTL");
       command.add(one.name);
       return;
+    case query::token: break;
   }
+  throw std::logic_error("this kind does not understand the question");
 }
 
 bool kind::read_query(query what, reply const& answer, std::int64_t& value) const {

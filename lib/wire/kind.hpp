@@ -30,6 +30,7 @@ class kind {
     std::int64_t poll_first = 50;    // milliseconds
     std::int64_t poll_most = 1'000;  // milliseconds
     std::int64_t hint_most = 0;      // milliseconds, longest sleep of a waiter; 0: the watchdog time
+    bool tokens = false;             // a grant carries a fencing token, and query::token is understood
     unsigned char modes = 1;         // sides that share one record and one queue (read, write)
   };
 
@@ -56,7 +57,8 @@ class kind {
 
   // --- questions: one plain command each, answered by read_query; safe to ask twice ---
   virtual void add_query(query what, item const& one, words& command) const;
-  // is_locked, is_held_by: 0 or 1. hold_count: the count. time_to_live: milliseconds, -1 none, -2 free.
+  // is_locked, is_held_by: 0 or 1. hold_count: the count. time_to_live: milliseconds, -1 none, -2 free. token: the
+  // latest, 0 if there was none yet.
   // False: an answer of the wrong shape.
   virtual bool read_query(query what, reply const& answer, std::int64_t& value) const;
 

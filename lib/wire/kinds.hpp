@@ -7,5 +7,9 @@ namespace latchkey::detail {
 // The kinds beside the reentrant lock. None is ever destroyed.
 
 kind const& non_reentrant_kind();  // Redisson's RedissonNonReentrantLock
+kind const& spin_kind();           // Redisson's RedissonSpinLock
+kind const& fenced_kind();         // Redisson's RedissonFencedLock
+kind const& seeded_fenced_kind();  // the same; a missing counter begins at the server's time
+kind const& plain_kind();          // SET NX PX and compare-and-delete, as other libraries do
 
 }  // namespace latchkey::detail

@@ -1,0 +1,135 @@
+#include <string>
+#include <wire/fenced_scripts.hpp>
+
+namespace latchkey::detail {
+namespace {
+
+// Before anything else is written the counter goes up, whoever asks and why: where that is refused (it is no number,
+// or the largest, or memory is short) nobody gets the lock. An owner who takes it again, or whose request is repeated,
+// has a new token, too: it is above those of all earlier holders and below those of all later ones, since nobody else
+// moves the counter while he holds the lock.
+//
+// Where a repeated request finds the grant of its earlier copy and no token, that grant goes: nobody knows of it.
+//
+// A missing counter begins at 1 or, `seeded`, at the server's time in microseconds.
+constexpr auto next_token = R"lua(local call = redis.pcall
+local function next_token(counter, seeded)
+  local step = '1'
+  if seeded == '1' and call('exists', counter) == 0 then
+    local now = call('time')
+    if now.err then return nil, now.err end
+    step = string.format('%d%06d', now[1], now[2])
+  end
+  local done = call('incrby', counter, step)
+  if type(done) == 'table' then return nil, done.err end
+  if done < 1 then return nil, 'ERR the counter of fencing tokens is below zero' end
+  local token = call('get', counter)
+  if type(token) ~= 'string' then return nil, token and token.err or 'ERR the counter of fencing tokens is gone' end
+  return token
+end
+)lua";
+
+}  // namespace
+
+script const& fenced_acquire() {
+  static std::string const& text = *new std::string(next_token + std::string(R"lua(
+local function acquire(key, counter, field, target, lease, seeded)
+  if target == '1' then
+    local there = call('exists', key)
+    if there == 0 then
+      local token, refused = next_token(counter, seeded)
+      if not token then return refused end
+      local count = call('hincrby', key, field, '1')
+      if type(count) == 'table' then return count.err end
+      local time = call('pexpire', key, lease)
+      if type(time) ~= 'table' then return {-3, token} end
+      call('del', key)
+      return time.err
+    end
+    if type(there) == 'table' then return there.err end
+  end
+  local own = call('hget', key, field)
+  if type(own) == 'table' then return own.err end
+  if not own and target ~= '1' then return -4 end
+  local left = call('pttl', key)
+  if type(left) == 'table' then return left.err end
+  if not own then return left end
+  local token, refused = next_token(counter, seeded)
+  if not token then
+    if target == '1' then call('del', key) end
+    return refused
+  end
+  local timed = target == '1' or left < tonumber(lease)
+  if timed then
+    local time = call('pexpire', key, lease)
+    if type(time) == 'table' then return time.err end
+  end
+  local count, step = tonumber(own), 0
+  if count then step = math.abs(count) < 1e15 and target - count or '' end
+  local done = call('hincrby', key, field, step)
+  if type(done) ~= 'table' then return {-3, token} end
+  if timed then
+    if left < 0 then call('persist', key) else call('pexpire', key, left) end
+  end
+  return done.err
+end
+local answer = {}
+for i = 1, #KEYS / 2 do
+  local k, a = 2 * i, 4 * i
+  answer[i] = acquire(KEYS[k - 1], KEYS[k], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
+end
+return answer)lua"));
+  static script const& the_one = *new script(text);
+  return the_one;
+}
+
+// Without a token the new owner gets nothing, and the old one's release goes on: the lock goes free.
+script const& fenced_hand_off() {
+  static std::string const& text = *new std::string(next_token + std::string(R"lua(
+local function free(key, channel, why)
+  local gone = call('del', key)
+  if type(gone) == 'table' then return {gone.err, gone.err} end
+  if type(call('publish', channel, '0')) == 'table' then return {-6, why} end
+  return {-5, why}
+end
+local function hand_off(key, channel, counter, from, to, lease, seeded)
+  local own = call('hexists', key, from)
+  if type(own) == 'table' then return {own.err, own.err} end
+  if own == 1 then
+    local token, refused = next_token(counter, seeded)
+    if not token then return free(key, channel, refused) end
+    local done = call('pexpire', key, lease)
+    if type(done) ~= 'table' then done = call('hset', key, to, '1') end
+    if type(done) ~= 'table' then done = call('hdel', key, from) end
+    if type(done) == 'table' then return free(key, channel, done.err) end
+    return {-5, {-3, token}}
+  end
+  local granted = call('hexists', key, to) == 1
+  if granted or call('exists', key) == 0 then
+    local token, refused = next_token(counter, seeded)
+    if not token then
+      if granted then free(key, channel) end
+      return {-8, refused}
+    end
+    local done = call('hset', key, to, '1')
+    if type(done) == 'table' then return {-8, done.err} end
+    done = call('pexpire', key, lease)
+    if type(done) ~= 'table' then return {-8, {-3, token}} end
+    if not granted then call('del', key) end
+    return {-8, done.err}
+  end
+  local left = call('pttl', key)
+  if type(left) == 'table' then left = left.err end
+  return {-8, left}
+end
+local answer = {}
+for i = 1, #KEYS / 3 do
+  local k, a = 3 * i, 4 * i
+  answer[i] = hand_off(KEYS[k - 2], KEYS[k - 1], KEYS[k], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
+end
+return answer)lua"));
+  static script const& the_one = *new script(text);
+  return the_one;
+}
+
+}  // namespace latchkey::detail

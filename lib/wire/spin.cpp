@@ -1,0 +1,37 @@
+#include <wire/kinds.hpp>
+#include <wire/reentrant_family.hpp>
+#include <wire/spin_scripts.hpp>
+
+namespace latchkey::detail {
+namespace {
+
+class spin final : public reentrant_family {
+ public:
+  // The pauses are those of Redisson's ExponentialBackOff: from 1 ms, doubled, up to 128 ms, with chance.
+  spin()
+      : reentrant_family({.name = "spin_lock", .listens = false, .polls = true, .poll_first = 1, .poll_most = 128}) {}
+
+  std::string channel(std::string_view, std::string_view) const override { return {}; }
+
+  script const& script_for(ask what) const override {
+    switch (what) {
+      case ask::release: return spin_release();
+      case ask::hand_off: return spin_hand_off();
+      case ask::force_unlock: return spin_force_unlock();
+      default: return reentrant_family::script_for(what);
+    }
+  }
+
+  void add_keys(item const& one, words& command) const override { command.add(one.name); }
+
+  wake on_message(std::string_view) const override { return wake::nobody; }
+};
+
+}  // namespace
+
+kind const& spin_kind() {
+  static spin const& the_one = *new spin;
+  return the_one;
+}
+
+}  // namespace latchkey::detail
