@@ -54,6 +54,11 @@ enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_
 /// Waiting operations accept terminal, partial and total cancellation and complete with
 /// `asio::error::operation_aborted`; the owner then holds what it held before. Releasing operations ignore it.
 ///
+/// \par One kind for a name
+/// Kinds of locks may keep the same key, and then exclude each other. Use one kind for a name: an owner who holds a
+/// name, waits for it or is just giving it back through one kind, and asks for it through another kind of the same
+/// client, is refused with `bad_argument`. Nothing is sent.
+///
 /// \par Threads
 /// Distinct and shared objects: safe.
 ///

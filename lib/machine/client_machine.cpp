@@ -75,6 +75,12 @@ struct client_machine::impl final : session_user {
       sweep_at = 2 * names.size() + 1'024;
     }
     auto made = std::make_unique<name_machine>(shared, which, std::string(name));
+    if (std::find(kinds.begin(), kinds.end(), &which) == kinds.end()) kinds.push_back(&which);
+    for (kind const* other : kinds)
+      if (name_machine* const namesake = known(*other, name)) {
+        made->meet(*namesake);
+        break;
+      }
     return *names.emplace(name_key{&which, std::string(name)}, std::move(made)).first->second;
   }
 
@@ -141,6 +147,7 @@ struct client_machine::impl final : session_user {
   context shared;
   // Goes after the lists below, in which its records and names may still stand.
   std::unordered_map<name_key, std::unique_ptr<name_machine>, name_hash, name_equal> names;
+  std::vector<kind const*> kinds;  // of all names so far
   outbox requests;
   subscriptions channels;
   watchdog renewals;

@@ -9,6 +9,9 @@ namespace latchkey::detail {
 void name_machine::acquire(record& one, operation& call) {
   shared_.note(event_type::attempt, name_, one.owner);
   if (one.holds.size() >= record::most_holds) return complete(call, errc::bad_argument, "held too often");
+  if (name_machine const* const other = in_use_elsewhere(one.owner))
+    return complete(call, errc::bad_argument,
+                    "the owner has this name already as a " + std::string(other->which().rules().name));
   switch (kind_.admit(call.mode, one.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
     case kind::admission::at_once: return send_acquire(one, call, !release_under_way());

@@ -17,8 +17,16 @@ name_machine::name_machine(context& shared, kind const& which, std::string name)
 }
 
 name_machine::~name_machine() {
+  name_machine* last = this;
+  while (last->next_namesake_ != this) last = last->next_namesake_;
+  last->next_namesake_ = next_namesake_;
   shared_.timers.drop(hint_);
   shared_.timers.drop(linger_);
+}
+
+void name_machine::meet(name_machine& namesake) {
+  next_namesake_ = namesake.next_namesake_;
+  namesake.next_namesake_ = this;
 }
 
 record& name_machine::record_of(std::uint64_t owner) {
@@ -303,6 +311,16 @@ record* name_machine::unsent_release(record const& except) const {
 
 bool name_machine::held_by_other(record const& one) const {
   return std::any_of(holders_.begin(), holders_.end(), [&](record const* holder) { return holder != &one; });
+}
+
+// Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for
+// himself by the server, and what he ends of one would end the other.
+name_machine const* name_machine::in_use_elsewhere(std::uint64_t owner) const {
+  for (name_machine const* other = next_namesake_; other != this; other = other->next_namesake_) {
+    record const* const same = other->known(owner);
+    if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;
+  }
+  return nullptr;
 }
 
 std::string name_machine::field_of(record const& one, unsigned char mode) const {

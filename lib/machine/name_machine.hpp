@@ -29,6 +29,8 @@ class name_machine final : public listener {
 
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
+  // The two have the same name and are of different kinds.
+  void meet(name_machine& namesake);
 
   // --- callers ---
   void start(operation& call);
@@ -89,6 +91,7 @@ class name_machine final : public listener {
   bool release_under_way() const;
   record* unsent_release(record const& except) const;
   bool held_by_other(record const& one) const;
+  name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_acquire.cpp
   void acquire(record& one, operation& call);
@@ -167,8 +170,9 @@ class name_machine final : public listener {
   bool dirty_ = false;  // a message came that no try has followed yet
   int streak_ = 0;      // hand-offs since the lock was last really released
   instant streak_began_{};
-  timer_node hint_;    // when the head tries again without a message
-  timer_node linger_;  // when the channel is given up
+  name_machine* next_namesake_ = this;  // a ring: machines of the same name, one for each kind
+  timer_node hint_;                     // when the head tries again without a message
+  timer_node linger_;                   // when the channel is given up
 };
 
 }  // namespace latchkey::detail
