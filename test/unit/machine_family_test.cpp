@@ -1,0 +1,211 @@
+#include <support/catch.hpp>
+#include <support/unit/fake_kinds.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+#include <wire/kinds.hpp>
+
+#include <vector>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// The machines with the rules of the reentrant lock's relatives.
+
+namespace {
+
+struct relative {
+  char const* name;
+  detail::kind const& (*kind)();
+  bool once;
+};
+
+relative any_relative() {
+  return GENERATE(values<relative>({{"non-reentrant", detail::non_reentrant_kind, true},
+                                    {"spin", detail::spin_kind, false},
+                                    {"fenced", detail::fenced_kind, false},
+                                    {"plain", detail::plain_kind, true}}));
+}
+
+void teach_all(world& w) {
+  teach_spin(w.server);
+  teach_fenced(w.server);
+  teach_plain(w.server);
+}
+
+// In the order of their grants.
+void expect_rising(world& w, std::vector<task const*> const& holders) {
+  std::uint64_t last = 0;
+  for (task const* one : holders) {
+    if (!one->granted()) continue;
+    if (one->token <= last) w.fail("the token of " + one->label + " is not above those of earlier holders");
+    last = one->token;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sweep: family: a holder, a waiter, and one whose wait ends") {
+  relative const one = any_relative();
+  INFO(one.name);
+  detail::kind const& which = one.kind();
+  sweep({.play = [&](world& w) {
+    teach_all(w);
+    task& a = w.acquire(1, {.which = &which});
+    w.await(a);
+    task& again = w.acquire(1, {.which = &which});
+    w.await(again);
+    if (one.once)
+      w.expect(again.error == errc::already_held, "taken once only");
+    else
+      w.expect(again.granted(), "taken again");
+    task& b = w.acquire(2, {.direct = true, .which = &which});
+    task& c = w.acquire(3, {.wait = 300ms, .which = &which});
+    w.await(c);
+    for (task* held : {&again, &a})
+      if (held->granted()) w.release(*held);
+    w.await(b);
+    w.expect(b.granted() && !c.granted(), "the one who still waits");
+    if (b.granted()) w.drop(b);
+    task& d = w.acquire(4, {.lease = 5s, .which = &which});
+    w.await(d);
+    w.expect(d.granted(), "and then the last");
+    if (which.rules().tokens) expect_rising(w, {&a, &again, &b, &d});
+  }});
+}
+
+TEST_CASE("sweep: family: two clients") {
+  relative const one = any_relative();
+  INFO(one.name);
+  detail::kind const& which = one.kind();
+  sweep({.play =
+             [&](world& w) {
+               teach_all(w);
+               task& a = w.acquire(1, {.which = &which});
+               w.await(a);
+               task& b = w.acquire(2, {.client = 1, .which = &which});
+               w.run();
+               if (a.granted()) w.drop(a);
+               w.await(b);
+               w.expect(b.granted(), "the other client's turn");
+               if (which.rules().tokens) expect_rising(w, {&a, &b});
+             },
+         .clients = 2});
+}
+
+TEST_CASE("non-reentrant lock: a second take by the owner sends nothing, however it comes about") {
+  world w;
+  detail::kind const& which = detail::non_reentrant_kind();
+  task& tries = w.acquire(1, {.which = &which});
+  task& meanwhile = w.acquire(1, {.which = &which});
+  CHECK_FALSE(meanwhile.done());  // nobody knows yet
+  w.await(tries);
+  CHECK(tries.granted());
+  CHECK(meanwhile.error == errc::already_held);
+  task& later = w.once(1, {.which = &which});
+  CHECK(later.error == errc::already_held);
+  w.run();
+  CHECK(w.server.ran("EVALSHA acquire") == 1);
+  w.release(tries);
+  task& behind = w.acquire(1, {.which = &which});  // behind the release
+  w.await(behind);
+  CHECK(behind.granted());
+  w.finish();
+}
+
+TEST_CASE("non-reentrant lock: a repeated acquire that finds its own field is one hold") {
+  world w;
+  detail::kind const& which = detail::non_reentrant_kind();
+  granted(w, w.acquire(9, {.name = "warm"}));
+  task* one = nullptr;
+  leave_unanswered(w, role::shared, [&] { one = &w.acquire(1, {.which = &which}); });
+  w.await(*one);
+  CHECK(one->granted());
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  w.finish();
+}
+
+TEST_CASE("fenced lock: a repeated grant has a token of its own, above those of all earlier holders") {
+  world w;
+  teach_fenced(w.server);
+  detail::kind const& which = detail::fenced_kind();
+  task& before = granted(w, w.acquire(9, {.which = &which}));
+  w.await(w.release(before));
+  task* one = nullptr;
+  leave_unanswered(w, role::shared, [&] { one = &w.acquire(1, {.which = &which}); });
+  w.await(*one);
+  CHECK(before.token == 1);
+  CHECK(one->token == 3);
+  task& next = w.acquire(2, {.which = &which});
+  w.run();
+  w.release(*one);
+  w.await(next);
+  CHECK(next.token == 4);  // by a hand-off
+  CHECK(w.snapshot().handed_off == 1);
+  w.finish();
+}
+
+TEST_CASE("spin lock: waiters of one client are one who looks, and a release needs no pause") {
+  world w;
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  task& a = granted(w, w.acquire(1, spin));
+  task& b = w.acquire(2, spin);
+  task& c = w.acquire(3, spin);
+  w.pass(10s);
+  std::size_t const tries = w.server.ran("EVALSHA acquire");
+  CHECK(tries >= 10'000 / 129);
+  CHECK(tries <= 10'000 / 64 + 10);
+  CHECK(w.server.ran("SUBSCRIBE") == 0);
+  w.release(a);
+  w.run();
+  CHECK(b.granted());
+  w.release(b);
+  w.run();
+  CHECK(c.granted());
+  CHECK(w.server.ran("EVALSHA spin_hand_off") == 2);
+  w.finish();
+}
+
+TEST_CASE("spin lock: contended, two calls a turn within a client, and one try more for each pause elsewhere") {
+  world w({}, 2);
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()}, elsewhere{.client = 1, .which = &detail::spin_kind()};
+  task& a = granted(w, w.acquire(1, spin));
+  task& b = w.acquire(2, elsewhere);
+  w.run();
+  CHECK(w.server.ran("EVALSHA") == 2);
+  w.release(a);
+  w.run();
+  CHECK_FALSE(b.done());
+  w.pass(3ms);
+  CHECK(b.granted());
+  CHECK(w.server.ran("EVALSHA") == 4);
+  w.finish();
+}
+
+TEST_CASE("plain lock: a message wakes a waiter at once, and without one he looks now and then") {
+  world w({}, 2);
+  teach_plain(w.server);
+  how const plain{.which = &detail::plain_kind()}, elsewhere{.client = 1, .which = &detail::plain_kind()};
+  task& a = granted(w, w.acquire(1, plain));
+  task& b = w.acquire(2, elsewhere);
+  w.run();
+  CHECK(w.server.ran("EVALSHA plain_acquire") == 3);  // b's second is the one after the confirmation
+  w.pass(8s);
+  std::size_t const tries = w.server.ran("EVALSHA plain_acquire");
+  CHECK(tries >= 8'000 / 257);
+  CHECK(tries <= 8'000 / 128 + 10);
+  w.release(a);
+  w.run();
+  CHECK(b.granted());
+  w.release(b);
+  w.run();
+  w.server.stranger_takes("k", "another library", 600'000);
+  task& c = w.acquire(3, plain);
+  w.pass(5s);
+  w.server.store.remove("k");
+  w.pass(258ms);
+  CHECK(c.granted());
+  w.finish();
+}

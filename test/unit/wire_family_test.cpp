@@ -1,0 +1,223 @@
+#include <support/catch.hpp>
+#include <support/unit/fake_scripts.hpp>
+#include <support/unit/show_reply.hpp>
+#include <wire/fenced_scripts.hpp>
+#include <wire/kinds.hpp>
+#include <wire/plain_scripts.hpp>
+#include <wire/reentrant_scripts.hpp>
+#include <wire/spin_scripts.hpp>
+#include <wire/verdict.hpp>
+
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace latchkey::detail;
+using namespace latchkey::test;
+using type = outcome::type;
+
+namespace {
+
+using list = std::vector<std::string>;
+constexpr ask asks[] = {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock};
+
+item one_item(ask what) {
+  return {
+      .what = what, .name = "orders", .field = "id:1", .to_field = "id:2", .target = 1, .lease = 30'000, .wait = 77};
+}
+
+list all_of(words const& command) { return {command.view().begin(), command.view().end()}; }
+
+list keys_of(kind const& which, ask what) {
+  words command;
+  which.add_keys(one_item(what), command);
+  return all_of(command);
+}
+
+list arguments_of(kind const& which, ask what) {
+  words command;
+  which.add_arguments(one_item(what), command);
+  return all_of(command);
+}
+
+list query_of(kind const& which, query what) {
+  words command;
+  which.add_query(what, one_item(ask::none), command);
+  return all_of(command);
+}
+
+outcome meaning(kind const& which, ask what, reply const& answer, std::int64_t target = 1) {
+  item one = one_item(what);
+  one.target = target;
+  return which.read(what, one, answer);
+}
+
+reply says(verdict what) { return integer(static_cast<std::int64_t>(what)); }
+reply token(std::string text) { return array({says(verdict::granted), bulk(std::move(text))}); }
+
+std::int64_t answered(kind const& which, query what, reply const& answer) {
+  std::int64_t value = -99;
+  return which.read_query(what, answer, value) ? value : -99;
+}
+
+std::vector<kind const*> all_kinds() {
+  return {&reentrant_kind(), &non_reentrant_kind(), &spin_kind(), &fenced_kind(), &seeded_fenced_kind(), &plain_kind()};
+}
+
+}  // namespace
+
+TEST_CASE("non-reentrant lock: its requests are those of the reentrant lock") {
+  for (ask what : asks) {
+    CHECK(&non_reentrant_kind().script_for(what) == &reentrant_kind().script_for(what));
+    CHECK(keys_of(non_reentrant_kind(), what) == keys_of(reentrant_kind(), what));
+    CHECK(arguments_of(non_reentrant_kind(), what) == arguments_of(reentrant_kind(), what));
+  }
+}
+
+TEST_CASE("non-reentrant lock, plain lock: an owner who holds it has it already") {
+  for (kind const* which : {&non_reentrant_kind(), &plain_kind()}) {
+    int live[1] = {0};
+    CHECK(which->admit(0, live) == kind::admission::queue);
+    live[0] = 1;
+    CHECK(which->admit(0, live) == kind::admission::already_held);
+  }
+  for (kind const* which : {&spin_kind(), &fenced_kind()}) {
+    int live[1] = {0};
+    CHECK(which->admit(0, live) == kind::admission::queue);
+    live[0] = 1;
+    CHECK(which->admit(0, live) == kind::admission::at_once);
+  }
+}
+
+TEST_CASE("spin lock: no request has a channel, and nothing that is heard wakes anybody") {
+  for (ask what : asks) {
+    CHECK(keys_of(spin_kind(), what) == list{"orders"});
+    CHECK(arguments_of(spin_kind(), what) == arguments_of(reentrant_kind(), what));
+    CHECK(spin_kind().script_for(what).text().find("publish") == std::string_view::npos);
+  }
+  CHECK(spin_kind().channel("orders", {}).empty());
+  CHECK(spin_kind().on_message("0") == kind::wake::nobody);
+  CHECK_FALSE(spin_kind().rules().listens);
+  CHECK(spin_kind().rules().polls);
+  CHECK(spin_kind().rules().poll_first == 1);
+  CHECK(spin_kind().rules().poll_most == 128);
+}
+
+TEST_CASE("fenced lock: a request that may grant has the counter and says whether it is seeded") {
+  std::string const counter = "redisson_lock_token:{orders}", channel = "redisson_lock__channel:{orders}";
+  CHECK(keys_of(fenced_kind(), ask::acquire) == list{"orders", counter});
+  CHECK(arguments_of(fenced_kind(), ask::acquire) == list{"id:1", "1", "30000", "0"});
+  CHECK(arguments_of(seeded_fenced_kind(), ask::acquire) == list{"id:1", "1", "30000", "1"});
+  CHECK(keys_of(fenced_kind(), ask::hand_off) == list{"orders", channel, counter});
+  CHECK(arguments_of(fenced_kind(), ask::hand_off) == list{"id:1", "id:2", "30000", "0"});
+  CHECK(arguments_of(seeded_fenced_kind(), ask::hand_off) == list{"id:1", "id:2", "30000", "1"});
+  for (ask what : {ask::release, ask::renew, ask::extend, ask::force_unlock}) {
+    CHECK(&fenced_kind().script_for(what) == &reentrant_kind().script_for(what));
+    CHECK(keys_of(fenced_kind(), what) == keys_of(reentrant_kind(), what));
+    CHECK(arguments_of(fenced_kind(), what) == arguments_of(reentrant_kind(), what));
+  }
+  item braced = one_item(ask::acquire);
+  braced.name = "{eu}:orders";
+  words command;
+  fenced_kind().add_keys(braced, command);
+  CHECK(all_of(command) == list{"{eu}:orders", "redisson_lock_token:{eu}:orders"});
+  CHECK(query_of(fenced_kind(), query::token) == list{"GET", counter});
+}
+
+TEST_CASE("fenced lock: a grant has its token, exactly") {
+  for (std::string const text : {"1", "42", "9007199254740993", "9223372036854775807"}) {
+    auto const got = meaning(fenced_kind(), ask::acquire, token(text));
+    CHECK(got.what == type::granted);
+    CHECK(got.token == std::stoull(text));
+    CHECK(meaning(fenced_kind(), ask::acquire, token(text), 2).token == std::stoull(text));
+    auto const passed = meaning(fenced_kind(), ask::hand_off, array({says(verdict::released), token(text)}));
+    CHECK(passed.what == type::released);
+    CHECK(passed.grant == type::granted);
+    CHECK(passed.token == std::stoull(text));
+  }
+}
+
+TEST_CASE("fenced lock: G77: an answer without a token is no grant") {
+  for (auto const& odd :
+       {says(verdict::granted), array({}), array({says(verdict::granted)}), token(""), token("0"), token("-1"),
+        token("x"), token("1x"), token("+1"), token("9223372036854775808"), array({says(verdict::granted), integer(5)}),
+        array({says(verdict::granted), reply{}}), array({integer(-1), bulk("5")}), array({bulk("-3"), bulk("5")}),
+        array({says(verdict::granted), bulk("5"), bulk("6")}), reply{}}) {
+    INFO(show(odd));
+    for (std::int64_t target : {1, 2}) {
+      auto const got = meaning(fenced_kind(), ask::acquire, odd, target);
+      CHECK(got.what == type::malformed);
+      CHECK(got.token == 0);
+    }
+    auto const passed = meaning(fenced_kind(), ask::hand_off, array({says(verdict::released), odd}));
+    CHECK(passed.what == type::malformed);
+    CHECK(passed.grant == type::malformed);
+  }
+  CHECK(meaning(fenced_kind(), ask::acquire, integer(500)).what == type::busy);
+  CHECK(meaning(fenced_kind(), ask::acquire, says(verdict::gone), 2).what == type::gone);
+  CHECK(meaning(fenced_kind(), ask::acquire, bulk("ERR value is not an integer")).what == type::refused);
+  auto const freed = meaning(fenced_kind(), ask::hand_off, array({says(verdict::released), bulk("ERR overflow")}));
+  CHECK(freed.what == type::released);
+  CHECK(freed.grant == type::refused);
+}
+
+TEST_CASE("fenced lock: the latest token, or none, or an answer that is none") {
+  CHECK(answered(fenced_kind(), query::token, reply{}) == 0);
+  CHECK(answered(fenced_kind(), query::token, bulk("17")) == 17);
+  CHECK(answered(fenced_kind(), query::token, bulk("9223372036854775807")) == 9'223'372'036'854'775'807);
+  for (auto const& odd : {bulk(""), bulk("x"), bulk("-1"), bulk("9223372036854775808"), integer(3), array({})})
+    CHECK(answered(fenced_kind(), query::token, odd) == -99);
+  CHECK(answered(fenced_kind(), query::hold_count, bulk("3")) == 3);
+}
+
+TEST_CASE("only the fenced lock says that it has tokens") {
+  for (kind const* which : all_kinds())
+    CHECK(which->rules().tokens == (which == &fenced_kind() || which == &seeded_fenced_kind()));
+  words command;
+  CHECK_THROWS_AS(reentrant_kind().add_query(query::token, one_item(ask::none), command), std::logic_error);
+}
+
+TEST_CASE("plain lock: keys, arguments and questions") {
+  std::string const channel = "latchkey_plain__channel:{orders}";
+  CHECK(keys_of(plain_kind(), ask::acquire) == list{"orders"});
+  CHECK(keys_of(plain_kind(), ask::release) == list{"orders", channel});
+  CHECK(keys_of(plain_kind(), ask::hand_off) == list{"orders", channel});
+  CHECK(keys_of(plain_kind(), ask::force_unlock) == list{"orders", channel});
+  CHECK(arguments_of(plain_kind(), ask::acquire) == list{"id:1", "1", "30000"});
+  CHECK(arguments_of(plain_kind(), ask::renew) == list{"id:1", "30000"});
+  CHECK(plain_kind().channel("{eu}:orders", {}) == "latchkey_plain__channel:{eu}:orders");
+  CHECK(plain_kind().field("id", 7, 0) == "id:7");
+  for (ask what : asks) {
+    CHECK(&plain_kind().script_for(what) != &reentrant_kind().script_for(what));
+    CHECK(plain_kind().script_for(what).text().find("'h") == std::string_view::npos);  // no command of a hash
+  }
+  CHECK(query_of(plain_kind(), query::is_locked) == list{"EXISTS", "orders"});
+  CHECK(query_of(plain_kind(), query::time_to_live) == list{"PTTL", "orders"});
+  for (query what : {query::is_held_by, query::hold_count}) {
+    CHECK(query_of(plain_kind(), what) == list{"EVAL", std::string(plain_is_held_by().text()), "1", "orders", "id:1"});
+    CHECK(answered(plain_kind(), what, integer(0)) == 0);
+    CHECK(answered(plain_kind(), what, integer(1)) == 1);
+    for (auto const& odd : {integer(2), bulk("1"), reply{}}) CHECK(answered(plain_kind(), what, odd) == -99);
+  }
+  CHECK(plain_kind().rules().listens);
+  CHECK(plain_kind().rules().polls);
+  CHECK(plain_kind().on_message("0") == kind::wake::one);
+  CHECK(plain_kind().on_message("junk") == kind::wake::nobody);
+}
+
+TEST_CASE("family: every kind has a name of its own, is exclusive and passes the lock on") {
+  std::set<std::string_view> names;
+  for (kind const* which : all_kinds()) {
+    names.insert(which->rules().name);
+    CHECK(which->rules().exclusive);
+    CHECK(which->rules().hand_off);
+    CHECK_FALSE(which->rules().own_channel);
+  }
+  CHECK(names.size() == all_kinds().size() - 1);  // the two fenced ones are one kind to a user
+}
+
+TEST_CASE("family: a request that none of them has is refused") {
+  for (kind const* which : all_kinds())
+    for (ask what : {ask::none, ask::leave}) CHECK_THROWS_AS(which->script_for(what), std::logic_error);
+}
