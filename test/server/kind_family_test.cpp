@@ -403,3 +403,34 @@ TEST_CASE("family: an owner who holds a name is refused it through another kind 
   r.lock.unlock();
   CHECK_FALSE(r.key_there());
 }
+
+TEST_CASE("family: a user with the rights that the README names is served", "[server][kind]") {
+  relative const which = any_relative();
+  INFO(which);
+  private_world w;
+  std::vector<std::string> words{
+      "ACL", "SETUSER", "till", "on", ">s3cret", "~*", "&redisson_lock__channel:*", "&latchkey_plain__channel:*"};
+  for (auto const* command :
+       {"evalsha",     "eval",        "hset",        "hget",    "hincrby",   "hexists",     "hdel", "exists",
+        "del",         "pexpire",     "pttl",        "publish", "subscribe", "unsubscribe", "ping", "client|setname",
+        "client|info", "client|kill", "client|list", "role",    "hlen",      "incrby",      "get",  "time",
+        "set"})
+    words.push_back(std::string("+") + command);
+  w.admin.send(words);
+  REQUIRE(w.admin.receive().text == "OK");
+  auto settings = w.listening(steady_config());
+  settings.username = "till";
+  settings.password = "s3cret";
+  settings.seed_fencing_token = true;
+  client own(w.server.uri(), settings);
+  auto const lock = (own.*which.get)("name");
+  lease held = lock.acquire();
+  auto waiter = lock.async_acquire(asio::use_future);
+  REQUIRE(w.log.wait_for(event_type::waiting, "name"));
+  CHECK(held.release() == release_result::released);
+  lease next = value_of(std::move(waiter));
+  CHECK(next.extend(50s));
+  CHECK(lock.hold_count(next.owner()) == 1);
+  CHECK(lock.force_unlock());
+  CHECK(w.log.count(event_type::warning) + w.log.count(event_type::publish_refused) == 0);
+}
