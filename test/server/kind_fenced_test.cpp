@@ -158,6 +158,29 @@ TEST_CASE("fenced lock: case 34: where the next one has no token the release goe
   CHECK(w.admin.integer("EXISTS", w.name) == 0);
 }
 
+TEST_CASE("fenced lock: case 34: a repeated request that finds its grant and no token takes the grant away",
+          "[server][kind]") {
+  fenced_world w;
+  auto const me = owner::make();
+  auto const earlier_copy_ran = [&] {
+    w.admin.ok("DEL", w.name);
+    w.admin.ok("HSET", w.name, w.field(me), 1);
+    w.admin.ok("PEXPIRE", w.name, 60'000);
+    w.admin.ok("SET", w.counter, "text");
+  };
+  earlier_copy_ran();
+  CHECK(error_in(w.lock.async_try_lock(me, asio::use_future)) == errc::server_error);
+  CHECK(w.admin.integer("EXISTS", w.name) == 0);
+  w.admin.ok("DEL", w.counter);
+  lease held = w.lock.acquire();
+  auto waiter = w.lock.async_lock(me, asio::use_future);
+  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
+  earlier_copy_ran();
+  CHECK(held.release() == release_result::expired);
+  CHECK(error_in(std::move(waiter)) == errc::server_error);
+  CHECK(w.admin.integer("EXISTS", w.name) == 0);
+}
+
 TEST_CASE("fenced lock: a token that was told too late is not used, and the one that is used is above it",
           "[server][kind]") {
   fenced_world w;
