@@ -32,7 +32,7 @@ bool name_machine::replaces_unsent_release(record const& one, operation const& c
                      [&](record const* other) {
                        return other == &one || other->ask_.what != ask::release || other->ask_.call;
                      }) &&
-         !unsettled();
+         !unsettled(call.mode);
 }
 
 void name_machine::send_acquire(record& one, operation& call, bool may_go_direct) {
@@ -53,17 +53,17 @@ void name_machine::send_acquire(record& one, operation& call, bool may_go_direct
 void name_machine::granted(record& one, request const& was, instant sent, std::uint64_t token) {
   operation* call = was.abandoned ? nullptr : was.call;
   instant const deadline = after(sent, milliseconds(was.lease));
-  bool const exclusive = kind_.rules().exclusive;
+  auto const& rules = kind_.rules();
   bool const outer_lost = was.target > 1 && one.live(was.mode) != was.target - 1;
   bool const came_while_trying = dirty_;
   one.in_line = false;
 
-  if (exclusive && was.target == 1) {  // whoever else believed to hold it has lost it on the server
+  if (rules.exclusive && was.target == 1) {  // whoever else believed to keep it out has lost that on the server
     auto const others = holders_;
     for (record* other : others)
       if (other != &one) {
-        for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
-          if (other->live(mode) > 0) {
+        for (unsigned char mode = 0; mode < rules.modes; ++mode)
+          if (other->live(mode) > 0 && !rules.shares(was.mode, mode)) {
             lose_side(*other, mode, errc::lease_lost);
             repair(*other, mode);
           }
@@ -113,23 +113,31 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   call->token = token;
   complete(*call);
 
-  // Other calls of this owner need not wait for him: they re-enter.
+  // Other calls of this owner need not wait for him: they re-enter, or never could.
   if (one.queued > 0)
     for (auto it = queue_.begin(); it != queue_.end() && one.queued > 0;) {
       operation& same = *it++;
-      if (same.owner_record != &one || same.mode != was.mode) continue;
+      bool const waits_on =
+          same.owner_record != &one || kind_.admit(same.mode, one.live_by_mode()) == kind::admission::queue;
+      if (waits_on) continue;
       leave(same);
       one.behind.push_back(same);
       same.where = operation::place::behind_owner;
     }
 
-  if (exclusive) finish_once_calls(tickets_);
-  if (!was_queued || queue_.empty() || kind_.rules().own_channel) return;
-  if (kind_.rules().grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
+  unsigned kept_out_sides = 0;
+  for (unsigned char mode = 0; mode < rules.modes; ++mode)
+    if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_sides |= 1u << mode;
+  finish_once_calls(tickets_, kept_out_sides);
+  if (!was_queued || queue_.empty() || rules.own_channel) return;
+  bool const shares = rules.shares(was.mode, queue_.front().mode);
+  if (shares && !parked(queue_.front())) return try_run();
+  if (rules.grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
   if (listening() == view::on || listening() == view::refused) {
     if (!head_idle()) return new_head();
-    if (exclusive) {  // a caller of this client has it: a try would only hear so
+    if (rules.exclusive && !shares) {  // a caller of this client has it: a try would only hear so
       note_told(queue_.front());
+      if (!queue_.front().once) finish_once_calls(tickets_);
     }
     return sleep_until_hint(left(shared_.now, deadline).count());
   }
@@ -156,11 +164,15 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   }
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
-  bool const proves = stays || !unsettled();
-  if (proves) finish_once_calls(stays ? tickets_ : was.ticket);
+  bool const proves = stays || !unsettled(was.mode);
+  // Nor does it prove for a side that several share that somebody else was in the way of another side.
+  unsigned sides = ~0u;
+  if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);
+  if (proves) finish_once_calls(stays ? tickets_ : was.ticket, sides);
   if (queue_.empty() || !was_head) return;
   operation& head = queue_.front();
-  if (&head != &call && (head.ticket > was.ticket || !proves || !head_idle())) return new_head();
+  if (&head != &call && (head.ticket > was.ticket || !proves || !head_idle() || (sides >> head.mode & 1u) == 0))
+    return new_head();
   head.tried = true;
   if (dirty_ && listening() == view::on && head_idle()) return try_head();
   if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
@@ -202,8 +214,9 @@ void name_machine::take_back(record& one) {
   asked.abandoned = true;
   if (asked.where != request::place::outbox) return;
   dirty_ = true;  // the message that made it try has not been followed
-  bool const clean = !asked.repeated && !asked.owes && !asked.fix;
+  bool const clean = !asked.repeated && !asked.owes;
   unsigned char const mode = asked.mode;
+  unsigned const fix = asked.fix;
   bool const repeated = asked.repeated;
   if (asked.grantee) {  // the hand-off becomes the release that it was, for the same caller
     record& from = *asked.partner;
@@ -215,9 +228,11 @@ void name_machine::take_back(record& one) {
     shared_.requests->remove(one);
   }
   finish(one);
-  if (clean) return;
-  give_back(one, mode);
-  one.ask_.repeated = repeated;
+  if (!clean) {
+    give_back(one, mode);
+    one.ask_.repeated = repeated;
+  }
+  repair_sides(one, fix);
 }
 
 // An acquire that did nothing on the server ends with an error, or, if it may wait and the trouble may pass, tries

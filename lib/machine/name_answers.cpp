@@ -45,13 +45,10 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   switch (answer.what) {
-    case outcome::type::granted:
-      granted(one, was, was.sent, answer.token);
-      if (was.fix) repair(one, was.mode);
-      return;
+    case outcome::type::granted: granted(one, was, was.sent, answer.token); return repair_sides(one, was.fix);
     case outcome::type::gone: {  // the outer holds are not on the server
       lose_side(one, was.mode, errc::lease_lost);
-      if (was.fix) repair(one, was.mode);
+      repair_sides(one, was.fix);
       if (was.abandoned || !was.call) return;
       if (one.ask_.under_way()) {
         one.behind.push_front(*was.call);
@@ -61,11 +58,12 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       return was.call->queued ? void() : acquire(one, *was.call);
     }
     case outcome::type::busy:
-      if (was.fix) repair(one, was.mode);
+      repair_sides(one, was.fix);
       if (was.call && !was.abandoned) busy(one, was, answer.hint);
       return;
     default:
-      if (was.fix || was.owes) repair(one, was.mode);
+      repair_sides(one, was.fix);
+      if (was.owes) repair(one, was.mode);
       // Nobody knows what an answer of unexpected form stands for: what the server may have granted is given back.
       if (answer.what == outcome::type::malformed) repair(one, was.mode);
       return fail_acquire(one, was, error_of(answer), words_of(answer));
@@ -76,8 +74,11 @@ void name_machine::on_release_answer(record& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   conclude_release(one, was, answer);
-  bool const more_ended = was.fix || (answer.what == outcome::type::still_held && one.live(was.mode) == 0);
-  if (more_ended && answer.what != outcome::type::absent) repair(one, was.mode);
+  unsigned const own = 1u << was.mode;
+  unsigned more_ended = was.fix;
+  if (answer.what == outcome::type::still_held && one.live(was.mode) == 0) more_ended |= own;
+  if (answer.what == outcome::type::absent) more_ended &= ~own;
+  repair_sides(one, more_ended);
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
   if (answer.not_published && head_idle()) try_head();
@@ -125,7 +126,8 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
   finish(to);
   conclude_release(one, was, answer);
   bool const senseless = answer.what == outcome::type::malformed && !was.give_back;
-  if (was.fix || senseless) repair(one, was.mode);
+  if (senseless) repair(one, was.mode);
+  repair_sides(one, was.fix);
   switch (answer.grant) {
     case outcome::type::granted:
       ++shared_.counters.handed_off;
@@ -142,7 +144,7 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
       fail_acquire(to, next, error_of(refused), words_of(refused));
     }
   }
-  if (next.fix) repair(to, next.mode);
+  repair_sides(to, next.fix);
 }
 
 void name_machine::on_extend_answer(record& one, outcome const& answer) {
@@ -169,7 +171,7 @@ void name_machine::on_extend_answer(record& one, outcome const& answer) {
     default:
       if (was.call) complete(*was.call, error_of(answer), words_of(answer));
   }
-  if (was.fix) repair(one, was.mode);
+  repair_sides(one, was.fix);
 }
 
 void name_machine::renewed(renewal& side, outcome const& answer) {

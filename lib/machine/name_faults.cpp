@@ -71,27 +71,35 @@ void name_machine::stop_renewing(record& one, unsigned char mode) {
 void name_machine::repair(record& one, unsigned char mode) {
   request& asked = one.ask_;
   if (!asked.under_way()) return give_back(one, mode);
-  if (asked.where != request::place::outbox || asked.what == ask::extend) {
-    asked.fix = true;
-  } else if (lapsed(one, mode)) {
+  if (asked.where == request::place::outbox && lapsed(one)) {
     requeue(one, mode);
+  } else if (asked.where != request::place::outbox || asked.what == ask::extend || asked.mode != mode) {
+    asked.fix = static_cast<unsigned char>(asked.fix | 1u << mode);
   } else {
     asked.owes = true;
   }
 }
 
+void name_machine::repair_sides(record& one, unsigned sides) {
+  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
+    if (sides >> mode & 1u) repair(one, mode);
+}
+
 // A re-entry, and the holds that let it re-enter are gone.
-bool name_machine::lapsed(record const& one, unsigned char mode) const {
+bool name_machine::lapsed(record const& one) const {
   request const& asked = one.ask_;
-  return asked.what == ask::acquire && asked.call && !asked.call->queued && one.live(mode) == 0;
+  return asked.what == ask::acquire && asked.call && !asked.call->queued &&
+         kind_.admit(asked.mode, one.live_by_mode()) != kind::admission::at_once;
 }
 
 // The server is told first, then the call queues like everybody.
 void name_machine::requeue(record& one, unsigned char mode) {
   operation& call = *one.ask_.call;
+  unsigned const fix = one.ask_.fix | (one.ask_.owes ? 1u << one.ask_.mode : 0u);
   shared_.requests->remove(one);
   finish(one);
   give_back(one, mode);
+  repair_sides(one, fix & ~(1u << mode));
   one.behind.push_front(call);
   call.where = operation::place::behind_owner;
 }
@@ -132,23 +140,27 @@ void name_machine::settle(record& one) {
   if (asked.what == ask::hand_off && asked.partner->ask_.abandoned) {  // the grantee has left meanwhile
     record& left = *asked.partner;
     unsigned char const mode = left.ask_.mode;
+    unsigned const fix = left.ask_.fix;
     asked.what = ask::release;
     asked.partner = nullptr;
     finish(left);
     give_back(left, mode);
     left.ask_.repeated = true;
+    repair_sides(left, fix);
   }
   asked.where = request::place::outbox;
-  if (lapsed(one, asked.mode)) {
+  if (lapsed(one)) {
     requeue(one, asked.mode);
     one.ask_.repeated = true;
     return;
   }
   if (asked.what == ask::acquire && !asked.call) {  // nobody waits for it: what it did is given back instead
     unsigned char const mode = asked.mode;
+    unsigned const fix = asked.fix;
     finish(one);
     give_back(one, mode);
     one.ask_.repeated = true;
+    repair_sides(one, fix);
     return;
   }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
@@ -169,7 +181,7 @@ void name_machine::not_run(record& one, server_error const* why, std::string_vie
     take_back(one);
   else if (partner && partner->ask_.abandoned)
     take_back(*partner);
-  else if (lapsed(one, asked.mode))
+  else if (lapsed(one))
     requeue(one, asked.mode);
   if (why && one.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
   if (why) count_attempt(one, why->code, text, why->transient);

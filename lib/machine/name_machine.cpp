@@ -59,6 +59,7 @@ void name_machine::start(operation& call) {
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
 void name_machine::arrive(record& one, operation& call) {
   bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
+  unsigned const fix = replaces ? one.ask_.fix : 0u;
   if (replaces) {
     shared_.requests->remove(one);
     finish(one);
@@ -70,6 +71,7 @@ void name_machine::arrive(record& one, operation& call) {
   }
   dispatch(one, call);
   if (replaces && one.ask_.call == &call) one.ask_.owes = true;
+  repair_sides(one, fix);
 }
 
 void name_machine::dispatch(record& one, operation& call) {
@@ -128,8 +130,8 @@ void name_machine::expire(operation& call) {
       }
     }
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
-    bool const busy = call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) ||
-                      (held_by_other(one) && kind_.rules().exclusive);
+    bool const busy =
+        call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) || kept_out(one, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
     give_up(call, told_busy && !call.once ? error_code{} : error_code{errc::timeout});
   } else {
@@ -273,11 +275,12 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
 // Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free:
 // a new try would find this client's own remains. (Without this rule `{auto a = k.acquire();} {auto b = k.acquire();}`
 // finds its own lock busy.)
-bool name_machine::unsettled(record const* except) const {
+// What was asked for a side that several share keeps no try of that side waiting.
+bool name_machine::unsettled(unsigned char mode, record const* except) const {
   int unsent_releases = 0;
   for (record const* one : active_) {
-    if (one == except) continue;
     request const& asked = one->ask_;
+    if (one == except || (kind_.rules().shares(asked.mode, mode) && !asked.fix)) continue;
     bool const none_live = one->live() == 0;
     if (!asked.sent_or_unsettled()) {
       unsent_releases += asked.what == ask::release && none_live;
@@ -309,8 +312,16 @@ record* name_machine::unsent_release(record const& except) const {
   return nullptr;
 }
 
-bool name_machine::held_by_other(record const& one) const {
-  return std::any_of(holders_.begin(), holders_.end(), [&](record const* holder) { return holder != &one; });
+// Another owner of this client has what keeps this side out.
+bool name_machine::kept_out(record const& one, unsigned char mode) const {
+  auto const& rules = kind_.rules();
+  if (!rules.exclusive) return false;
+  return std::any_of(holders_.begin(), holders_.end(), [&](record const* holder) {
+    if (holder == &one) return false;
+    for (unsigned char held = 0; held < rules.modes; ++held)
+      if (holder->live(held) > 0 && !rules.shares(held, mode)) return true;
+    return false;
+  });
 }
 
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for

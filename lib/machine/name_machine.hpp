@@ -87,10 +87,11 @@ class name_machine final : public listener {
   void watch_deadline(operation& call);
   void tidy(record& one);
   void tidy_served();
-  bool unsettled(record const* except = nullptr) const;
+  bool unsettled(unsigned char mode, record const* except = nullptr) const;
   bool release_under_way() const;
   record* unsent_release(record const& except) const;
-  bool held_by_other(record const& one) const;
+  bool kept_out(record const& one, unsigned char mode) const;
+  bool parked(operation const& call) const { return !call.tried && unsettled(call.mode); }
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_acquire.cpp
@@ -109,14 +110,15 @@ class name_machine final : public listener {
   void leave(operation& call);
   void new_head();
   void try_head(bool may_go_direct = false);
+  void try_run();
+  void try_beside(operation& call, bool may_go_direct);
   void try_others();
   void wake_parked();
   void sleep_until_hint(std::int64_t hint);
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls);
   void subscribe();
-  void finish_once_calls(std::uint64_t up_to);
+  void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u);
   bool head_idle() const;
-  bool parked() const;
 
   // name_own_channel.cpp
   operation* waiter_of(record& one);
@@ -148,8 +150,9 @@ class name_machine final : public listener {
   void note_holder(record& one);
   void lose_side(record& one, unsigned char mode, error_code why);
   void repair(record& one, unsigned char mode);
-  bool lapsed(record const& one, unsigned char mode) const;
+  bool lapsed(record const& one) const;
   void requeue(record& one, unsigned char mode);
+  void repair_sides(record& one, unsigned sides);
   void forget(record& one, hold& ended);
   void count_attempt(record& one, error_code const& why, std::string_view text, bool transient);
   void stop_renewing(record& one, unsigned char mode);

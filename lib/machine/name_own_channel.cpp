@@ -39,7 +39,7 @@ operation* name_machine::waiter_of(record& one) {
 
 void name_machine::wake_alone(record& one) {
   operation* const call = waiter_of(one);
-  if (!call || unsettled()) {
+  if (!call || unsettled(call->mode)) {
     if (one.own) one.own->dirty = true;
     return;
   }
@@ -57,10 +57,10 @@ void name_machine::on_own_hint(record& one) {
 
 // The answer that settles the name makes those try who waited for it.
 void name_machine::wake_all_alone() {
-  if (unsettled()) return;
   for (auto& call : queue_) {
     record& one = *call.owner_record;
-    if (&call == waiter_of(one) && (!call.tried || (one.own && one.own->dirty))) wake_alone(one);
+    bool const may = &call == waiter_of(one) && (!call.tried || (one.own && one.own->dirty));
+    if (may && !unsettled(call.mode)) wake_alone(one);
   }
 }
 
@@ -86,7 +86,7 @@ void name_machine::on_leave_answer(record& one) {
   request const was = one.ask_;
   finish(one);
   one.in_line = false;
-  if (was.fix || was.owes) repair(one, was.mode);
+  repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
 }
 
 }  // namespace latchkey::detail

@@ -96,7 +96,7 @@ bool name_machine::can_hand_off(record const& from) const {
   if (!kind_.rules().hand_off || !streak_allows() || !head_idle() || shared_.closed) return false;
   operation const& head = queue_.front();
   if (head.owner_record == &from || head.mode != from.ask_.mode) return false;
-  return head.tried || !unsettled(&from);
+  return head.tried || !unsettled(head.mode, &from);
 }
 
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever

@@ -21,9 +21,6 @@ bool name_machine::head_idle() const {
          !queue_.front().owner_record->ask_.under_way();
 }
 
-// Only the answer that settles the name makes a parked head try: messages and confirmations do not.
-bool name_machine::parked() const { return !queue_.front().tried && unsettled(); }
-
 // A caller who holds nothing: behind those who came before.
 void name_machine::join(record& one, operation& call) {
   bool const head_was_told = head_idle() && queue_.front().tried;
@@ -43,10 +40,14 @@ void name_machine::join(record& one, operation& call) {
   watch_deadline(call);
   shared_.timers.drop(linger_);
   if (kind_.rules().own_channel) return wake_alone(one);
-  if (queue_.size() > 1) return;
+  if (queue_.size() > 1) {  // what is tried before it lets it in beside, if anything
+    operation const& before = *std::prev(queue_.end(), 2);
+    bool const beside = kind_.rules().shares(before.mode, call.mode) && before.where == operation::place::trying;
+    return beside ? try_beside(call, true) : void();
+  }
   // The answer that settles the name, or that ends what its owner has under way, makes it try.
-  if (unsettled() || one.ask_.under_way()) return;
-  bool const behind_ours = held_by_other(one) && kind_.rules().exclusive;
+  if (unsettled(call.mode) || one.ask_.under_way()) return;
+  bool const behind_ours = kept_out(one, call.mode);
   bool const hears = listening() == view::on && !dirty_;
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
   // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
@@ -85,9 +86,9 @@ void name_machine::new_head() {
   // The confirmation makes it try, or the hint if that never comes.
   if (listening() == view::asked && hint_.is_linked()) return;
   bool const heard = listening() != view::off;
-  if ((!heard || !head.tried) && unsettled()) return;
+  if ((!heard || !head.tried) && unsettled(head.mode)) return;
   if (heard) return try_head();
-  bool const behind_ours = held_by_other(*head.owner_record) && kind_.rules().exclusive;
+  bool const behind_ours = kept_out(*head.owner_record, head.mode);
   if (!kind_.rules().listens) {
     if (head.tried && hint_.is_linked()) return;
     if (!behind_ours) return try_head();
@@ -120,7 +121,7 @@ void name_machine::try_head(bool may_go_direct) {
 // An answer has come: a head that waited for the name to be settled, or that hears no messages, tries.
 void name_machine::wake_parked() {
   if (kind_.rules().own_channel) return wake_all_alone();
-  if (!head_idle() || unsettled()) return;
+  if (!head_idle() || unsettled(queue_.front().mode)) return;
   operation const& head = queue_.front();
   if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
@@ -155,11 +156,12 @@ milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned pol
 }
 
 // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
-void name_machine::finish_once_calls(std::uint64_t up_to) {
+void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides) {
   if (once_waiting_ == 0) return;
   for (auto it = queue_.begin(); it != queue_.end() && once_waiting_ > 0;) {
     operation& call = *it++;
     if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
+    if ((sides >> call.mode & 1u) == 0) continue;
     leave(call);
     call.waited = true;
     complete(call);
@@ -173,7 +175,7 @@ void name_machine::on_confirmed() {
     dirty_ = true;  // the try under way may have run before the server listened for us
     return;
   }
-  if (parked()) return;
+  if (parked(queue_.front())) return;  // only the answer that settles the name makes it try
   try_head();
 }
 
@@ -181,30 +183,43 @@ void name_machine::on_message(std::string_view payload) {
   ++shared_.counters.messages;
   auto const woken = kind_.on_message(payload);
   if (woken == kind::wake::nobody) return;
-  bool const may_try = head_idle() && !parked();
+  bool const may_try = head_idle() && !parked(queue_.front());
   if (may_try)
-    try_head();
+    try_run();
   else
     dirty_ = true;
   if (woken == kind::wake::all) try_others();
 }
 
+// The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
+// Nobody tries past a waiter whom he would keep out.
+void name_machine::try_run() {
+  if (!head_idle() && queue_.front().where == operation::place::waiting) dirty_ = true;  // its owner's answer wakes it
+  try_head();
+  for (auto it = queue_.begin(); it != queue_.end() && kind_.rules().shares(queue_.front().mode, it->mode);)
+    try_beside(*it++, false);
+}
+
+void name_machine::try_beside(operation& call, bool may_go_direct) {
+  record& one = *call.owner_record;
+  if (call.where != operation::place::waiting || one.ask_.under_way() || unsettled(call.mode)) return;
+  send_acquire(one, call, may_go_direct && !release_under_way());
+}
+
 // A message for everybody: whoever stands behind the head tries beside it, all in one group.
 void name_machine::try_others() {
-  if (queue_.empty() || unsettled()) return;
-  for (auto it = std::next(queue_.begin()); it != queue_.end();) {
+  for (auto it = queue_.begin(); it != queue_.end();) {
     operation& call = *it++;
-    if (call.where == operation::place::waiting && !call.owner_record->ask_.under_way())
-      send_acquire(*call.owner_record, call, false);
+    if (&call != &queue_.front()) try_beside(call, false);
   }
 }
 
 void name_machine::on_refused() {
-  if (head_idle() && !parked()) sleep_until_hint(shared_.settings.lock_watchdog_timeout.count());
+  if (head_idle() && !parked(queue_.front())) sleep_until_hint(shared_.settings.lock_watchdog_timeout.count());
 }
 
 void name_machine::on_hint() {
-  if (!head_idle() || parked()) {
+  if (!head_idle() || parked(queue_.front())) {
     dirty_ = true;
     return;
   }

@@ -53,7 +53,7 @@ struct request {
   bool abandoned = false;  // an acquire, or the grant of a hand-off, that nobody waits for any more
   bool repeated = false;   // an earlier copy was never answered
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
-  bool fix = false;        // holds ended while it was under way: give back what the server may have
+  unsigned char fix = 0;   // sides, one bit each, of which holds ended while it was under way: to be repaired
   std::int64_t target = 0;
   std::int64_t lease = 0;    // milliseconds
   std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it

@@ -32,6 +32,10 @@ class kind {
     std::int64_t hint_most = 0;      // milliseconds, longest sleep of a waiter; 0: the watchdog time
     bool tokens = false;             // a grant carries a fencing token, and query::token is understood
     unsigned char modes = 1;         // sides that share one record and one queue (read, write)
+    unsigned char shared_modes = 0;  // of an exclusive kind, one bit for each side: several owners hold it at once
+
+    // May two owners hold these sides beside each other, whatever else is held?
+    bool shares(unsigned char a, unsigned char b) const { return (shared_modes >> a & shared_modes >> b & 1) != 0; }
   };
 
   explicit kind(traits t) : traits_(t) {}
