@@ -5,6 +5,7 @@
 #include <latchkey/distributed_lock.hpp>
 #include <latchkey/fwd.hpp>
 #include <latchkey/owner.hpp>
+#include <latchkey/read_write_lock.hpp>
 #include <latchkey/stats.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -111,6 +112,10 @@ class LATCHKEY_EXPORT client {
   ///
   /// \throws lock_error as `get_lock`.
   distributed_lock get_plain_lock(std::string name) const;
+
+  /// A lock that any number of readers or one writer may hold. No I/O.
+  /// \throws lock_error `bad_argument` as `get_lock`.
+  read_write_lock get_read_write_lock(std::string name) const;
 
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;

@@ -227,6 +227,7 @@ class LATCHKEY_EXPORT distributed_lock {
 
  private:
   friend class client;
+  friend class read_write_lock;
   friend class std_mutex;
   explicit distributed_lock(std::shared_ptr<detail::lock_key const> key) noexcept;
   using key_ptr = std::shared_ptr<detail::lock_key const>;

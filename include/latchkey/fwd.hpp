@@ -5,6 +5,7 @@ namespace latchkey {
 class client;
 class distributed_lock;
 class lease;
+class read_write_lock;
 class std_mutex;
 
 namespace detail {

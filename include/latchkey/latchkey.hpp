@@ -8,6 +8,7 @@
 #include <latchkey/event.hpp>
 #include <latchkey/lease.hpp>
 #include <latchkey/owner.hpp>
+#include <latchkey/read_write_lock.hpp>
 #include <latchkey/stats.hpp>
 #include <latchkey/version.hpp>
 #include <latchkey/with_lock.hpp>

@@ -21,6 +21,18 @@ detail::core& checked(std::shared_ptr<detail::core> const& core) {
   return *core;
 }
 
+std::shared_ptr<detail::lock_key> make_key(std::shared_ptr<detail::core> const& core, std::string name,
+                                           detail::kind const& which) {
+  checked(core);
+  if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
+  if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
+  auto key = std::make_shared<detail::lock_key>();
+  key->engine = core;
+  key->name = std::move(name);
+  key->which = &which;
+  return key;
+}
+
 }  // namespace
 
 client::client(std::string_view uri, config settings) : core_(make_core(std::nullopt, uri, std::move(settings))) {}
@@ -66,14 +78,14 @@ distributed_lock client::get_plain_lock(std::string name) const {
 }
 
 distributed_lock client::make_lock(std::string name, detail::kind const& which) const {
-  checked(core_);
-  if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
-  if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
-  auto key = std::make_shared<detail::lock_key>();
-  key->engine = core_;
-  key->name = std::move(name);
-  key->which = &which;
-  return distributed_lock(std::move(key));
+  return distributed_lock(make_key(core_, std::move(name), which));
+}
+
+read_write_lock client::get_read_write_lock(std::string name) const {
+  auto reads = make_key(core_, std::move(name), detail::read_write_kind());
+  auto writes = std::make_shared<detail::lock_key>(*reads);
+  writes->mode = 1;
+  return read_write_lock(std::move(reads), std::move(writes));
 }
 
 owner client::new_owner() const { return owner::make(); }

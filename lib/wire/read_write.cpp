@@ -1,0 +1,102 @@
+#include <stdexcept>
+#include <wire/kinds.hpp>
+#include <wire/read_write_scripts.hpp>
+
+namespace latchkey::detail {
+namespace {
+
+constexpr unsigned char read_side = 0;
+constexpr unsigned char write_side = 1;
+
+// Redisson's RReadWriteLock. One object for both sides: they share a key, a channel, and in a client one record for
+// each owner and one queue. Answers are those of the reentrant lock.
+class read_write final : public kind {
+ public:
+  read_write() : kind({.name = "read_write", .hand_off = false, .modes = 2, .shared_modes = 1u << read_side}) {}
+
+  std::string channel(std::string_view name, std::string_view) const override {
+    return prefixed("redisson_rwlock", name);
+  }
+
+  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
+    std::string made(client_id);
+    made += ':';
+    made += std::to_string(owner);
+    if (mode == write_side) made += ":write";
+    return made;
+  }
+
+  script const& script_for(ask what) const override {
+    switch (what) {
+      case ask::acquire: return read_write_acquire();
+      case ask::release: return read_write_release();
+      case ask::renew: return read_write_renew();
+      case ask::extend: return read_write_extend();
+      case ask::force_unlock: return read_write_force_unlock();
+      case ask::hand_off:
+      case ask::none:
+      case ask::leave: break;
+    }
+    throw std::logic_error("a read/write lock has no such request");
+  }
+
+  void add_keys(item const& one, words& command) const override {
+    command.add(one.name);
+    if (one.what == ask::release || one.what == ask::force_unlock) command.add(channel(one.name, one.field));
+  }
+
+  void add_arguments(item const& one, words& command) const override {
+    command.add(std::string_view(one.mode == write_side ? "1" : "0"));
+    if (one.what == ask::force_unlock) return;
+    command.add(one.field);
+    if (one.what == ask::acquire || one.what == ask::release) command.add(one.target);
+    command.add(one.lease);
+  }
+
+  outcome read(ask what, item const& one, reply const& answer) const override {
+    return what == ask::hand_off ? outcome{} : reentrant_kind().read(what, one, answer);
+  }
+
+  // Whether anybody reads cannot be asked by a plain command: who writes may read, too.
+  void add_query(query what, item const& one, words& command) const override {
+    if (what != query::is_locked) return kind::add_query(what, one, command);
+    if (one.mode == write_side) {
+      command.add("HGET");
+      command.add(one.name);
+      command.add("mode");
+      return;
+    }
+    command.add("EVAL");
+    command.add(read_write_is_read);
+    command.add(std::int64_t{1});
+    command.add(one.name);
+  }
+
+  bool read_query(query what, reply const& answer, std::int64_t& value) const override {
+    if (what != query::is_locked || answer.is_integer()) return kind::read_query(what, answer, value);
+    value = answer.kind == reply::type::string && answer.text == "write";
+    return answer.kind == reply::type::nil || value != 0 ||
+           (answer.kind == reply::type::string && answer.text == "read");
+  }
+
+  // `0` of a reader, `1` of a writer. Both may let readers or a writer in.
+  wake on_message(std::string_view payload) const override {
+    return payload == "0" || payload == "1" ? wake::one : wake::nobody;
+  }
+
+  admission admit(unsigned char mode, int const* live) const override {
+    if (live[write_side] > 0) return admission::at_once;
+    if (live[read_side] == 0) return admission::queue;
+    // He would wait for himself.
+    return mode == write_side ? admission::would_deadlock : admission::at_once;
+  }
+};
+
+}  // namespace
+
+kind const& read_write_kind() {
+  static read_write const& the_one = *new read_write;
+  return the_one;
+}
+
+}  // namespace latchkey::detail
