@@ -26,7 +26,10 @@ class fake_store {
 
   // Null: there is none, or its time is over.
   hash* find(std::string_view key);
-  hash& make(std::string_view key) { return hashes_[std::string(key)]; }
+  hash& make(std::string_view key) {
+    find(key);  // one whose time is over does not come back
+    return hashes_[std::string(key)];
+  }
   bool remove(std::string_view key) { return hashes_.erase(std::string(key)) > 0; }
   void clear() { hashes_.clear(); }
 

@@ -29,21 +29,25 @@ void world::check_holds() const {
   std::vector<belief> all;
   for (auto const& one : tasks_) {
     if (!one->trusted(now) || one->removed) continue;
-    auto const same = std::find_if(all.begin(), all.end(), [&](belief const& other) {
-      return other.of->client == one->client && other.of->owner == one->owner && other.of->key == one->key;
-    });
-    if (same != all.end()) {
-      ++same->count;
-      continue;
+    belief* counted = nullptr;
+    for (auto& other : all) {
+      task const& of = *other.of;
+      if (of.key != one->key || of.which != one->which) continue;
+      bool const same = of.client == one->client && of.owner == one->owner;
+      if (same && of.mode == one->mode) counted = &other;
+      if (exclusive && !same && !of.which->rules().shares(of.mode, one->mode))
+        fail("two valid holders: " + of.label + " and " + one->label);
     }
-    for (auto const& other : all)
-      if (exclusive && other.of->key == one->key) fail("two valid holders: " + other.of->label + " and " + one->label);
-    all.push_back({one.get(), 1});
+    if (counted)
+      ++counted->count;
+    else
+      all.push_back({one.get(), 1});
   }
   if (!exclusive || !others_.empty()) return;
   auto& data = const_cast<fake_store&>(server.store);
   for (auto const& one : all) {
-    auto const there = data.count(one.of->key, field(one.of->owner, one.of->client));
+    std::string const client = std::string("client") + static_cast<char>('A' + one.of->client);
+    auto const there = data.count(one.of->key, one.of->which->field(client, one.of->owner, one.of->mode));
     if (there < one.count) fail("the server has forgotten the hold of " + one.of->label);
     if (data.find(one.of->key)->ends < one.of->shown.until())
       fail("the server forgets the hold of " + one.of->label + " before its owner does");
