@@ -63,9 +63,9 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       return;
     default:
       repair_sides(one, was.fix);
-      if (was.owes) repair(one, was.mode);
-      // Nobody knows what an answer of unexpected form stands for: what the server may have granted is given back.
-      if (answer.what == outcome::type::malformed) repair(one, was.mode);
+      // Nobody knows what an answer of unexpected form stands for, and a copy that was never answered may have been
+      // granted before this one was refused: what the server may have granted is given back.
+      if (answer.what == outcome::type::malformed || was.repeated || was.owes) repair(one, was.mode);
       return fail_acquire(one, was, error_of(answer), words_of(answer));
   }
 }
@@ -140,7 +140,7 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
     default: {
       outcome refused = answer;
       refused.what = answer.grant;
-      if (answer.grant == outcome::type::malformed) repair(to, next.mode);
+      if (answer.grant == outcome::type::malformed || next.repeated) repair(to, next.mode);
       fail_acquire(to, next, error_of(refused), words_of(refused));
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -50,7 +51,8 @@ class small_search {
         return 2;
       }
     }
-    std::printf("%s: states %zu violations: none\n", title.c_str(), states_.size());
+    std::printf("%s: states %zu seconds %.0f violations: none\n", title.c_str(), states_.size(),
+                double(std::clock()) / CLOCKS_PER_SEC);
     return 0;
   }
 

@@ -184,3 +184,19 @@ TEST_CASE("a lock without a time to live is looked at every second, and an event
   CHECK(a.granted());
   w.finish();
 }
+
+TEST_CASE("a repeated acquire that is refused is given back: the copy before it may have been granted") {
+  world w;
+  w.release(granted(w, w.acquire(9, {.name = "warm"})));
+  w.run();
+  task* a = nullptr;
+  leave_unanswered(w, role::shared, [&] { a = &w.once(1); });
+  CHECK(w.server.store.all() == std::set<std::string>{"k/clientA:1=1"});
+  w.server.refuse("EVALSHA acquire k", "NOPERM this user has no permissions to run the 'evalsha' command");
+  w.run();
+  w.await(*a);
+  w.run();
+  CHECK((a->done() && !a->granted()));
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
