@@ -95,7 +95,8 @@ bool name_machine::lapsed(record const& one) const {
 // The server is told first, then the call queues like everybody.
 void name_machine::requeue(record& one, unsigned char mode) {
   operation& call = *one.ask_.call;
-  unsigned const fix = one.ask_.fix | (one.ask_.owes ? 1u << one.ask_.mode : 0u);
+  unsigned const own = one.ask_.owes || one.ask_.repeated ? 1u << one.ask_.mode : 0u;
+  unsigned const fix = one.ask_.fix | own;
   shared_.requests->remove(one);
   finish(one);
   give_back(one, mode);
