@@ -1,0 +1,200 @@
+#include <simulation/simulation.hpp>
+
+#include <algorithm>
+
+namespace latchkey::simulation {
+
+using detail::operation;
+using detail::query;
+
+task& simulation::made(operation::type what, std::size_t client, std::uint64_t owner, std::string const& name) {
+  task& one = *tasks_.emplace_back(std::make_unique<task>());
+  instant const now = client_time(*nodes_[client]);
+  one.what = what;
+  one.which = &kind_.which;
+  one.key = name;
+  one.name = one.key;
+  one.owner = owner;
+  one.client = client;
+  one.shown.of = &one;
+  one.started = now;
+  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query"};
+  one.label = "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " of " + name + " by " +
+              nodes_[client]->id + ":" + std::to_string(owner);
+  // What a call without a wait may take in all.
+  one.deadline = detail::after(now, settings_.connect_timeout + settings_.timeout * (settings_.retry_attempts + 1));
+  started_[&one] = now_;
+  return one;
+}
+
+void simulation::start(task& one) {
+  node& me = *nodes_[one.client];
+  one.self_timed = one.direct;
+  tell([&] { return one.label + " begins" + (one.direct ? " (blocking)" : "") + details_of(one); });
+  open_.push_back(&one);
+  bool const lent = me.machine.start(one, one.direct, client_time(me), me.out);
+  if (lent) {
+    if (me.lent) fail("the direct lane was lent twice");
+    me.lent = loan{me.machine.lane_serial(), &one, now_ + ms(settings_.timeout.count())};
+  }
+  perform(one.client);
+  if (lent) say(one.client, me.lent->serial, std::string(me.machine.lane_bytes()));
+}
+
+std::string simulation::details_of(task const& one) {
+  std::string made;
+  if (one.what == operation::type::acquire) {
+    made += one.once ? ", one try" : one.deadline == detail::never ? ", for ever" : ", for a while";
+    made += one.lease.count() > 0 ? ", lease " + std::to_string(one.lease.count()) + " ms" : ", watchdog";
+    if (one.max_hold.count() > 0) made += ", at most " + std::to_string(one.max_hold.count()) + " ms";
+  }
+  if (one.what == operation::type::extend) made += " to " + std::to_string(one.lease.count()) + " ms";
+  return made;
+}
+
+void simulation::completed(task& done) {
+  ++done.completions;
+  done.done_at = client_time(*nodes_[done.client]);
+  tell([&] {
+    return done.label +
+           (done.error                                     ? " ends: " + done.error.message()
+            : done.what == operation::type::acquire        ? done.yes ? " is granted" : " is told: busy"
+            : done.what == operation::type::release        ? " is done"
+            : done.what == operation::type::query          ? " is answered " + std::to_string(done.value)
+                                                           : done.yes ? " is done" : " is told: not there") +
+           (done.text.empty() ? "" : " (" + done.text + ")");
+  });
+  if (done.completions > 1) fail(done.label + " was completed twice");
+  std::erase(open_, &done);
+  if (done.granted()) holders_.push_back(&done);
+  check_answer(done);
+}
+
+// --- what callers do ---
+
+task* simulation::any_held(dice& chances, bool live) const {
+  std::vector<task*> fits;
+  for (task* one : holders_)
+    if (!one->ended && (!live || !one->shown.lost) && awake(one->client)) fits.push_back(one);
+  return fits.empty() ? nullptr : fits[chances.below(fits.size())];
+}
+
+void simulation::act(move const& one) {
+  dice chances = one.chances();
+  switch (one.what) {
+    case deed::acquire:
+    case deed::try_once: return begin_acquire(chances, one.what == deed::try_once);
+    case deed::release:
+    case deed::drop:
+      if (task* const held = any_held(chances, false)) end_hold(*held, one.what == deed::drop, chances);
+      return;
+    case deed::unlock: {
+      task* const held = any_held(chances, false);
+      if (!held) return;
+      task& call = made(operation::type::release, held->client, held->owner, held->key);
+      call.mode = held->mode;
+      call.direct = chances.one_in(3);
+      // The owner's latest hold goes.
+      task* latest = held;
+      for (task* other : holders_)
+        if (!other->ended && other->client == held->client && other->owner == held->owner && other->key == held->key &&
+            other->mode == held->mode && other->hold > latest->hold)
+          latest = other;
+      latest->ended = true;
+      ended_by_[&call] = latest;
+      return start(call);
+    }
+    case deed::extend:
+      if (task* const held = any_held(chances, true)) extend(*held, chances);
+      return;
+    case deed::query: return ask(chances);
+    case deed::force_unlock: return force(chances);
+    case deed::cancel: {
+      std::vector<task*> waits;
+      for (task* open : open_)
+        if (open->what == operation::type::acquire && awake(open->client)) waits.push_back(open);
+      if (waits.empty()) return;
+      task& given_up = *waits[chances.below(waits.size())];
+      node& me = *nodes_[given_up.client];
+      tell([&] { return given_up.label + " is cancelled"; });
+      cancelled_.push_back(&given_up);
+      me.machine.cancel(given_up, client_time(me), me.out);
+      return perform(given_up.client);
+    }
+    case deed::close: {
+      std::size_t const client = chances.below(nodes_.size());
+      node& me = *nodes_[client];
+      if (!awake(client) || me.machine.closed()) return;
+      tell([&] { return me.id + " is closed"; });
+      me.machine.close(client_time(me), me.out);
+      return perform(client);
+    }
+    default: return befall(one);
+  }
+}
+
+void simulation::begin_acquire(dice& chances, bool once) {
+  std::size_t const client = chances.below(nodes_.size());
+  std::uint64_t const owner = 1 + chances.below(3);
+  std::string const& name = locks_[chances.one_in(4) ? 1 : 0].name;
+  if (!awake(client)) return;
+  task& one = made(operation::type::acquire, client, owner, name);
+  one.link = &one.shown;
+  one.once = once;
+  one.direct = chances.one_in(3);
+  one.mode = static_cast<unsigned char>(chances.below(kind_.modes));
+  if (!once)
+    one.deadline = chances.one_in(2) ? detail::never
+                                     : detail::after(client_time(*nodes_[client]), milliseconds(chances.below(6'000)));
+  if (chances.one_in(3)) one.lease = milliseconds(200 + static_cast<std::int64_t>(chances.below(8'000)));
+  if (one.lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
+  longest_[&one] = one.lease.count() > 0 ? one.lease : settings_.lock_watchdog_timeout;
+  start(one);
+}
+
+void simulation::end_hold(task& held, bool drop, dice& chances) {
+  node& me = *nodes_[held.client];
+  held.ended = true;
+  me.machine.unlink(*held.which, held.key, held.owner, held.hold);
+  if (drop) {
+    tell([&] { return held.label + " is dropped"; });
+    me.machine.drop(*held.which, held.key, held.owner, held.hold, client_time(me), me.out);
+    return perform(held.client);
+  }
+  task& one = made(operation::type::release, held.client, held.owner, held.key);
+  one.mode = held.mode;
+  one.hold = held.hold;
+  one.direct = chances.one_in(3);
+  ended_by_[&one] = &held;
+  start(one);
+}
+
+void simulation::extend(task& held, dice& chances) {
+  task& one = made(operation::type::extend, held.client, held.owner, held.key);
+  one.mode = held.mode;
+  one.hold = held.hold;
+  one.lease = milliseconds(chances.between(200, 40'000));
+  one.direct = chances.one_in(3);
+  longest_[&held] = std::max(longest_[&held], one.lease);
+  start(one);
+}
+
+void simulation::ask(dice& chances) {
+  std::size_t const client = chances.below(nodes_.size());
+  if (!awake(client)) return;
+  task& one = made(operation::type::query, client, 1 + chances.below(3), locks_[chances.below(2)].name);
+  constexpr query questions[] = {query::is_locked, query::is_held_by, query::hold_count, query::time_to_live};
+  one.question = chances.of(questions);
+  one.direct = chances.one_in(3);
+  start(one);
+}
+
+void simulation::force(dice& chances) {
+  std::size_t const client = chances.below(nodes_.size());
+  if (!awake(client)) return;
+  task& one = made(operation::type::force_unlock, client, 0, locks_[0].name);
+  one.direct = chances.one_in(3);
+  start(one);
+}
+
+}  // namespace latchkey::simulation

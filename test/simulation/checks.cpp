@@ -1,0 +1,94 @@
+#include <simulation/simulation.hpp>
+
+#include <algorithm>
+
+namespace latchkey::simulation {
+
+void simulation::check() {
+  std::erase_if(holders_, [](task const* one) { return one->ended; });
+  check_beliefs();
+  if (!ending_) check_wake_ups();
+  check_counts();
+}
+
+// Nobody believes to hold what somebody else believes to hold, and the server remembers what anybody believes.
+void simulation::check_beliefs() {
+  struct belief {
+    task const* of;
+    std::int64_t count;
+  };
+  std::vector<belief> all;
+  for (task const* one : holders_) {
+    node const& me = *nodes_[one->client];
+    if (!one->trusted(client_time(me) + nanoseconds(lost_rate_)) || excused(*one)) continue;
+    auto const same = std::find_if(all.begin(), all.end(), [&](belief const& other) {
+      return other.of->client == one->client && other.of->owner == one->owner && other.of->key == one->key &&
+             other.of->mode == one->mode;
+    });
+    std::int64_t believed = 1;
+    if (same != all.end())
+      believed = ++same->count;
+    else
+      all.push_back({one, 1});
+    auto const there = kind_.look(server_.data, one->key, field_of(*one));
+    if (there.count < believed) fail("the server has forgotten the hold of " + one->label);
+    if (there.ends == keyspace::forever) continue;
+    moment const forgets = server_clock_.when((there.ends + 1) * 1'000'000);
+    if (forgets + lost_rate_ < true_time(me, one->shown.until()))
+      fail("the server forgets the hold of " + one->label + " before its owner does");
+  }
+  for (auto const& one : all)
+    for (auto const& other : all) {
+      if (&one >= &other || one.of->key != other.of->key) continue;
+      if (one.of->client == other.of->client && one.of->owner == other.of->owner) continue;
+      if (!kind_.may_share(*one.of, *other.of))
+        fail("two valid holders: " + one.of->label + " and " + other.of->label);
+    }
+}
+
+// While the lock is free, somebody who waits for it is on his way. A fault excuses for a while.
+void simulation::check_wake_ups() {
+  observe(nobody);
+  moment const patience = 12 * network_.longest_way() + ms(60);
+  for (task const* one : open_) {
+    if (one->what != task::type::acquire || one->once) continue;
+    node const& me = *nodes_[one->client];
+    lock_state const& lock = lock_of(one->key);
+    moment const since = std::max({lock.free_since, started_.at(one), me.troubled_until, me.borrower_back});
+    if (since == endless || now_ - since <= patience) continue;
+    if (kind_.free(server_.data, lock.name, *one))
+      fail("nobody is on the way to " + lock.name + ", which is free and which " + one->label + " waits for");
+  }
+}
+
+// What a client that has nothing more to say believes is what the server has.
+void simulation::check_counts() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    node const& me = *nodes_[i];
+    if (me.turn_posted || me.lent || me.machine.closed() || me.paused_until > now_ || !me.machine.quiet()) continue;
+    if (me.machine.wake_at() <= client_time(me)) continue;
+    for (auto const& lock : locks_) {
+      if (lock.removed >= 0) continue;
+      for (tenure const& one : lock.present) {
+        if (!one.field.starts_with(me.id)) continue;
+        bool const owned = std::any_of(holders_.begin(), holders_.end(), [&](task const* held) {
+          return held->client == i && held->key == lock.name && field_of(*held) == one.field;
+        });
+        if (!owned && kind_.look(server_.data, lock.name, one.field).count > 0)
+          fail("nobody owns the hold of " + one.field + " on " + lock.name);
+        std::int64_t believed = 0;
+        bool waiting = false;
+        for (task const* held : holders_)
+          if (held->client == i && held->key == lock.name && field_of(*held) == one.field)
+            believed += held->trusted(client_time(me));
+        for (task const* open : open_) waiting = waiting || (open->client == i && open->key == lock.name);
+        auto const count = kind_.look(server_.data, lock.name, one.field).count;
+        if (count != 0 && !waiting && believed != count)
+          fail("the server counts " + std::to_string(count) + " holds of " + one.field + " on " + lock.name +
+               ", its owner " + std::to_string(believed));
+      }
+    }
+  }
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,81 @@
+#include <simulation/commands.hpp>
+
+namespace latchkey::simulation {
+
+namespace {
+
+reply get(surroundings& at, words_view words) {
+  bool refused = false;
+  auto const* const found = look_up<keyspace::text_value>(at, words[1], refused);
+  if (refused) return wrong_type();
+  return found ? text(*found) : reply{};
+}
+
+reply set(surroundings& at, words_view words) {
+  bool if_absent = false, if_present = false, keep_time = false;
+  std::int64_t length = 0;
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    std::string const option = lower(words[i]);
+    if (option == "nx") {
+      if_absent = true;
+    } else if (option == "xx") {
+      if_present = true;
+    } else if (option == "keepttl") {
+      keep_time = true;
+    } else if ((option == "px" || option == "ex") && i + 1 < words.size() && length == 0) {
+      auto const given = integer_of(words[++i]);
+      if (!given) return not_an_integer();
+      if (*given <= 0 || *given > 1'000'000'000'000'000) return error("ERR invalid expire time in 'set' command");
+      length = *given * (option == "px" ? 1 : 1'000);
+    } else {
+      return syntax_error();
+    }
+  }
+  if ((if_absent && if_present) || (keep_time && length != 0)) return syntax_error();
+  keyspace::value const* const there = at.data.find(words[1]);
+  if ((if_absent && there) || (if_present && !there)) return {};
+  std::int64_t const kept = there ? there->ends : keyspace::forever;
+  auto& made = at.data.make(words[1], words[2]);
+  if (length != 0) made.ends = at.data.now + length;
+  if (keep_time) made.ends = kept;
+  return ok();
+}
+
+reply add(surroundings& at, std::string const& key, std::int64_t by) {
+  bool refused = false;
+  auto* const found = look_up<keyspace::text_value>(at, key, refused);
+  if (refused) return wrong_type();
+  auto const old = found ? integer_of(*found) : 0;
+  if (!old) return not_an_integer();
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(*old, by, &sum)) return error("ERR increment or decrement would overflow");
+  if (found)
+    *found = std::to_string(sum);
+  else
+    at.data.make(key, std::to_string(sum));
+  return number(sum);
+}
+
+reply add_given(surroundings& at, words_view words, bool negative) {
+  auto const by = integer_of(words[2]);
+  if (!by) return not_an_integer();
+  if (negative && *by == INT64_MIN) return error("ERR decrement would overflow");
+  return add(at, words[1], negative ? -*by : *by);
+}
+
+constexpr unsigned changes = command::writes | command::needs_memory;
+
+constexpr command table[] = {
+    {"get", 2, command::reads, get},
+    {"set", -3, changes, set},
+    {"incr", 2, changes, [](surroundings& at, words_view words) { return add(at, words[1], 1); }},
+    {"decr", 2, changes, [](surroundings& at, words_view words) { return add(at, words[1], -1); }},
+    {"incrby", 3, changes, [](surroundings& at, words_view words) { return add_given(at, words, false); }},
+    {"decrby", 3, changes, [](surroundings& at, words_view words) { return add_given(at, words, true); }},
+};
+
+}  // namespace
+
+commands_view string_commands() { return table; }
+
+}  // namespace latchkey::simulation

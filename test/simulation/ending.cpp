@@ -1,0 +1,91 @@
+#include <simulation/simulation.hpp>
+
+#include <algorithm>
+
+namespace latchkey::simulation {
+
+namespace {
+
+constexpr unsigned most_steps = 30'000;
+constexpr moment most_time = ms(3'600'000);
+
+}  // namespace
+
+// All faults end, all holds are released, and everything comes to rest. Then nothing is left, and nothing more happens.
+void simulation::finish() {
+  tell([] { return std::string("all faults end; whoever holds the lock releases it"); });
+  ending_ = true;
+  loading_until_ = read_only_until_ = full_until_ = busy_until_ = refused_until_ = stalled_until_ = 0;
+  for (auto& one : nodes_) one->paused_until = one->borrower_back = 0;
+  set_modes();
+  server_.lose_messages = server_.double_messages = 0;
+  for (auto& lock : locks_) {
+    observe(nobody);
+    stranger(detail::ask::release, lock, 0);
+    observe(somebody);
+  }
+  moment const began = now_;
+  for (unsigned i = 0;; ++i) {
+    if (i > most_steps || now_ - began > most_time) fail("does not come to rest:" + why_busy());
+    release_all();
+    if (at_rest()) break;
+    if (!step(false)) fail("nothing will ever happen, and it is not at rest:" + why_busy());
+  }
+  check_rest();
+  // Links that died while nobody looked are found and replaced. Then it looks now and then whether the server is there.
+  resting_ = true;
+  moment const round = ms(std::max<std::int64_t>(2 * settings_.ping_interval.count(), 2'000) +
+                          2 * settings_.timeout.count() + settings_.connect_timeout.count());
+  for (moment const until = now_ + round; now_ < until && step(false);) {
+  }
+  unsigned const woken = wakes_;
+  std::uint64_t const said = server_.commands;
+  moment const until = now_ + round;
+  while (now_ < until && step(false)) {
+  }
+  auto const most = nodes_.size() * 30;
+  if (wakes_ - woken > most || server_.commands - said > most) fail("at rest, and yet it does not sleep");
+  check_rest();
+}
+
+void simulation::release_all() {
+  dice chances(mix(options_.seed, 19));
+  auto const held = holders_;
+  for (task* one : held)
+    if (!one->ended) end_hold(*one, one->shown.lost || nodes_[one->client]->machine.closed(), chances);
+}
+
+bool simulation::at_rest() const {
+  if (!open_.empty() || server_.subscriptions() > 0) return false;
+  for (auto const& one : nodes_) {
+    stats s;
+    one->machine.snapshot(s);
+    if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !one->machine.quiet() || one->lent) return false;
+  }
+  return true;
+}
+
+std::string simulation::why_busy() const {
+  std::string made;
+  for (task const* one : open_) made += " " + one->label + " is not done;";
+  for (auto const& one : nodes_) {
+    stats s;
+    one->machine.snapshot(s);
+    made += " " + one->id + " held " + std::to_string(s.held) + " waiting " + std::to_string(s.waiting) +
+            " subscriptions " + std::to_string(s.subscriptions) + " unsettled " + std::to_string(s.unsettled) +
+            (one->machine.quiet() ? ";" : " not quiet;");
+  }
+  return made + " server subscriptions " + std::to_string(server_.subscriptions());
+}
+
+void simulation::check_rest() const {
+  for (auto const& one : tasks_)
+    if (one->completions != 1) fail(one->label + " was not completed exactly once");
+  for (auto const& one : nodes_)
+    if (!one->machine.idle()) fail("a record, a queue entry or a listener of " + one->id + " is left");
+  auto& data = const_cast<keyspace&>(server_.data);
+  for (auto const& key : data.keys())
+    if (!kind_.may_stay(key)) fail("the key " + key + " is left");
+}
+
+}  // namespace latchkey::simulation

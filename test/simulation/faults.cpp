@@ -1,0 +1,155 @@
+#include <simulation/simulation.hpp>
+
+namespace latchkey::simulation {
+
+namespace {
+
+constexpr char const* stranger_field = "stranger:1";
+
+std::string for_so_long(moment length) { return " for " + std::to_string(length / 1'000'000) + " ms"; }
+
+}  // namespace
+
+// For so long, and then until it has recovered, a client may be slow to hear that a lock is free.
+void simulation::trouble(std::size_t client, moment length) {
+  moment& until = nodes_[client]->troubled_until;
+  until = std::max(until, now_ + length + recovery_);
+}
+
+void simulation::trouble_all(moment length) {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) trouble(i, length);
+}
+
+void simulation::set_modes() {
+  server_.loading = loading_until_ > now_;
+  server_.read_only = read_only_until_ > now_;
+  server_.full = full_until_ > now_;
+  server_.busy = busy_until_ > now_;
+}
+
+void simulation::befall(move const& one) {
+  dice chances = one.chances();
+  std::size_t const client = chances.below(nodes_.size());
+  node& me = *nodes_[client];
+  auto const length = [&](std::int64_t most) { return ms(chances.between(1, chances.one_in(2) ? most / 20 + 1 : most)); };
+  switch (one.what) {
+    case deed::cut:
+    case deed::silence:
+    case deed::hold_up: {
+      auto const as = static_cast<role>(chances.below(3));
+      wire* const on = network_.find(client, as);
+      if (!on || on->broken || on->silent) return;
+      std::string const which = me.id + "'s " + name_of(as) + " connection ";
+      if (one.what == deed::cut) {
+        tell([&] { return which + "is cut"; });
+        network_.cut(*on, chances, now_);
+        return trouble(client, 0);
+      }
+      moment const lasts = length(5'000);
+      if (one.what == deed::silence) {
+        tell([&] { return which + "goes silent; what is sent arrives" + for_so_long(lasts) + " late"; });
+        network_.silence(*on, now_ + lasts);
+      } else {
+        tell([&] { return which + "is held up" + for_so_long(lasts); });
+        network_.hold_up(*on, lasts);
+      }
+      return trouble(client, lasts);
+    }
+    case deed::pause_client: {
+      moment const lasts = length(2 * settings_.lock_watchdog_timeout.count());
+      tell([&] { return me.id + " is paused" + for_so_long(lasts); });
+      me.paused_until = std::max(me.paused_until, now_ + lasts);
+      return trouble(client, lasts);
+    }
+    case deed::stop_borrower: {
+      moment const lasts = length(2 * settings_.timeout.count());
+      tell([&] { return "blocking callers of " + me.id + " are not scheduled" + for_so_long(lasts); });
+      me.borrower_back = std::max(me.borrower_back, now_ + lasts);
+      return trouble(client, lasts);
+    }
+    case deed::stranger_takes:
+    case deed::stranger_releases:
+    case deed::stranger_forces:
+    case deed::remove_key: return intrude(one, chances);
+    default: return befall_server(one, chances);
+  }
+}
+
+void simulation::befall_server(move const& one, dice& chances) {
+  moment const lasts = ms(chances.between(1, chances.one_in(2) ? 100 : 4'000));
+  bool const timed = one.what != deed::flush_scripts && one.what != deed::lose_message &&
+                     one.what != deed::double_message;
+  tell([&] { return "the server: " + std::string(name_of(one.what)) + (timed ? for_so_long(lasts) : ""); });
+  switch (one.what) {
+    case deed::refuse_connections: refused_until_ = now_ + lasts; break;
+    case deed::stall_server: stalled_until_ = now_ + lasts; break;
+    case deed::load: loading_until_ = now_ + lasts; break;
+    case deed::refuse_writes: read_only_until_ = now_ + lasts; break;
+    case deed::fill_memory: full_until_ = now_ + lasts; break;
+    case deed::run_long_script: busy_until_ = now_ + lasts; break;
+    case deed::flush_scripts: server_.flush_scripts(); return;
+    case deed::lose_message: ++server_.lose_messages; break;
+    case deed::double_message: ++server_.double_messages; return;
+    case deed::restart:
+    case deed::restart_empty:
+      observe(nobody);
+      server_.restart(one.what == deed::restart);
+      refused_until_ = now_ + lasts;
+      if (one.what == deed::restart_empty)
+        for (auto& lock : locks_) {
+          taken_away(lock);
+          kind_.prepare(server_, lock.name);
+        }
+      break;
+    default: return;
+  }
+  trouble_all(lasts);
+}
+
+// The lock ends without its holder being told, and nobody else is.
+void simulation::taken_away(lock_state& lock) {
+  observe(somebody);
+  lock.removed = now_;
+  trouble_all(0);
+}
+
+void simulation::intrude(move const& one, dice& chances) {
+  lock_state& lock = locks_[chances.one_in(4) ? 1 : 0];
+  observe(nobody);
+  auto const lease = static_cast<std::int64_t>(100 + chances.below(5'000));
+  tell([&] { return std::string(name_of(one.what)) + " " + lock.name; });
+  switch (one.what) {
+    case deed::stranger_takes: stranger(detail::ask::acquire, lock, lease); break;
+    case deed::stranger_releases: stranger(detail::ask::release, lock, 0); break;
+    case deed::stranger_forces:
+      stranger(detail::ask::force_unlock, lock, 0);
+      taken_away(lock);
+      break;
+    default: {
+      std::vector<std::string> const words = {"DEL", lock.name};
+      server_.execute(words);
+      taken_away(lock);
+    }
+  }
+  observe(somebody);
+}
+
+// Another process, which uses the same scripts.
+reply simulation::stranger(detail::ask what, lock_state const& lock, std::int64_t lease) {
+  detail::item const asked{.what = what,
+                           .name = lock.name,
+                           .field = stranger_field,
+                           .target = what == detail::ask::acquire ? 1 : 0,
+                           .lease = lease};
+  detail::words keys, arguments;
+  kind_.which.add_keys(asked, keys);
+  kind_.which.add_arguments(asked, arguments);
+  std::vector<std::string> words = {"EVAL", std::string(kind_.which.script_for(what).text()),
+                                    std::to_string(keys.size())};
+  for (auto const& list : {keys.view(), arguments.view()}) words.insert(words.end(), list.begin(), list.end());
+  reply const said = server_.execute(words);
+  tell([&] { return "    " + words_for(words) + " -> " + brief(said); });
+  return said;
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,130 @@
+#include <simulation/simulation.hpp>
+
+#include <wire/verdict.hpp>
+
+#include <algorithm>
+
+namespace latchkey::simulation {
+
+// --- words ---
+
+std::string simulation::words_for(words_view words) const {
+  std::string made = words[0];
+  bool const script = lower(words[0]).starts_with("eval");
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    std::string word = words[i];
+    if (script && i == 1) {
+      if (lower(words[0]) == "eval") word = detail::script(word).sha();
+      auto const found = script_names_.find(word);
+      word = found == script_names_.end() ? "?" : found->second;
+    } else if (script && i == 2) {
+      continue;
+    }
+    made += " " + word;
+  }
+  return made;
+}
+
+std::string simulation::brief(reply const& said) {
+  std::string made;
+  if (said.is_array()) {
+    for (auto const& element : said.elements) made += (made.empty() ? "" : ", ") + brief(element);
+    return "[" + made + "]";
+  }
+  static constexpr std::pair<detail::verdict, char const*> verdicts[] = {
+      {detail::verdict::granted, "granted"},
+      {detail::verdict::gone, "gone"},
+      {detail::verdict::released, "released"},
+      {detail::verdict::released_unpublished, "released, not published"},
+      {detail::verdict::still_held, "still held"},
+      {detail::verdict::absent, "absent"},
+      {detail::verdict::extended, "extended"}};
+  for (auto const& [value, name] : verdicts)
+    if (detail::says(said, value)) return name;
+  if (said.is_integer()) return std::to_string(said.integer);
+  std::string const& words = said.text;
+  return words.substr(0, words.find_last_not_of("\r\n") + 1);
+}
+
+// --- who held what when ---
+
+simulation::lock_state& simulation::lock_of(std::string_view name) {
+  for (auto& one : locks_)
+    if (one.name == name) return one;
+  fail("no such lock");
+  return locks_[0];
+}
+
+std::string simulation::field_of(task const& one) const {
+  return kind_.which.field(nodes_[one.client]->id, one.owner, one.mode);
+}
+
+// Looks at the server once more. What has ended since was ended by `by`, unless its time was over.
+void simulation::observe(int by) {
+  for (auto& lock : locks_) {
+    auto const holders = kind_.holders(server_.data, lock.name);
+    for (std::size_t i = 0; i < lock.present.size();) {
+      tenure& one = lock.present[i];
+      if (std::find(holders.begin(), holders.end(), one.field) != holders.end()) {
+        ++i;
+        continue;
+      }
+      one.to = now_;
+      one.by = by;
+      lock.past.push_back(std::move(one));
+      lock.present.erase(lock.present.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    for (auto const& field : holders)
+      if (std::none_of(lock.present.begin(), lock.present.end(), [&](tenure const& t) { return t.field == field; }))
+        lock.present.push_back({.field = field, .from = now_});
+    if (!lock.present.empty())
+      lock.free_since = endless;
+    else if (lock.free_since == endless)
+      lock.free_since = now_;
+  }
+}
+
+// --- what callers were told ---
+
+// A belief that rests on a request older than a fault that took the lock away is excused.
+bool simulation::excused(task const& one) const {
+  moment removed = -1;
+  for (auto const& lock : locks_)
+    if (lock.name == one.key) removed = lock.removed;
+  if (removed < 0) return false;
+  node const& me = *nodes_[one.client];
+  auto const lease = longest_.find(&one);
+  milliseconds const longest = std::max(lease == longest_.end() ? milliseconds(0) : lease->second,
+                                        settings_.lock_watchdog_timeout);
+  return true_time(me, one.shown.until() - longest) <= removed;
+}
+
+void simulation::check_answer(task const& done) {
+  lock_state const& lock = lock_of(done.key);
+  moment const began = started_.at(&done);
+  std::string const own = field_of(done);
+  auto const overlaps = [&](tenure const& one) { return one.to >= began && one.field != own; };
+  if (done.busy() && done.what == task::type::acquire) {
+    bool const held = std::any_of(lock.past.begin(), lock.past.end(), overlaps) ||
+                      std::any_of(lock.present.begin(), lock.present.end(), overlaps);
+    bool const queue = std::any_of(tasks_.begin(), tasks_.end(), [&](auto const& other) {
+      return other.get() != &done && other->what == task::type::acquire && other->client == done.client &&
+             other->key == done.key && started_.at(other.get()) <= now_ && (!other->done() || other->done_at >= done.started);
+    });
+    if (!held && !queue && lock.removed < began)
+      fail(done.label + " was told that the lock is busy, though nobody else had it");
+  }
+  if (done.what != task::type::release || lock.removed >= 0) return;
+  auto const hold = ended_by_.find(&done);
+  if (hold == ended_by_.end()) return;
+  bool const lost = hold->second->losses > 0;
+  bool const ended_here = std::any_of(lock.past.begin(), lock.past.end(), [&](tenure const& one) {
+    return one.field == own && one.to >= began && one.by == static_cast<int>(done.client);
+  });
+  if (!done.error && done.released == release_result::released && !ended_here)
+    fail(done.label + " was told that it has released the lock, which it did not");
+  bool const expired = done.error == errc::lease_lost && done.released == release_result::expired;
+  if (expired && !lost && ended_here) fail(done.label + " was told that the lease had expired, though it released it");
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,44 @@
+#include <simulation/kinds.hpp>
+
+namespace latchkey::simulation {
+
+namespace {
+
+keyspace::hash_value const* hash_of(keyspace& data, std::string const& key) {
+  keyspace::value* const found = data.find(key);
+  return found ? std::get_if<keyspace::hash_value>(&found->holds) : nullptr;
+}
+
+}  // namespace
+
+simulated_kind::server_hold simulated_kind::look(keyspace& data, std::string const& lock,
+                                                 std::string const& field) const {
+  server_hold made;
+  if (auto const* const fields = hash_of(data, lock))
+    for (auto const& [name_there, value] : *fields)
+      if (name_there == field) {
+        made.count = integer_of(value).value_or(0);
+        made.ends = data.find(lock)->ends;
+      }
+  return made;
+}
+
+std::vector<std::string> simulated_kind::holders(keyspace& data, std::string const& lock) const {
+  std::vector<std::string> made;
+  if (auto const* const fields = hash_of(data, lock))
+    for (auto const& [field, value] : *fields) made.push_back(field);
+  return made;
+}
+
+bool simulated_kind::free(keyspace& data, std::string const& lock, task const&) const { return !data.find(lock); }
+
+std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds() {
+  static auto const all = [] {
+    std::vector<std::unique_ptr<simulated_kind>> made;
+    made.push_back(lock_kind());
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <simulation/server.hpp>
+#include <support/unit/task.hpp>
+#include <wire/kind.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::simulation {
+
+using test::task;
+
+// What the simulation has to know about a lock kind: what its keys mean, and what must always be true of it.
+// The defaults are those of a hash `name` whose only field is the holder's.
+class simulated_kind {
+ public:
+  struct server_hold {
+    std::int64_t count = 0;                  // 0: none
+    std::int64_t ends = keyspace::forever;   // the last millisecond of the server's clock in which it is there
+  };
+
+  simulated_kind(std::string called, detail::kind const& of, unsigned char sides = 1)
+      : name(std::move(called)), which(of), modes(sides) {}
+  virtual ~simulated_kind() = default;
+
+  // What the server has for a field.
+  virtual server_hold look(keyspace& data, std::string const& lock, std::string const& field) const;
+  // The fields of all who hold it.
+  virtual std::vector<std::string> holders(keyspace& data, std::string const& lock) const;
+  // May two different owners trust their holds at once?
+  virtual bool may_share(task const&, task const&) const { return false; }
+  // Would a caller of this mode be granted now?
+  virtual bool free(keyspace& data, std::string const& lock, task const& waiter) const;
+  // May this key stay when nobody uses the lock any more?
+  virtual bool may_stay(std::string const&) const { return false; }
+  // Puts the server into the state in which the lock can be used.
+  virtual void prepare(server&, std::string const&) const {}
+
+  std::string const name;
+  detail::kind const& which;
+  unsigned char const modes;
+};
+
+// Every kind that can be simulated. A new one: a file kind_<name>.cpp and a line in kinds.cpp.
+std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds();
+std::unique_ptr<simulated_kind> lock_kind();
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,168 @@
+#include <simulation/server.hpp>
+
+#include <charconv>
+
+namespace latchkey::simulation {
+
+namespace {
+
+std::string line_of(std::uint64_t id, std::string const& address) {
+  return "id=" + std::to_string(id) + " addr=" + address + " laddr=127.0.0.1:6379 fd=8 name= db=0 resp=2\n";
+}
+
+bool is(std::string_view word, std::string_view name) { return lower(word) == name; }
+
+}  // namespace
+
+// --- connections ---
+
+server::handle server::accept() {
+  handle const made = next_handle_++;
+  connections_.emplace(made, connection{next_id_++, "127.0.0.1:" + std::to_string(next_port_++), {}, {}});
+  return made;
+}
+
+void server::arrive(handle which, std::string_view bytes) {
+  auto const found = connections_.find(which);
+  if (found == connections_.end()) return;
+  found->second.reader.feed(bytes);
+  std::vector<std::string> words;
+  for (reply got; connections_.contains(which);) {
+    if (found->second.reader.next(got) != detail::reply_reader::result::reply) return;
+    words.clear();
+    for (auto& word : got.elements) words.push_back(std::move(word.text));
+    ++commands;
+    reply const said = run(which, words);
+    user_.ran(which, words, said);
+    bool const said_by_itself = is(words[0], "subscribe") || is(words[0], "unsubscribe");
+    if (!said_by_itself || said.is_error()) answer(which, said);
+  }
+}
+
+void server::end_of_file(handle which) { connections_.erase(which); }
+
+void server::answer(handle which, reply const& said) {
+  if (!connections_.contains(which)) return;
+  std::string bytes;
+  encode(said, bytes);
+  user_.answered(which, std::move(bytes));
+}
+
+void server::restart(bool with_data) {
+  auto const all = std::move(connections_);
+  connections_.clear();
+  for (auto const& [which, one] : all) user_.dropped(which);
+  if (!with_data) data.clear();
+  loaded_.clear();
+  next_id_ = 1;
+}
+
+std::size_t server::subscriptions() const {
+  std::size_t count = 0;
+  for (auto const& [which, one] : connections_) count += one.channels.size();
+  return count;
+}
+
+// --- commands ---
+
+reply server::execute(words_view words) {
+  if (is(words[0], "eval") || is(words[0], "evalsha")) return run_script(words);
+  command const* const found = find_command(words[0]);
+  if (!found) return error("ERR unknown command '" + words[0] + "'");
+  if (!found->takes(words.size())) return error("ERR wrong number of arguments for '" + lower(words[0]) + "' command");
+  if (read_only && (found->flags & command::writes))
+    return error("READONLY You can't write against a read only replica.");
+  if (full && (found->flags & command::needs_memory))
+    return error("OOM command not allowed when used memory > 'maxmemory'.");
+  surroundings at{data, *this};
+  return found->run(at, words);
+}
+
+reply server::run(handle which, words_view words) {
+  auto const& first = words[0];
+  if (is(first, "client")) {
+    if (busy && is(words[1], "kill")) return error("BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
+    return run_client(which, words);
+  }
+  if (is(first, "auth") || is(first, "select")) return ok();
+  if (loading && !is(first, "ping")) return error("LOADING Redis is loading the dataset in memory");
+  if (busy) return error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+  if (is(first, "role")) {
+    if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
+    return array({text("master"), number(0), array()});
+  }
+  if (is(first, "ping")) return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
+  if (is(first, "subscribe") || is(first, "unsubscribe")) {
+    subscribe(which, words, is(first, "subscribe"));
+    return {};
+  }
+  return execute(words);
+}
+
+reply server::run_client(handle which, words_view words) {
+  connection const& own = connections_.at(which);
+  auto const& what = words[1];
+  if (is(what, "setname")) return ok();
+  if (is(what, "info")) return text(line_of(own.id, own.address));
+  if (words.size() < 4) return error("ERR syntax error");
+  std::uint64_t asked = 0;
+  std::from_chars(words[3].data(), words[3].data() + words[3].size(), asked);
+  auto found = connections_.begin();
+  while (found != connections_.end() && found->second.id != asked) ++found;
+  bool const there = found != connections_.end();
+  if (is(what, "list")) return text(there ? line_of(asked, found->second.address) : "");
+  if (!is(what, "kill")) return error("ERR unknown subcommand");
+  if (!there || (words.size() == 6 && words[5] != found->second.address)) return number(0);
+  handle const gone = found->first;
+  connections_.erase(found);
+  user_.dropped(gone);
+  return number(1);
+}
+
+reply server::run_script(words_view words) {
+  if (words.size() < 3) return error("ERR wrong number of arguments for '" + lower(words[0]) + "' command");
+  auto const keys = integer_of(words[2]);
+  if (!keys) return not_an_integer();
+  if (*keys < 0) return error("ERR Number of keys can't be negative");
+  auto const count = static_cast<std::size_t>(*keys);
+  if (count + 3 > words.size()) return error("ERR Number of keys can't be greater than number of args");
+  std::string sha = lower(words[1]);
+  if (is(words[0], "eval")) {
+    std::string problem;
+    sha = scripts_.load(words[1], problem);
+    if (sha.empty()) return error(problem);
+    loaded_.insert(sha);
+  }
+  if (!loaded_.contains(sha)) return error("NOSCRIPT No matching script. Please use EVAL.");
+  surroundings at{data, *this};
+  return scripts_.run(sha, words.subspan(3, count), words.subspan(3 + count), at, full, read_only);
+}
+
+void server::subscribe(handle which, words_view words, bool in) {
+  auto& channels = connections_.at(which).channels;
+  for (auto const& channel : words.subspan(1)) {
+    if (in)
+      channels.insert(channel);
+    else
+      channels.erase(channel);
+    answer(which, array({text(in ? "subscribe" : "unsubscribe"), text(channel),
+                         number(static_cast<std::int64_t>(channels.size()))}));
+  }
+}
+
+reply server::publish(std::string_view channel, std::string_view payload) {
+  bool const lost = lose_messages > 0;
+  bool const twice = !lost && double_messages > 0;
+  lose_messages -= lost;
+  double_messages -= twice;
+  std::int64_t heard = 0;
+  for (auto const& [which, one] : connections_) {
+    if (!one.channels.contains(channel)) continue;
+    ++heard;
+    for (int times = lost ? 0 : twice ? 2 : 1; times > 0; --times)
+      answer(which, array({text("message"), text(std::string(channel)), text(std::string(payload))}));
+  }
+  return number(heard);
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <codec/reply_reader.hpp>
+#include <simulation/lua_scripts.hpp>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace latchkey::simulation {
+
+// What the server tells the network.
+class server_user {
+ public:
+  virtual void answered(std::uint32_t connection, std::string&& bytes) = 0;
+  virtual void dropped(std::uint32_t connection) = 0;  // the server has ended it
+  // A command is about to run, or has run. `said` is null before.
+  virtual void ran(std::uint32_t connection, words_view words, reply const& said) = 0;
+
+ protected:
+  ~server_user() = default;
+};
+
+// A modelled Redis: bytes in, bytes out. The scripts that clients send are really run.
+class server final : public publisher {
+ public:
+  using handle = std::uint32_t;  // never reused, unlike the ids that clients see
+
+  server(lua_scripts& scripts, server_user& user) : scripts_(scripts), user_(user) {}
+
+  // --- the network ---
+  handle accept();
+  void arrive(handle which, std::string_view bytes);  // runs what is complete
+  void end_of_file(handle which);
+  bool knows(handle which) const { return connections_.contains(which); }
+  // What a command of nobody's connection would be answered.
+  reply execute(words_view words);
+
+  // --- what befalls it ---
+  void restart(bool with_data);
+  void flush_scripts() { loaded_.clear(); }
+  bool loading = false;
+  bool read_only = false;
+  bool full = false;
+  bool busy = false;    // a script runs for long: everything is answered BUSY
+  int lose_messages = 0;  // so many publications reach nobody
+  int double_messages = 0;
+
+  // --- to be looked at ---
+  keyspace data;
+  std::size_t subscriptions() const;
+  std::uint64_t commands = 0;
+
+  reply publish(std::string_view channel, std::string_view payload) override;
+
+ private:
+  struct connection {
+    std::uint64_t id;
+    std::string address;
+    detail::reply_reader reader;
+    std::set<std::string, std::less<>> channels;
+  };
+
+  reply run(handle which, words_view words);
+  reply run_client(handle which, words_view words);
+  reply run_script(words_view words);
+  void subscribe(handle which, words_view words, bool in);
+  void answer(handle which, reply const& said);
+
+  lua_scripts& scripts_;
+  server_user& user_;
+  std::map<handle, connection> connections_;
+  handle next_handle_ = 1;
+  std::uint64_t next_id_ = 1;
+  int next_port_ = 40'000;
+  std::unordered_set<std::string> loaded_;
+};
+
+}  // namespace latchkey::simulation

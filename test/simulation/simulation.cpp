@@ -1,0 +1,196 @@
+#include <simulation/simulation.hpp>
+
+#include <algorithm>
+
+namespace latchkey::simulation {
+
+namespace {
+
+constexpr std::int64_t server_epoch = 1'700'000'000'000;  // what the server's clock shows at the beginning
+constexpr char const* lock_names[] = {"k", "other"};
+
+constexpr std::pair<detail::ask, char const*> script_asks[] = {
+    {detail::ask::acquire, "acquire"}, {detail::ask::release, "release"}, {detail::ask::hand_off, "hand_off"},
+    {detail::ask::renew, "renew"},     {detail::ask::extend, "extend"},   {detail::ask::force_unlock, "force_unlock"}};
+
+config settings_of(std::uint64_t seed) {
+  dice chances(mix(seed, 11));
+  constexpr std::int64_t leases[] = {300, 1'000, 3'000, 30'000};
+  constexpr std::int64_t timeouts[] = {300, 1'000, 3'000};
+  constexpr std::int64_t pings[] = {0, 1'000, 5'000, 30'000};
+  constexpr int streaks[] = {0, 1, 3, 64};
+  config made;
+  made.lock_watchdog_timeout = milliseconds(chances.of(leases));
+  made.timeout = milliseconds(chances.of(timeouts));
+  made.connect_timeout = milliseconds(chances.of(timeouts));
+  made.ping_interval = milliseconds(chances.of(pings));
+  made.retry_delay = milliseconds(chances.between(20, 1'000));
+  made.retry_attempts = static_cast<int>(chances.below(5));
+  made.local_handoff.max_streak = chances.of(streaks);
+  made.local_handoff.max_time = milliseconds(chances.between(1, 50));
+  return made;
+}
+
+}  // namespace
+
+simulation::node::node(config const& settings, std::string name, std::size_t number)
+    : id(std::move(name)), machine(settings, {id, {}, {}, 0, number + 1}) {}
+
+simulation::simulation(run_options const& options, lua_scripts& scripts)
+    : options_(options),
+      kind_(*options.kind),
+      settings_(settings_of(options.seed)),
+      server_(scripts, *this),
+      network_(options.seed, options.jitter, options.split, *this),
+      plan_(options.seed) {
+  dice chances(mix(options.seed, 12));
+  std::size_t const clients = options.clients != 0 ? options.clients : 1 + chances.below(3);
+  std::int64_t const most_ppm = options.drift && chances.one_in(2) ? 500 : 0;
+  server_clock_ = {server_epoch * 1'000'000, chances.between(-most_ppm, most_ppm)};
+  for (std::size_t i = 0; i < clients; ++i) {
+    nodes_.push_back(std::make_unique<node>(settings_, std::string("client") + static_cast<char>('A' + i), i));
+    nodes_.back()->clock = {chances.between(ms(1'000), ms(1'000'000)), chances.between(-most_ppm, most_ppm)};
+  }
+  moment const longest_lease = ms(40'000);
+  lost_rate_ = most_ppm == 0 ? 0 : longest_lease / 1'000'000 * (2 * most_ppm + 2);
+  recovery_ = ms((settings_.lock_watchdog_timeout + settings_.ping_interval + 3 * settings_.timeout +
+                  3 * settings_.connect_timeout + 6 * settings_.retry_delay)
+                     .count()) +
+              40 * network_.longest_way();
+  for (auto const& [what, name] : script_asks)
+    script_names_.emplace(kind_.which.script_for(what).sha(), name);
+  set_server_clock();
+  for (char const* name : lock_names) {
+    locks_.emplace_back().name = name;
+    kind_.prepare(server_, name);
+  }
+}
+
+simulation::~simulation() = default;
+
+void simulation::fail(std::string const& why) const { throw violation(why); }
+
+std::string simulation::shown_time(moment t) const {
+  char made[32];
+  std::snprintf(made, sizeof made, "%9.3f ms  ", static_cast<double>(t) / 1e6);
+  return made;
+}
+
+void simulation::remember(std::string line) { history_.push_back(shown_time(now_) + std::move(line)); }
+
+void simulation::set_server_clock() {
+  std::int64_t const shown = server_clock_.at(now_);
+  server_.data.now = shown / 1'000'000;
+  server_.data.microseconds = shown / 1'000;
+}
+
+void simulation::run() {
+  next_move_ = plan_.next();
+  while ((options_.only || steps_ < options_.steps) && step(true)) {
+  }
+  end_of_moves_ = options_.only ? options_.end : now_;
+  finish();
+}
+
+// The earliest time at which a client, or a caller of it, has something to do by its own clock.
+moment simulation::next_timer(std::size_t& client) const {
+  moment next = endless;
+  auto const at = [&](std::size_t whose, moment t) {
+    t = std::max({t, nodes_[whose]->paused_until, now_});
+    if (t >= next) return;
+    next = t;
+    client = whose;
+  };
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    node const& me = *nodes_[i];
+    instant const wake = me.machine.wake_at();
+    if (wake != detail::never) at(i, true_time(me, wake));
+    if (me.lent) at(i, std::max(me.lent->end, me.borrower_back));
+  }
+  for (task const* one : open_)
+    if (one->self_timed && one->deadline != detail::never) {
+      node const& me = *nodes_[one->client];
+      bool const driving = me.lent && me.lent->of == one;  // it looks at the lane and not at its clock
+      if (!driving) at(one->client, std::max(true_time(me, one->deadline), me.borrower_back));
+    }
+  return next;
+}
+
+void simulation::serve_timers(std::size_t client) {
+  node& me = *nodes_[client];
+  instant const now = client_time(me);
+  ++wakes_;
+  if (me.lent && me.lent->end <= now_ && me.borrower_back <= now_) {
+    tell([&] { return me.id + ": no answer on the direct lane in time"; });
+    lane_over(client, me.lent->serial, errc::timeout);
+  }
+  if (me.machine.wake_at() <= now) {
+    me.machine.time(now, me.out);
+    perform(client);
+  }
+  if (me.borrower_back > now_) return;
+  for (std::size_t i = 0; i < open_.size();) {
+    task& one = *open_[i];
+    bool const driving = me.lent && me.lent->of == &one;
+    if (one.client != client || !one.self_timed || driving || one.deadline > now) {
+      ++i;
+      continue;
+    }
+    me.machine.expire(one, now, me.out);
+    perform(client);
+    i = !one.done() ? i + 1 : 0;
+  }
+}
+
+// One event; time moves to where it is. False: there is none, or the moves are over.
+bool simulation::step(bool with_moves) {
+  std::size_t client = 0;
+  moment const timer = next_timer(client);
+  moment next = std::min(network_.next(), timer);
+  if (with_moves && options_.only) {
+    auto const& only = *options_.only;
+    while (next_move_ && !std::binary_search(only.begin(), only.end(), next_move_->number) &&
+           next_move_->at < options_.end)
+      next_move_ = plan_.next();
+  }
+  bool const moves = with_moves && next_move_->at <= next;
+  if (moves) next = next_move_->at;
+  if (with_moves && next >= options_.end) {
+    now_ = std::max(now_, options_.end);
+    return false;
+  }
+  if (next == endless) return false;
+  now_ = std::max(now_, next);
+  set_modes();
+  set_server_clock();
+  ++steps_;
+  if (moves) {
+    move const one = *next_move_;
+    next_move_ = plan_.next();
+    made_.push_back(one);
+    act(one);
+  } else if (timer <= network_.next()) {
+    serve_timers(client);
+  } else {
+    event const what = network_.take();
+    bool const at_server = what.what == event::type::to_server;
+    node& me = *nodes_[what.client];
+    moment held = at_server ? 0 : me.paused_until;
+    if (at_server) held = stalled_until_;
+    if (what.what == event::type::to_client && me.lent && network_.at(what.number).serial == me.lent->serial)
+      held = std::max(held, me.borrower_back);
+    if (held > now_) {
+      network_.post_again(what, held);
+      return true;
+    }
+    switch (what.what) {
+      case event::type::turn: take_turn(what.client); break;
+      case event::type::open: opened(what.client, what.number); break;
+      default: network_.deliver(what, now_);
+    }
+  }
+  check();
+  return true;
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,203 @@
+#pragma once
+
+#include <latchkey/config.hpp>
+#include <machine/client_machine.hpp>
+#include <simulation/clocks.hpp>
+#include <simulation/kinds.hpp>
+#include <simulation/moves.hpp>
+#include <simulation/network.hpp>
+#include <simulation/server.hpp>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace latchkey::simulation {
+
+// What a run is made of. The same values give the same run.
+struct run_options {
+  simulated_kind const* kind = nullptr;
+  std::uint64_t seed = 1;
+  std::size_t clients = 0;  // 0: 1 to 3, by the seed
+  unsigned steps = 200;
+  bool drift = true;   // clocks run at different rates
+  bool jitter = true;  // some bytes take much longer than others
+  bool split = true;   // bytes arrive in pieces
+  // Not null: only these moves of the plan, up to the end of the run that `end` says.
+  std::vector<std::uint32_t> const* only = nullptr;
+  moment end = endless;
+  bool trace = false;
+};
+
+// A rule that is broken; the text is one line.
+struct violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One run: whole clients, a modelled server, a network, and a time that moves when nothing else is to be done.
+// Bodies: simulation.cpp (events), clients.cpp (what a client does with its connections), calls.cpp (what callers do),
+// faults.cpp, checks.cpp (after every step), history.cpp (who held what when), ending.cpp (the end of a run).
+class simulation final : public server_user, public network_user {
+ public:
+  simulation(run_options const& options, lua_scripts& scripts);
+  ~simulation();
+
+  // Throws `violation`.
+  void run();
+
+  unsigned steps() const { return steps_; }
+  moment ended() const { return end_of_moves_; }
+  std::vector<move> const& moves_made() const { return made_; }
+  std::vector<std::string> const& told() const { return history_; }
+  std::uint64_t calls_done() const { return tasks_.size(); }
+
+ private:
+  struct loan {
+    std::uint32_t serial;
+    task* of;
+    moment end;
+  };
+  struct node {
+    node(config const& settings, std::string name, std::size_t number);
+    std::string const id;
+    detail::client_machine machine;
+    detail::actions out;
+    drifting_clock clock;
+    bool turn_posted = false;
+    std::optional<loan> lent;
+    detail::reply_reader lane_reader;
+    moment paused_until = 0;
+    moment borrower_back = 0;   // its blocking callers are not scheduled before
+    moment troubled_until = 0;  // it may be slow until then, for a fault that it had to find out about
+  };
+  // That somebody held a lock on the server.
+  struct tenure {
+    std::string field;
+    moment from;
+    moment to = endless;
+    int by = nobody;  // whose command ended it: the number of a client, or one of the two below
+  };
+  static constexpr int nobody = -1;    // time
+  static constexpr int somebody = -2;  // a stranger, or a fault
+  struct lock_state {
+    std::string name;
+    std::vector<tenure> past;
+    std::vector<tenure> present;
+    moment removed = -1;     // when a fault last took it away behind everybody's back
+    moment free_since = 0;   // endless: it is not free
+  };
+
+  // --- simulation.cpp ---
+  bool step(bool with_moves);
+  moment next_timer(std::size_t& client) const;
+  moment true_time(node const& of, instant shown) const { return of.clock.when(shown.time_since_epoch().count()); }
+  instant client_time(node const& of) const { return instant(nanoseconds(of.clock.at(now_))); }
+  void serve_timers(std::size_t client);
+  void set_server_clock();
+  void fail(std::string const& why) const;
+  template <class Text>
+  void tell(Text const& text) {
+    if (options_.trace) remember(text());
+  }
+  void remember(std::string line);
+  std::string shown_time(moment t) const;
+
+  // --- clients.cpp ---
+  void take_turn(std::size_t client);
+  void opened(std::size_t client, std::uint32_t serial);
+  void perform(std::size_t client);
+  void say(std::size_t client, std::uint32_t serial, std::string&& bytes);
+  void lane_heard(std::size_t client, std::uint32_t serial, std::string_view bytes);
+  void lane_over(std::size_t client, std::uint32_t serial, error_code const& why);
+  void heard(wire& on, std::string_view bytes) override;
+  void ended(wire& on) override;
+  void reached(wire& on, std::string_view bytes) override;
+  void closed(wire& on) override;
+  void answered(server::handle connection, std::string&& bytes) override;
+  void dropped(server::handle connection) override;
+  void ran(server::handle connection, words_view words, reply const& said) override;
+
+  // --- calls.cpp ---
+  void act(move const& one);
+  task& made(task::type what, std::size_t client, std::uint64_t owner, std::string const& name);
+  void start(task& one);
+  void begin_acquire(dice& chances, bool once);
+  void end_hold(task& held, bool drop, dice& chances);
+  void extend(task& held, dice& chances);
+  void ask(dice& chances);
+  void force(dice& chances);
+  void completed(task& done);
+  static std::string details_of(task const& one);
+  task* any_held(dice& chances, bool live) const;
+  bool awake(std::size_t client) const { return nodes_[client]->paused_until <= now_; }
+
+  // --- faults.cpp ---
+  void befall(move const& one);
+  void befall_server(move const& one, dice& chances);
+  void intrude(move const& one, dice& chances);
+  void trouble(std::size_t client, moment length);
+  void trouble_all(moment length);
+  void taken_away(lock_state& lock);
+  reply stranger(detail::ask what, lock_state const& lock, std::int64_t lease);
+  void set_modes();
+
+  // --- history.cpp ---
+  void observe(int by);
+  lock_state& lock_of(std::string_view name);
+  std::string field_of(task const& one) const;
+  bool excused(task const& one) const;
+  void check_answer(task const& done);
+  std::string words_for(words_view words) const;
+  static std::string brief(reply const& said);
+
+  // --- checks.cpp ---
+  void check();
+  void check_beliefs();
+  void check_wake_ups();
+  void check_counts();
+  std::string why_busy() const;
+
+  // --- ending.cpp ---
+  void finish();
+  void release_all();
+  bool at_rest() const;
+  void check_rest() const;
+
+  run_options const options_;
+  simulated_kind const& kind_;
+  config settings_;
+  server server_;
+  network network_;
+  std::vector<std::unique_ptr<task>> tasks_;
+  std::vector<std::unique_ptr<node>> nodes_;  // go before the tasks that stand in their lists
+  std::vector<task*> open_;     // not completed
+  std::vector<task*> holders_;  // granted, and neither released nor dropped
+  std::vector<lock_state> locks_;
+  plan plan_;
+  std::optional<move> next_move_;
+  std::vector<move> made_;
+  std::vector<std::string> history_;
+  std::unordered_map<std::string, std::string> script_names_;
+  std::unordered_map<task const*, milliseconds> longest_;  // the longest lease that a hold was ever given
+  std::unordered_map<task const*, moment> started_;
+  std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
+  std::vector<task const*> cancelled_;
+
+  moment now_ = 0;
+  moment end_of_moves_ = endless;
+  moment recovery_ = 0;
+  moment lost_rate_ = 0;  // what clocks of different rates may make of the longest lease
+  unsigned steps_ = 0;
+  unsigned wakes_ = 0;
+  bool ending_ = false;
+  bool resting_ = false;
+  drifting_clock server_clock_;
+  moment loading_until_ = 0, read_only_until_ = 0, full_until_ = 0, busy_until_ = 0, refused_until_ = 0, stalled_until_ = 0;
+  int running_for_ = somebody;  // whose command the server runs
+};
+
+}  // namespace latchkey::simulation
