@@ -49,6 +49,10 @@ void session::on_message_reply(link& one, reply& answer) {
   if (answer.is_error()) {
     bool const pinged = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::ping;
     if (pinged) one.polled = false;
+    // A server that is busy for a while has done neither a SUBSCRIBE nor an UNSUBSCRIBE: the next connection asks for
+    // what is wanted by then.
+    auto const why = classify(answer.text);
+    if (!pinged && why.executed == server_error::ran::no && why.transient) return discard(one, why.code, answer.text);
     if (!one.unanswered.empty()) one.unanswered.pop_front();
     return pinged ? void() : shared_.channels->refused_by_server(answer.text);
   }

@@ -155,3 +155,26 @@ TEST_CASE("rule: a message whose try was never sent is not forgotten by who join
   w.drop(a);
   w.finish();
 }
+
+TEST_CASE("rule: a channel that a busy server would not take back goes with its connection") {
+  world w;
+  task& a = sleeper(w, 1);
+  w.cancel(a);
+  w.server.refuse("UNSUBSCRIBE", "BUSY Redis is busy running a script.");
+  w.pass(1'500ms);
+  CHECK(w.server.ran("UNSUBSCRIBE") == 1);
+  CHECK(w.server.subscriptions() == 0);
+  w.server.stranger_releases("k", stranger);
+  w.finish();
+}
+
+TEST_CASE("rule: a channel that a busy server would not give is asked for again") {
+  world w;
+  w.server.refuse("SUBSCRIBE", "BUSY Redis is busy running a script.");
+  task& a = sleeper(w, 1);
+  CHECK_FALSE(w.snapshot().messages_refused);
+  w.server.stranger_releases("k", stranger);
+  w.run();
+  CHECK(a.granted());
+  w.finish();
+}
