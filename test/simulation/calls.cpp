@@ -91,16 +91,19 @@ void simulation::act(move const& one) {
     case deed::unlock: {
       task* const held = any_held(chances, false);
       if (!held) return;
+      // It ends the owner's latest hold, whichever that is when it comes to it: one call after the other.
+      for (task const* other : open_)
+        if (other->client == held->client && other->owner == held->owner && other->key == held->key) return;
       task& call = made(operation::type::release, held->client, held->owner, held->key);
       call.mode = held->mode;
       call.direct = chances.one_in(3);
-      // The owner's latest hold goes.
       task* latest = held;
       for (task* other : holders_)
         if (!other->ended && other->client == held->client && other->owner == held->owner && other->key == held->key &&
             other->mode == held->mode && other->hold > latest->hold)
           latest = other;
       latest->ended = true;
+      unlocked_.insert(latest);
       ended_by_[&call] = latest;
       return start(call);
     }
@@ -117,7 +120,6 @@ void simulation::act(move const& one) {
       task& given_up = *waits[chances.below(waits.size())];
       node& me = *nodes_[given_up.client];
       tell([&] { return given_up.label + " is cancelled"; });
-      cancelled_.push_back(&given_up);
       me.machine.cancel(given_up, client_time(me), me.out);
       return perform(given_up.client);
     }

@@ -70,7 +70,7 @@ void simulation::check_counts() {
     for (auto const& lock : locks_) {
       if (lock.removed >= 0) continue;
       for (tenure const& one : lock.present) {
-        if (!one.field.starts_with(me.id)) continue;
+        if (one.refused || !one.field.starts_with(me.id)) continue;
         bool const owned = std::any_of(holders_.begin(), holders_.end(), [&](task const* held) {
           return held->client == i && held->key == lock.name && field_of(*held) == one.field;
         });

@@ -31,6 +31,7 @@ void simulation::finish() {
     if (at_rest()) break;
     if (!step(false)) fail("nothing will ever happen, and it is not at rest:" + why_busy());
   }
+  outlast_refused();
   check_rest();
   // Links that died while nobody looked are found and replaced. Then it looks now and then whether the server is there.
   resting_ = true;
@@ -43,9 +44,22 @@ void simulation::finish() {
   moment const until = now_ + round;
   while (now_ < until && step(false)) {
   }
-  auto const most = nodes_.size() * 30;
+  auto const pings = settings_.ping_interval.count() == 0 ? 0 : round / ms(settings_.ping_interval.count()) + 1;
+  auto const most = nodes_.size() * (10 + 6 * static_cast<std::size_t>(pings));
   if (wakes_ - woken > most || server_.commands - said > most) fail("at rest, and yet it does not sleep");
   check_rest();
+}
+
+// What the server would not let go ends with its lease.
+void simulation::outlast_refused() {
+  for (auto const& lock : locks_)
+    for (tenure const& one : lock.present) {
+      auto const there = kind_.look(server_.data, lock.name, one.field);
+      if (one.refused && there.ends != keyspace::forever)
+        now_ = std::max(now_, server_clock_.when((there.ends + 1) * 1'000'000));
+    }
+  set_server_clock();
+  observe(nobody);
 }
 
 void simulation::release_all() {
@@ -60,7 +74,9 @@ bool simulation::at_rest() const {
   for (auto const& one : nodes_) {
     stats s;
     one->machine.snapshot(s);
-    if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !one->machine.quiet() || one->lent) return false;
+    if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !one->machine.quiet() || !one->machine.idle() ||
+        one->lent)
+      return false;
   }
   return true;
 }
@@ -73,7 +89,7 @@ std::string simulation::why_busy() const {
     one->machine.snapshot(s);
     made += " " + one->id + " held " + std::to_string(s.held) + " waiting " + std::to_string(s.waiting) +
             " subscriptions " + std::to_string(s.subscriptions) + " unsettled " + std::to_string(s.unsettled) +
-            (one->machine.quiet() ? ";" : " not quiet;");
+            (one->machine.quiet() ? "" : " not quiet") + (one->machine.idle() ? ";" : " not idle;");
   }
   return made + " server subscriptions " + std::to_string(server_.subscriptions());
 }

@@ -123,7 +123,7 @@ void simulation::intrude(move const& one, dice& chances) {
     case deed::stranger_releases: stranger(detail::ask::release, lock, 0); break;
     case deed::stranger_forces:
       stranger(detail::ask::force_unlock, lock, 0);
-      taken_away(lock);
+      lock.removed = now_;
       break;
     default: {
       std::vector<std::string> const words = {"DEL", lock.name};

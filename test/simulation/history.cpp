@@ -84,6 +84,27 @@ void simulation::observe(int by) {
   }
 }
 
+namespace {
+
+bool refuses(reply const& said) {
+  if (said.is_error() || said.kind == reply::type::string) return true;
+  return std::any_of(said.elements.begin(), said.elements.end(), refuses);
+}
+
+}  // namespace
+
+// What a script of a client did besides what its answer says to that client.
+void simulation::note_script(words_view words, reply const& said) {
+  if (words.size() < 4 || !lower(words[0]).starts_with("eval")) return;
+  std::string const sha = words[0] == "EVAL" ? std::string(detail::script(words[1]).sha()) : words[1];
+  auto const script = script_names_.find(sha);
+  if (script == script_names_.end()) return;
+  if (script->second == "force_unlock" && !said.is_error()) lock_of(words[3]).removed = now_;
+  if (script->second == "acquire" || !refuses(said)) return;
+  for (auto& lock : locks_)
+    for (tenure& one : lock.present) one.refused = true;
+}
+
 // --- what callers were told ---
 
 // A belief that rests on a request older than a fault that took the lock away is excused.

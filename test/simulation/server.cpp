@@ -80,22 +80,20 @@ reply server::execute(words_view words) {
 
 reply server::run(handle which, words_view words) {
   auto const& first = words[0];
-  if (is(first, "client")) {
-    if (busy && is(words[1], "kill")) return error("BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
-    return run_client(which, words);
-  }
-  if (is(first, "auth") || is(first, "select")) return ok();
-  if (loading && !is(first, "ping")) return error("LOADING Redis is loading the dataset in memory");
+  if (is(first, "auth")) return ok();
   if (busy) return error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
-  if (is(first, "role")) {
-    if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
-    return array({text("master"), number(0), array()});
-  }
-  if (is(first, "ping")) return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
+  if (is(first, "select")) return ok();
+  if (is(first, "client")) return run_client(which, words);
   if (is(first, "subscribe") || is(first, "unsubscribe")) {
     subscribe(which, words, is(first, "subscribe"));
     return {};
   }
+  if (is(first, "role")) {
+    if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
+    return array({text("master"), number(0), array()});
+  }
+  if (loading) return error("LOADING Redis is loading the dataset in memory");
+  if (is(first, "ping")) return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
   return execute(words);
 }
 

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace latchkey::simulation {
@@ -79,7 +80,8 @@ class simulation final : public server_user, public network_user {
     std::string field;
     moment from;
     moment to = endless;
-    int by = nobody;  // whose command ended it: the number of a client, or one of the two below
+    bool refused = false;  // the server would not do what its owner asked for: its lease ends it
+    int by = nobody;       // whose command ended it: the number of a client, or one of the two below
   };
   static constexpr int nobody = -1;    // time
   static constexpr int somebody = -2;  // a stranger, or a fault
@@ -149,6 +151,7 @@ class simulation final : public server_user, public network_user {
   void observe(int by);
   lock_state& lock_of(std::string_view name);
   std::string field_of(task const& one) const;
+  void note_script(words_view words, reply const& said);
   bool excused(task const& one) const;
   void check_answer(task const& done);
   std::string words_for(words_view words) const;
@@ -164,6 +167,7 @@ class simulation final : public server_user, public network_user {
   // --- ending.cpp ---
   void finish();
   void release_all();
+  void outlast_refused();
   bool at_rest() const;
   void check_rest() const;
 
@@ -185,7 +189,7 @@ class simulation final : public server_user, public network_user {
   std::unordered_map<task const*, milliseconds> longest_;  // the longest lease that a hold was ever given
   std::unordered_map<task const*, moment> started_;
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
-  std::vector<task const*> cancelled_;
+  std::unordered_set<task const*> unlocked_;  // holds ended by an unlock, which names no hold
 
   moment now_ = 0;
   moment end_of_moves_ = endless;
