@@ -7,6 +7,12 @@ namespace latchkey::simulation {
 using detail::operation;
 using detail::query;
 
+namespace {
+
+constexpr std::uint64_t owners = 3;  // of each client
+
+}  // namespace
+
 task& simulation::made(operation::type what, std::size_t client, std::uint64_t owner, std::string const& name) {
   task& one = *tasks_.emplace_back(std::make_unique<task>());
   instant const now = client_time(*nodes_[client]);
@@ -34,11 +40,11 @@ void simulation::start(task& one) {
   open_.push_back(&one);
   bool const lent = me.machine.start(one, one.direct, client_time(me), me.out);
   if (lent) {
-    if (me.lent) fail("the direct lane was lent twice");
-    me.lent = loan{me.machine.lane_serial(), &one, now_ + ms(settings_.timeout.count())};
+    if (me.loan_of(me.machine.lane_serial())) fail("the direct lane was lent twice");
+    me.loans.push_back({me.machine.lane_serial(), &one, now_ + ms(settings_.timeout.count()), {}});
   }
   perform(one.client);
-  if (lent) say(one.client, me.lent->serial, std::string(me.machine.lane_bytes()));
+  if (lent) say(one.client, me.machine.lane_serial(), std::string(me.machine.lane_bytes()));
 }
 
 std::string simulation::details_of(task const& one) {
@@ -137,7 +143,7 @@ void simulation::act(move const& one) {
 
 void simulation::begin_acquire(dice& chances, bool once) {
   std::size_t const client = chances.below(nodes_.size());
-  std::uint64_t const owner = 1 + chances.below(3);
+  std::uint64_t const owner = 1 + chances.below(owners);
   std::string const& name = locks_[chances.one_in(4) ? 1 : 0].name;
   if (!awake(client)) return;
   task& one = made(operation::type::acquire, client, owner, name);
@@ -150,6 +156,8 @@ void simulation::begin_acquire(dice& chances, bool once) {
                                      : detail::after(client_time(*nodes_[client]), milliseconds(chances.below(6'000)));
   if (chances.one_in(3)) one.lease = milliseconds(200 + static_cast<std::int64_t>(chances.below(8'000)));
   if (one.lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
+  for (std::uint64_t other = 1; other <= owners; ++other)
+    if (other != owner && nodes_[client]->machine.holds(kind_.which, name, other)) behind_ours_.insert(&one);
   longest_[&one] = one.lease.count() > 0 ? one.lease : settings_.lock_watchdog_timeout;
   start(one);
 }
@@ -184,7 +192,7 @@ void simulation::extend(task& held, dice& chances) {
 void simulation::ask(dice& chances) {
   std::size_t const client = chances.below(nodes_.size());
   if (!awake(client)) return;
-  task& one = made(operation::type::query, client, 1 + chances.below(3), locks_[chances.below(2)].name);
+  task& one = made(operation::type::query, client, 1 + chances.below(owners), locks_[chances.below(2)].name);
   constexpr query questions[] = {query::is_locked, query::is_held_by, query::hold_count, query::time_to_live};
   one.question = chances.of(questions);
   one.direct = chances.one_in(3);

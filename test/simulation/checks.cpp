@@ -65,7 +65,7 @@ void simulation::check_wake_ups() {
 void simulation::check_counts() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     node const& me = *nodes_[i];
-    if (me.turn_posted || me.lent || me.machine.closed() || me.paused_until > now_ || !me.machine.quiet()) continue;
+    if (me.turn_posted || !me.loans.empty() || me.machine.closed() || me.paused_until > now_ || !me.machine.quiet()) continue;
     if (me.machine.wake_at() <= client_time(me)) continue;
     for (auto const& lock : locks_) {
       if (lock.removed >= 0) continue;

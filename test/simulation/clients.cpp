@@ -41,7 +41,7 @@ void simulation::take_turn(std::size_t client) {
     tell([&] { return me.id + " closes its " + name_of(one->as) + " connection"; });
     trouble(client, 0);
     network_.close_up(*one, now_);
-    if (me.lent && me.lent->serial == serial) me.lent->end = now_;  // its borrower notices
+    if (loan* const lent = me.loan_of(serial)) lent->end = now_;  // its borrower notices
   }
   for (auto const& one : io.open) {
     network_.add(client, one.serial, one.as);
@@ -77,7 +77,7 @@ void simulation::say(std::size_t client, std::uint32_t serial, std::string&& byt
 
 void simulation::heard(wire& on, std::string_view bytes) {
   node& me = *nodes_[on.client];
-  if (me.lent && me.lent->serial == on.serial) return lane_heard(on.client, on.serial, bytes);
+  if (me.loan_of(on.serial)) return lane_heard(on.client, on.serial, bytes);
   me.machine.received(on.serial, bytes, client_time(me), me.out);
   perform(on.client);
 }
@@ -85,7 +85,7 @@ void simulation::heard(wire& on, std::string_view bytes) {
 // An idle lane is nobody's to look at.
 void simulation::ended(wire& on) {
   node& me = *nodes_[on.client];
-  bool const lent = me.lent && me.lent->serial == on.serial;
+  bool const lent = me.loan_of(on.serial) != nullptr;
   trouble(on.client, 0);
   if (on.lendable && !lent) {
     on.dead = true;
@@ -100,24 +100,25 @@ void simulation::ended(wire& on) {
 
 void simulation::lane_heard(std::size_t client, std::uint32_t serial, std::string_view bytes) {
   node& me = *nodes_[client];
-  me.lane_reader.feed(bytes);
+  loan& lent = *me.loan_of(serial);
+  lent.reader.feed(bytes);
   reply got;
-  auto const result = me.lane_reader.next(got);
+  auto const result = lent.reader.next(got);
   if (result == detail::reply_reader::result::more) return;
   if (result == detail::reply_reader::result::malformed) return lane_over(client, serial, errc::protocol_error);
   auto const next = me.machine.lane_answer(serial, std::move(got), client_time(me), me.out);
   if (next == client_machine::lane_next::send_again) {
-    me.lent->end = now_ + ms(settings_.timeout.count());
+    lent.end = now_ + ms(settings_.timeout.count());
     say(client, serial, std::string(me.machine.lane_bytes()));
   } else {
-    me.lent.reset();
+    me.give_back(serial);
   }
   perform(client);
 }
 
 void simulation::lane_over(std::size_t client, std::uint32_t serial, error_code const& why) {
   node& me = *nodes_[client];
-  me.lent.reset();
+  me.give_back(serial);
   me.machine.lane_failed(serial, why, client_time(me), me.out);
   perform(client);
 }

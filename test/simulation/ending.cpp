@@ -75,7 +75,7 @@ bool simulation::at_rest() const {
     stats s;
     one->machine.snapshot(s);
     if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !one->machine.quiet() || !one->machine.idle() ||
-        one->lent)
+        !one->loans.empty())
       return false;
   }
   return true;

@@ -119,7 +119,9 @@ void simulation::intrude(move const& one, dice& chances) {
   auto const lease = static_cast<std::int64_t>(100 + chances.below(5'000));
   tell([&] { return std::string(name_of(one.what)) + " " + lock.name; });
   switch (one.what) {
-    case deed::stranger_takes: stranger(detail::ask::acquire, lock, lease); break;
+    case deed::stranger_takes:  // what he has he does not take again: that might shorten it without a word
+      if (kind_.look(server_.data, lock.name, stranger_field).count == 0) stranger(detail::ask::acquire, lock, lease);
+      break;
     case deed::stranger_releases: stranger(detail::ask::release, lock, 0); break;
     case deed::stranger_forces:
       stranger(detail::ask::force_unlock, lock, 0);

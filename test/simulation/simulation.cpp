@@ -105,13 +105,13 @@ moment simulation::next_timer(std::size_t& client) const {
     node const& me = *nodes_[i];
     instant const wake = me.machine.wake_at();
     if (wake != detail::never) at(i, true_time(me, wake));
-    if (me.lent) at(i, std::max(me.lent->end, me.borrower_back));
+    for (auto const& one : me.loans) at(i, std::max(one.end, me.borrower_back));
   }
   for (task const* one : open_)
     if (one->self_timed && one->deadline != detail::never) {
       node const& me = *nodes_[one->client];
-      bool const driving = me.lent && me.lent->of == one;  // it looks at the lane and not at its clock
-      if (!driving) at(one->client, std::max(true_time(me, one->deadline), me.borrower_back));
+      if (!me.lent_to(one))  // else it looks at the lane and not at its clock
+        at(one->client, std::max(true_time(me, one->deadline), me.borrower_back));
     }
   return next;
 }
@@ -120,9 +120,11 @@ void simulation::serve_timers(std::size_t client) {
   node& me = *nodes_[client];
   instant const now = client_time(me);
   ++wakes_;
-  if (me.lent && me.lent->end <= now_ && me.borrower_back <= now_) {
+  while (me.borrower_back <= now_) {
+    auto const late = std::find_if(me.loans.begin(), me.loans.end(), [&](loan const& one) { return one.end <= now_; });
+    if (late == me.loans.end()) break;
     tell([&] { return me.id + ": no answer on the direct lane in time"; });
-    lane_over(client, me.lent->serial, errc::timeout);
+    lane_over(client, late->serial, errc::timeout);
   }
   if (me.machine.wake_at() <= now) {
     me.machine.time(now, me.out);
@@ -131,8 +133,7 @@ void simulation::serve_timers(std::size_t client) {
   if (me.borrower_back > now_) return;
   for (std::size_t i = 0; i < open_.size();) {
     task& one = *open_[i];
-    bool const driving = me.lent && me.lent->of == &one;
-    if (one.client != client || !one.self_timed || driving || one.deadline > now) {
+    if (one.client != client || !one.self_timed || me.lent_to(&one) || one.deadline > now) {
       ++i;
       continue;
     }
@@ -177,7 +178,7 @@ bool simulation::step(bool with_moves) {
     node& me = *nodes_[what.client];
     moment held = at_server ? 0 : me.paused_until;
     if (at_server) held = stalled_until_;
-    if (what.what == event::type::to_client && me.lent && network_.at(what.number).serial == me.lent->serial)
+    if (what.what == event::type::to_client && me.loan_of(network_.at(what.number).serial))
       held = std::max(held, me.borrower_back);
     if (held > now_) {
       network_.post_again(what, held);

@@ -8,6 +8,7 @@
 #include <simulation/network.hpp>
 #include <simulation/server.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +62,7 @@ class simulation final : public server_user, public network_user {
     std::uint32_t serial;
     task* of;
     moment end;
+    detail::reply_reader reader;
   };
   struct node {
     node(config const& settings, std::string name, std::size_t number);
@@ -69,10 +71,20 @@ class simulation final : public server_user, public network_user {
     detail::actions out;
     drifting_clock clock;
     bool turn_posted = false;
-    std::optional<loan> lent;
-    detail::reply_reader lane_reader;
+    std::vector<loan> loans;  // direct lanes that callers have, also such as the client has taken back meanwhile
     moment paused_until = 0;
     moment borrower_back = 0;   // its blocking callers are not scheduled before
+    loan* loan_of(std::uint32_t serial) {
+      for (auto& one : loans)
+        if (one.serial == serial) return &one;
+      return nullptr;
+    }
+    bool lent_to(task const* who) const {
+      return std::any_of(loans.begin(), loans.end(), [&](loan const& one) { return one.of == who; });
+    }
+    void give_back(std::uint32_t serial) {
+      std::erase_if(loans, [&](loan const& one) { return one.serial == serial; });
+    }
     moment troubled_until = 0;  // it may be slow until then, for a fault that it had to find out about
   };
   // That somebody held a lock on the server.
@@ -189,6 +201,7 @@ class simulation final : public server_user, public network_user {
   std::unordered_map<task const*, milliseconds> longest_;  // the longest lease that a hold was ever given
   std::unordered_map<task const*, moment> started_;
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
+  std::unordered_set<task const*> behind_ours_;  // acquires that began while another owner of their client held it
   std::unordered_set<task const*> unlocked_;  // holds ended by an unlock, which names no hold
 
   moment now_ = 0;
