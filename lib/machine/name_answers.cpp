@@ -87,6 +87,8 @@ void name_machine::on_release_answer(record& one, outcome const& answer) {
     queue_.front().polls = 0;
     sleep_until_hint(0);
   }
+  // It had ended before, perhaps earlier than the head was told, and nobody has published that.
+  if (answer.what == outcome::type::absent && one.live() == 0) new_head();
 }
 
 // What the caller of a release is told, by what the server found.

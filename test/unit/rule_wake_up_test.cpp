@@ -220,3 +220,15 @@ TEST_CASE("rule: who becomes head while another one's try is under way has a tim
   w.deafen(role::messages, false);
   w.finish();
 }
+
+TEST_CASE("rule: when a lease that was shortened ends, who waits behind it does not sleep until its old end") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.extend(a, 500ms);
+  w.pass(600ms);
+  CHECK(a.losses == 1);
+  CHECK(b.granted());
+  w.finish();
+}
