@@ -54,6 +54,9 @@ void simulation::check_wake_ups() {
     if (one->what != task::type::acquire || one->once) continue;
     node const& me = *nodes_[one->client];
     lock_state const& lock = lock_of(one->key);
+    // Other clients were told of another end.
+    bool const own = !lock.past.empty() && lock.past.back().field.starts_with(me.id);
+    if (!own && now_ <= lock.told_until + patience) continue;
     moment const since = std::max({lock.free_since, started_.at(one), me.troubled_until, me.borrower_back});
     if (since == endless || now_ - since <= patience) continue;
     if (kind_.free(server_.data, lock.name, *one))

@@ -1,16 +1,93 @@
-#include <simulation/simulation.hpp>
+#include <simulation/options.hpp>
+#include <simulation/shrink.hpp>
+
+#include <chrono>
 #include <cstdio>
-#include <cstdlib>
+
+namespace {
+
 using namespace latchkey::simulation;
-int main(int argc, char** argv) {
-  lua_scripts scripts;
-  std::uint64_t first = std::strtoull(argv[1], nullptr, 10), count = std::strtoull(argv[2], nullptr, 10);
-  int bad = 0;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    run_options o; o.kind = simulated_kinds()[0].get(); o.seed = seed; o.trace = argc > 3;
-    simulation s(o, scripts);
-    try { s.run(); if (o.trace) for (auto& l : s.told()) std::puts(l.c_str()); } catch (violation const& v) {
-      if (o.trace) for (auto& l : s.told()) std::puts(l.c_str());
-      std::printf("seed %lu: %s\n", seed, v.what()); if (++bad > 15) return 1; }
+using wall = std::chrono::steady_clock;
+
+constexpr unsigned most_failures = 10;
+
+double seconds_since(wall::time_point began) { return std::chrono::duration<double>(wall::now() - began).count(); }
+
+struct figures {
+  std::uint64_t seeds = 0, steps = 0, calls = 0, violations = 0;
+};
+
+void progress(figures const& so_far, double seconds) {
+  auto const whole = static_cast<unsigned>(seconds);
+  std::printf("[%2u:%02u] %llu seeds, %.0f per second, %llu violations\n", whole / 60, whole % 60,
+              static_cast<unsigned long long>(so_far.seeds), static_cast<double>(so_far.seeds) / seconds,
+              static_cast<unsigned long long>(so_far.violations));
+  std::fflush(stdout);
+}
+
+// Who connects and who is there says nothing about locks.
+bool worth_telling(std::string const& line) {
+  for (char const* noise : {": PING", ": ROLE", ": CLIENT INFO", ": CLIENT LIST", "9223372036854775807"})
+    if (line.find(noise) != std::string::npos) return false;
+  return true;
+}
+
+void tell(verdict_of_run const& run) {
+  for (auto const& line : run.told)
+    if (worth_telling(line)) std::printf("  %s\n", line.c_str());
+  std::printf("  => %s\n", run.broken ? run.broken->c_str() : "no rule is broken");
+}
+
+void report(run_options const& run, verdict_of_run const& end, lua_scripts& scripts, bool shrinks) {
+  std::printf("\nVIOLATION, seed %llu, kind %s: %s\n  play it again: %s --trace\n",
+              static_cast<unsigned long long>(run.seed), run.kind->name.c_str(), end.broken->c_str(),
+              command_for(run).c_str());
+  if (!shrinks) {
+    std::printf("  shorten it:    %s --shrink\n", command_for(run).c_str());
+    return;
   }
+  shrunk shorter;
+  shrink(run, scripts, shorter);
+  shorter.options.trace = true;
+  auto const last = play(shorter.options, scripts);
+  std::printf("  shortened from %zu to %zu moves in %llu runs: %s --trace\n", end.moves.size(), shorter.moves.size(),
+              static_cast<unsigned long long>(shorter.tried), command_for(shorter.options).c_str());
+  tell(last);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  options given;
+  if (auto const code = read_options(count, words, given)) return *code;
+  lua_scripts scripts;
+  figures sum;
+  auto const began = wall::now();
+  double next_report = 5;
+  for (std::uint64_t i = 0;; ++i) {
+    double const seconds = seconds_since(began);
+    if (given.minutes > 0 ? seconds >= given.minutes * 60 : i >= given.seeds) break;
+    if (seconds >= next_report) {
+      progress(sum, seconds);
+      next_report = seconds < 60 ? next_report + 5 : seconds + 60;
+    }
+    auto const run = run_of(given, *given.kinds[i % given.kinds.size()], given.seed + i);
+    auto const end = play(run, scripts);
+    ++sum.seeds;
+    sum.steps += end.steps;
+    sum.calls += end.calls;
+    if (given.trace) tell(end);
+    if (!end.broken) continue;
+    report(run, end, scripts, given.shrink && sum.violations == 0);
+    if (++sum.violations == most_failures) {
+      std::printf("\nThat is enough: the other seeds are not played.\n");
+      break;
+    }
+  }
+  double const seconds = seconds_since(began);
+  std::printf("seeds=%llu steps=%llu calls=%llu violations=%llu seconds=%.1f seeds_per_second=%.0f\n",
+              static_cast<unsigned long long>(sum.seeds), static_cast<unsigned long long>(sum.steps),
+              static_cast<unsigned long long>(sum.calls), static_cast<unsigned long long>(sum.violations), seconds,
+              static_cast<double>(sum.seeds) / seconds);
+  return sum.violations == 0 ? 0 : 1;
 }

@@ -88,7 +88,7 @@ void simulation::run() {
   next_move_ = plan_.next();
   while ((options_.only || steps_ < options_.steps) && step(true)) {
   }
-  end_of_moves_ = options_.only ? options_.end : now_;
+  end_of_moves_ = options_.only ? options_.end : now_ + 1;
   finish();
 }
 

@@ -52,7 +52,8 @@ class simulation final : public server_user, public network_user {
   void run();
 
   unsigned steps() const { return steps_; }
-  moment ended() const { return end_of_moves_; }
+  // Of the moves, or of the run if a rule was broken before.
+  moment ended() const { return end_of_moves_ == endless ? now_ + 1 : end_of_moves_; }
   std::vector<move> const& moves_made() const { return made_; }
   std::vector<std::string> const& told() const { return history_; }
   std::uint64_t calls_done() const { return tasks_.size(); }
@@ -103,6 +104,9 @@ class simulation final : public server_user, public network_user {
     std::vector<tenure> present;
     moment removed = -1;     // when a fault last took it away behind everybody's back
     moment free_since = 0;   // endless: it is not free
+    moment ends = 0;         // of who has it now
+    moment told_until = 0;   // a time to live was shortened: others may sleep until it would have ended
+    std::vector<std::pair<std::string, moment>> releases;  // that ran: for whom, and when
   };
 
   // --- simulation.cpp ---
@@ -163,6 +167,7 @@ class simulation final : public server_user, public network_user {
   void observe(int by);
   lock_state& lock_of(std::string_view name);
   std::string field_of(task const& one) const;
+  void note_end(lock_state& lock);
   void note_script(words_view words, reply const& said);
   bool excused(task const& one) const;
   void check_answer(task const& done);
