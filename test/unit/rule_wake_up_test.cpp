@@ -222,7 +222,9 @@ TEST_CASE("rule: who becomes head while another one's try is under way has a tim
 }
 
 TEST_CASE("rule: when a lease that was shortened ends, who waits behind it does not sleep until its old end") {
-  world w;
+  config settings;
+  settings.local_handoff.max_streak = 0;  // its give-back is no hand-off
+  world w(settings);
   task& a = granted(w, w.acquire(1));
   task& b = w.acquire(2);
   w.run();
