@@ -9,6 +9,7 @@ declare -A about=(
   [example]="the programs in examples/"
   [demo]="a short run of the flash sale"
   [stress]="many callers, many processes and many faults at once, against real servers"
+  [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
   [asan-ubsan]="unit, server and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="unit, server and stress tests under ThreadSanitizer"
@@ -18,7 +19,7 @@ declare -A about=(
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server example demo)
-slow_groups=(stress clang asan-ubsan tsan format model bench)
+slow_groups=(stress simulate clang asan-ubsan tsan format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -50,6 +51,7 @@ targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
     server | stress) echo "latchkey_$1_tests" ;;
+    simulate) echo latchkey_simulate latchkey_truth_tests ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey ;;
     example | demo) echo latchkey_examples ;;
@@ -67,6 +69,7 @@ packages_of() {
     clang) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 ;;
     unit | compile | docs | package) echo "${packages_build[@]}" "${packages_test[@]}" ;;
     model) echo g++ python3 ;;
+    simulate) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_simulate[@]}" ;;
     *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
   esac
 }

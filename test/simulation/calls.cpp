@@ -63,11 +63,12 @@ void simulation::completed(task& done) {
   done.done_at = client_time(*nodes_[done.client]);
   tell([&] {
     return done.label +
-           (done.error                                     ? " ends: " + done.error.message()
-            : done.what == operation::type::acquire        ? done.yes ? " is granted" : " is told: busy"
-            : done.what == operation::type::release        ? " is done"
-            : done.what == operation::type::query          ? " is answered " + std::to_string(done.value)
-                                                           : done.yes ? " is done" : " is told: not there") +
+           (done.error                              ? " ends: " + done.error.message()
+            : done.what == operation::type::acquire ? done.yes ? " is granted" : " is told: busy"
+            : done.what == operation::type::release ? " is done"
+            : done.what == operation::type::query   ? " is answered " + std::to_string(done.value)
+            : done.yes                              ? " is done"
+                                                    : " is told: not there") +
            (done.text.empty() ? "" : " (" + done.text + ")");
   });
   if (done.completions > 1) fail(done.label + " was completed twice");

@@ -41,8 +41,7 @@ void simulation::check_beliefs() {
     for (auto const& other : all) {
       if (&one >= &other || one.of->key != other.of->key) continue;
       if (one.of->client == other.of->client && one.of->owner == other.of->owner) continue;
-      if (!kind_.may_share(*one.of, *other.of))
-        fail("two valid holders: " + one.of->label + " and " + other.of->label);
+      if (!kind_.may_share(*one.of, *other.of)) fail("two valid holders: " + one.of->label + " and " + other.of->label);
     }
 }
 
@@ -68,7 +67,8 @@ void simulation::check_wake_ups() {
 void simulation::check_counts() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     node const& me = *nodes_[i];
-    if (me.turn_posted || !me.loans.empty() || me.machine.closed() || me.paused_until > now_ || !me.machine.quiet()) continue;
+    if (me.turn_posted || !me.loans.empty() || me.machine.closed() || me.paused_until > now_ || !me.machine.quiet())
+      continue;
     if (me.machine.wake_at() <= client_time(me)) continue;
     for (auto const& lock : locks_) {
       if (lock.removed >= 0) continue;

@@ -19,7 +19,8 @@ void simulation::perform(std::size_t client) {
     holder.why_lost = loss.why;
     tell([&] { return holder.label + " is told that its hold is lost: " + loss.why.message(); });
     if (holder.losses > 1) fail(holder.label + " was told twice that its hold is lost");
-    if (holder.ended && !unlocked_.contains(&holder)) fail(holder.label + " was told of the loss of a hold that it had released");
+    if (holder.ended && !unlocked_.contains(&holder))
+      fail(holder.label + " was told of the loss of a hold that it had released");
   }
   if (me.out.turn && !me.turn_posted) {
     me.turn_posted = true;

@@ -54,8 +54,8 @@ reply persist(surroundings& at, words_view words) {
 }
 
 reply time(surroundings& at, words_view) {
-  return array({text(std::to_string(at.data.microseconds / 1'000'000)),
-                text(std::to_string(at.data.microseconds % 1'000'000))});
+  return array(
+      {text(std::to_string(at.data.microseconds / 1'000'000)), text(std::to_string(at.data.microseconds % 1'000'000))});
 }
 
 reply publish(surroundings& at, words_view words) { return at.channels.publish(words[1], words[2]); }

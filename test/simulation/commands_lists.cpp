@@ -46,10 +46,10 @@ reply llen(surroundings& at, words_view words) {
 }
 
 reply lindex(surroundings& at, words_view words) {
-  auto index = integer_of(words[2]);
-  if (!index) return not_an_integer();
   return with(at, words, [&](list* found) {
     if (!found) return reply{};
+    auto const index = integer_of(words[2]);
+    if (!index) return not_an_integer();
     auto const size = static_cast<std::int64_t>(found->size());
     std::int64_t const i = *index < 0 ? *index + size : *index;
     return i < 0 || i >= size ? reply{} : text((*found)[static_cast<std::size_t>(i)]);

@@ -124,8 +124,6 @@ bool lies(double score, bound const& low, bound const& high) {
 enum class range_use { count, list, remove };
 
 reply by_score(surroundings& at, words_view words, range_use use) {
-  auto const low = bound_of(words[2]), high = bound_of(words[3]);
-  if (!low || !high) return error("ERR min or max is not a float");
   bool scores = false;
   std::int64_t skip = 0, most = -1;
   for (std::size_t i = 4; i < words.size(); ++i) {
@@ -142,6 +140,8 @@ reply by_score(surroundings& at, words_view words, range_use use) {
       return syntax_error();
     }
   }
+  auto const low = bound_of(words[2]), high = bound_of(words[3]);
+  if (!low || !high) return error("ERR min or max is not a float");
   return with(at, words, [&](scored* found) {
     reply made = array();
     std::int64_t hits = 0;

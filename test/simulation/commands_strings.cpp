@@ -13,7 +13,8 @@ reply get(surroundings& at, words_view words) {
 
 reply set(surroundings& at, words_view words) {
   bool if_absent = false, if_present = false, keep_time = false;
-  std::int64_t length = 0;
+  std::string const* given = nullptr;
+  std::int64_t unit = 0;
   for (std::size_t i = 3; i < words.size(); ++i) {
     std::string const option = lower(words[i]);
     if (option == "nx") {
@@ -22,16 +23,21 @@ reply set(surroundings& at, words_view words) {
       if_present = true;
     } else if (option == "keepttl") {
       keep_time = true;
-    } else if ((option == "px" || option == "ex") && i + 1 < words.size() && length == 0) {
-      auto const given = integer_of(words[++i]);
-      if (!given) return not_an_integer();
-      if (*given <= 0 || *given > 1'000'000'000'000'000) return error("ERR invalid expire time in 'set' command");
-      length = *given * (option == "px" ? 1 : 1'000);
+    } else if ((option == "px" || option == "ex") && i + 1 < words.size() && !given) {
+      given = &words[++i];
+      unit = option == "px" ? 1 : 1'000;
     } else {
       return syntax_error();
     }
   }
-  if ((if_absent && if_present) || (keep_time && length != 0)) return syntax_error();
+  if ((if_absent && if_present) || (keep_time && given)) return syntax_error();
+  std::int64_t length = 0;
+  if (given) {
+    auto const count = integer_of(*given);
+    if (!count) return not_an_integer();
+    if (*count <= 0 || __builtin_mul_overflow(*count, unit, &length) || length > INT64_MAX - at.data.now)
+      return error("ERR invalid expire time in 'set' command");
+  }
   keyspace::value const* const there = at.data.find(words[1]);
   if ((if_absent && there) || (if_present && !there)) return {};
   std::int64_t const kept = there ? there->ends : keyspace::forever;

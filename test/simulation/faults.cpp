@@ -31,7 +31,9 @@ void simulation::befall(move const& one) {
   dice chances = one.chances();
   std::size_t const client = chances.below(nodes_.size());
   node& me = *nodes_[client];
-  auto const length = [&](std::int64_t most) { return ms(chances.between(1, chances.one_in(2) ? most / 20 + 1 : most)); };
+  auto const length = [&](std::int64_t most) {
+    return ms(chances.between(1, chances.one_in(2) ? most / 20 + 1 : most));
+  };
   switch (one.what) {
     case deed::cut:
     case deed::silence:
@@ -77,8 +79,8 @@ void simulation::befall(move const& one) {
 
 void simulation::befall_server(move const& one, dice& chances) {
   moment const lasts = ms(chances.between(1, chances.one_in(2) ? 100 : 4'000));
-  bool const timed = one.what != deed::flush_scripts && one.what != deed::lose_message &&
-                     one.what != deed::double_message;
+  bool const timed =
+      one.what != deed::flush_scripts && one.what != deed::lose_message && one.what != deed::double_message;
   tell([&] { return "the server: " + std::string(name_of(one.what)) + (timed ? for_so_long(lasts) : ""); });
   switch (one.what) {
     case deed::refuse_connections: refused_until_ = now_ + lasts; break;

@@ -32,12 +32,9 @@ std::string simulation::brief(reply const& said) {
     return "[" + made + "]";
   }
   static constexpr std::pair<detail::verdict, char const*> verdicts[] = {
-      {detail::verdict::granted, "granted"},
-      {detail::verdict::gone, "gone"},
-      {detail::verdict::released, "released"},
-      {detail::verdict::released_unpublished, "released, not published"},
-      {detail::verdict::still_held, "still held"},
-      {detail::verdict::absent, "absent"},
+      {detail::verdict::granted, "granted"},       {detail::verdict::gone, "gone"},
+      {detail::verdict::released, "released"},     {detail::verdict::released_unpublished, "released, not published"},
+      {detail::verdict::still_held, "still held"}, {detail::verdict::absent, "absent"},
       {detail::verdict::extended, "extended"}};
   for (auto const& [value, name] : verdicts)
     if (detail::says(said, value)) return name;
@@ -129,8 +126,8 @@ bool simulation::excused(task const& one) const {
   if (removed < 0) return false;
   node const& me = *nodes_[one.client];
   auto const lease = longest_.find(&one);
-  milliseconds const longest = std::max(lease == longest_.end() ? milliseconds(0) : lease->second,
-                                        settings_.lock_watchdog_timeout);
+  milliseconds const longest =
+      std::max(lease == longest_.end() ? milliseconds(0) : lease->second, settings_.lock_watchdog_timeout);
   return true_time(me, one.shown.until() - longest) <= removed;
 }
 
@@ -144,7 +141,8 @@ void simulation::check_answer(task const& done) {
                       std::any_of(lock.present.begin(), lock.present.end(), overlaps);
     bool const queue = std::any_of(tasks_.begin(), tasks_.end(), [&](auto const& other) {
       return other.get() != &done && other->what == task::type::acquire && other->client == done.client &&
-             other->key == done.key && started_.at(other.get()) <= now_ && (!other->done() || other->done_at >= done.started);
+             other->key == done.key && started_.at(other.get()) <= now_ &&
+             (!other->done() || other->done_at >= done.started);
     });
     if (!held && !queue && !behind_ours_.contains(&done) && lock.removed < began)
       fail(done.label + " was told that the lock is busy, though nobody else had it");
@@ -157,9 +155,10 @@ void simulation::check_answer(task const& done) {
     return one.field == own && one.to >= began && one.by == static_cast<int>(done.client);
   });
   // A first copy whose answer was lost may have left other holds of the same owner, which have ended since.
-  bool const released_here = ended_here || std::any_of(lock.releases.begin(), lock.releases.end(), [&](auto const& one) {
-    return one.first == own && one.second >= began && one.second < now_;
-  });
+  bool const released_here =
+      ended_here || std::any_of(lock.releases.begin(), lock.releases.end(), [&](auto const& one) {
+        return one.first == own && one.second >= began && one.second < now_;
+      });
   if (!done.error && done.released == release_result::released && !released_here)
     fail(done.label + " was told that it has released the lock, which it did not");
   bool const expired = done.error == errc::lease_lost && done.released == release_result::expired;

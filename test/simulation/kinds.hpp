@@ -18,8 +18,8 @@ using test::task;
 class simulated_kind {
  public:
   struct server_hold {
-    std::int64_t count = 0;                  // 0: none
-    std::int64_t ends = keyspace::forever;   // the last millisecond of the server's clock in which it is there
+    std::int64_t count = 0;                 // 0: none
+    std::int64_t ends = keyspace::forever;  // the last millisecond of the server's clock in which it is there
   };
 
   simulated_kind(std::string called, detail::kind const& of, unsigned char sides = 1)

@@ -35,9 +35,7 @@ network::network(std::uint64_t seed, bool jitter, bool split, network_user& user
   longest_ = jitter ? 32 * way_ : way_;
 }
 
-char const* name_of(role as) {
-  return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages";
-}
+char const* name_of(role as) { return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages"; }
 
 // --- events ---
 
@@ -99,7 +97,8 @@ void network::known_as(wire& one, server::handle which) {
 // their connection, so that it is the same when something else is left out.
 moment network::way(wire& on, bool up) {
   if (!jitter_) return way_;
-  std::uint64_t const drawn = mix(seed_, on.client * 4 + static_cast<std::size_t>(on.as), on.serial * 2 + up, ++on.sent);
+  std::uint64_t const drawn =
+      mix(seed_, on.client * 4 + static_cast<std::size_t>(on.as), on.serial * 2 + up, ++on.sent);
   std::uint64_t const sort = drawn % 32;
   moment const part = static_cast<moment>(drawn >> 40) % 1'000;
   if (sort < 24) return way_ / 2 + way_ * part / 1'000;

@@ -87,8 +87,8 @@ class network {
 
   void send_up(wire& on, std::string&& bytes, moment now);
   void send_down(wire& on, std::string&& bytes, moment now);
-  void end_down(wire& on, moment now);      // the client is told that it has ended
-  void close_up(wire& on, moment now);      // the client has closed it
+  void end_down(wire& on, moment now);       // the client is told that it has ended
+  void close_up(wire& on, moment now);       // the client has closed it
   void forget_server(wire& on, moment now);  // the server has ended it
   // The connection breaks. How many of the bytes on their way still arrive, and when, `chances` say.
   void cut(wire& on, dice& chances, moment now);

@@ -56,7 +56,10 @@ bool read_without(std::string_view word, options& out) {
   for (std::istringstream parts{std::string(word)}; !parts.eof();) {
     std::string part;
     std::getline(parts, part, ',');
-    bool* const what = part == "drift" ? &out.drift : part == "jitter" ? &out.jitter : part == "split" ? &out.split : nullptr;
+    bool* const what = part == "drift"    ? &out.drift
+                       : part == "jitter" ? &out.jitter
+                       : part == "split"  ? &out.split
+                                          : nullptr;
     if (!what) return false;
     *what = false;
   }

@@ -93,7 +93,8 @@ reply server::run(handle which, words_view words) {
     return array({text("master"), number(0), array()});
   }
   if (loading) return error("LOADING Redis is loading the dataset in memory");
-  if (is(first, "ping")) return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
+  if (is(first, "ping"))
+    return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
   return execute(words);
 }
 

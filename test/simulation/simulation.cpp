@@ -57,8 +57,7 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
                   3 * settings_.connect_timeout + 6 * settings_.retry_delay)
                      .count()) +
               40 * network_.longest_way();
-  for (auto const& [what, name] : script_asks)
-    script_names_.emplace(kind_.which.script_for(what).sha(), name);
+  for (auto const& [what, name] : script_asks) script_names_.emplace(kind_.which.script_for(what).sha(), name);
   set_server_clock();
   for (char const* name : lock_names) {
     locks_.emplace_back().name = name;

@@ -74,7 +74,7 @@ class simulation final : public server_user, public network_user {
     bool turn_posted = false;
     std::vector<loan> loans;  // direct lanes that callers have, also such as the client has taken back meanwhile
     moment paused_until = 0;
-    moment borrower_back = 0;   // its blocking callers are not scheduled before
+    moment borrower_back = 0;  // its blocking callers are not scheduled before
     loan* loan_of(std::uint32_t serial) {
       for (auto& one : loans)
         if (one.serial == serial) return &one;
@@ -102,10 +102,10 @@ class simulation final : public server_user, public network_user {
     std::string name;
     std::vector<tenure> past;
     std::vector<tenure> present;
-    moment removed = -1;     // when a fault last took it away behind everybody's back
-    moment free_since = 0;   // endless: it is not free
-    moment ends = 0;         // of who has it now
-    moment told_until = 0;   // a time to live was shortened: others may sleep until it would have ended
+    moment removed = -1;    // when a fault last took it away behind everybody's back
+    moment free_since = 0;  // endless: it is not free
+    moment ends = 0;        // of who has it now
+    moment told_until = 0;  // a time to live was shortened: others may sleep until it would have ended
     std::vector<std::pair<std::string, moment>> releases;  // that ran: for whom, and when
   };
 
@@ -195,8 +195,8 @@ class simulation final : public server_user, public network_user {
   network network_;
   std::vector<std::unique_ptr<task>> tasks_;
   std::vector<std::unique_ptr<node>> nodes_;  // go before the tasks that stand in their lists
-  std::vector<task*> open_;     // not completed
-  std::vector<task*> holders_;  // granted, and neither released nor dropped
+  std::vector<task*> open_;                   // not completed
+  std::vector<task*> holders_;                // granted, and neither released nor dropped
   std::vector<lock_state> locks_;
   plan plan_;
   std::optional<move> next_move_;
@@ -207,7 +207,7 @@ class simulation final : public server_user, public network_user {
   std::unordered_map<task const*, moment> started_;
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
   std::unordered_set<task const*> behind_ours_;  // acquires that began while another owner of their client held it
-  std::unordered_set<task const*> unlocked_;  // holds ended by an unlock, which names no hold
+  std::unordered_set<task const*> unlocked_;     // holds ended by an unlock, which names no hold
 
   moment now_ = 0;
   moment end_of_moves_ = endless;
@@ -218,7 +218,8 @@ class simulation final : public server_user, public network_user {
   bool ending_ = false;
   bool resting_ = false;
   drifting_clock server_clock_;
-  moment loading_until_ = 0, read_only_until_ = 0, full_until_ = 0, busy_until_ = 0, refused_until_ = 0, stalled_until_ = 0;
+  moment loading_until_ = 0, read_only_until_ = 0, full_until_ = 0, busy_until_ = 0, refused_until_ = 0,
+         stalled_until_ = 0;
   int running_for_ = somebody;  // whose command the server runs
 };
 

@@ -1,0 +1,247 @@
+#include <simulation/kinds.hpp>
+#include <simulation/randomness.hpp>
+#include <support/catch.hpp>
+#include <support/redis_server.hpp>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace latchkey;
+using namespace latchkey::simulation;
+
+// The same random calls on a real server and on the modelled one: the same answers, keys and times to live. It knows
+// every command of the model and every script of the simulated kinds.
+
+namespace {
+
+using words_type = std::vector<std::string>;
+
+constexpr int calls = 10'000;
+
+// How the arguments of a command look. k key, f field or member, i number, t length of time, A point in time, s score,
+// n index, b end of a range of scores, v value, O options of SET, L options of a range, + the rest once or twice more.
+std::map<std::string_view, std::string_view> const arguments = {{"exists", "k+k"},
+                                                                {"del", "k+k"},
+                                                                {"unlink", "k+k"},
+                                                                {"type", "k"},
+                                                                {"pttl", "k"},
+                                                                {"ttl", "k"},
+                                                                {"pexpire", "kt"},
+                                                                {"expire", "kt"},
+                                                                {"pexpireat", "kA"},
+                                                                {"persist", "k"},
+                                                                {"publish", "kv"},
+                                                                {"get", "k"},
+                                                                {"set", "kiO"},
+                                                                {"incr", "k"},
+                                                                {"decr", "k"},
+                                                                {"incrby", "ki"},
+                                                                {"decrby", "ki"},
+                                                                {"hget", "kf"},
+                                                                {"hexists", "kf"},
+                                                                {"hlen", "k"},
+                                                                {"hkeys", "k"},
+                                                                {"hvals", "k"},
+                                                                {"hgetall", "k"},
+                                                                {"hset", "kfi+fi"},
+                                                                {"hsetnx", "kfi"},
+                                                                {"hincrby", "kfi"},
+                                                                {"hdel", "kf+f"},
+                                                                {"lpush", "kf+f"},
+                                                                {"rpush", "kf+f"},
+                                                                {"lpop", "k"},
+                                                                {"rpop", "k"},
+                                                                {"llen", "k"},
+                                                                {"lindex", "kn"},
+                                                                {"lrange", "knn"},
+                                                                {"lrem", "knf"},
+                                                                {"zadd", "ksf+sf"},
+                                                                {"zincrby", "ksf"},
+                                                                {"zrem", "kf+f"},
+                                                                {"zscore", "kf"},
+                                                                {"zcard", "k"},
+                                                                {"zrange", "knnW"},
+                                                                {"zcount", "kbb"},
+                                                                {"zrangebyscore", "kbbL"},
+                                                                {"zremrangebyscore", "kbb"}};
+
+constexpr char const* fields[] = {"a:1", "a:2", "stranger:1"};
+constexpr char const* numbers[] = {"0", "1", "-1", "2", "7", "x", "1.5", "9223372036854775807", "-9223372036854775808",
+                                   "01"};
+constexpr char const* lengths[] = {"100000", "900000", "3000000", "0", "-5", "y", "9223372036854775807"};
+constexpr char const* points[] = {"1", "99999999999999", "z"};
+constexpr char const* scores[] = {"1", "2", "2.5", "-3", "1000000000000", "inf", "q"};
+constexpr char const* ends[] = {"1", "(1", "-inf", "+inf", "2.5", "(2.5", "w"};
+constexpr char const* indexes[] = {"0", "1", "-1", "2", "-2", "5", "e"};
+
+class caller {
+ public:
+  explicit caller(std::uint64_t seed) : dice_(seed) {}
+
+  words_type any() { return dice_.below(10) < 4 ? script() : plain(); }
+  std::uint64_t below(std::uint64_t n) { return dice_.below(n); }
+
+ private:
+  std::string key() {
+    constexpr char const* names[] = {"k", "l", "{m}n", "k", "l", "other"};
+    return dice_.of(names);
+  }
+
+  void append(words_type& out, char what) {
+    switch (what) {
+      case 'k': out.push_back(key()); return;
+      case 'f': out.push_back(dice_.of(fields)); return;
+      case 'i': out.push_back(numbers[dice_.below(dice_.one_in(4) ? std::size(numbers) : 5)]); return;
+      case 't': out.push_back(lengths[dice_.below(dice_.one_in(4) ? std::size(lengths) : 3)]); return;
+      case 'A': out.push_back(dice_.of(points)); return;
+      case 's': out.push_back(scores[dice_.below(dice_.one_in(6) ? std::size(scores) : 5)]); return;
+      case 'b': out.push_back(dice_.of(ends)); return;
+      case 'n': out.push_back(indexes[dice_.below(dice_.one_in(6) ? std::size(indexes) : 6)]); return;
+      case 'v': out.push_back("0"); return;
+      case 'W':
+        if (dice_.one_in(2)) out.push_back("WITHSCORES");
+        return;
+      case 'L':
+        if (dice_.one_in(3)) out.push_back("withscores");
+        if (dice_.one_in(2)) out.insert(out.end(), {"LIMIT", dice_.of(indexes), dice_.of(indexes)});
+        return;
+      case 'O':
+        if (dice_.one_in(3)) out.push_back(dice_.one_in(2) ? "NX" : "xx");
+        if (dice_.one_in(3)) out.insert(out.end(), {dice_.one_in(2) ? "PX" : "ex", dice_.of(lengths)});
+        if (dice_.one_in(6)) out.push_back("KEEPTTL");
+        return;
+      default: FAIL("no such argument: " << what);
+    }
+  }
+
+  words_type plain() {
+    auto const& all = all_commands();
+    command const* chosen = &all[dice_.below(all.size())];
+    while (chosen->name == "time") chosen = &all[dice_.below(all.size())];
+    auto const found = arguments.find(chosen->name);
+    INFO("how the arguments of " << chosen->name << " look is to be said in this file");
+    REQUIRE(found != arguments.end());
+    std::string_view const pattern = found->second;
+    words_type made = {std::string(chosen->name)};
+    auto const more = pattern.find('+');
+    for (char what : pattern.substr(0, more)) append(made, what);
+    if (more != pattern.npos)
+      for (auto times = dice_.below(3); times > 0; --times)
+        for (char what : pattern.substr(more + 1)) append(made, what);
+    if (dice_.one_in(40)) made.pop_back();
+    return made;
+  }
+
+  words_type script() {
+    using detail::ask;
+    auto const& kinds = simulated_kinds();
+    auto const& kind = kinds[dice_.below(kinds.size())]->which;
+    constexpr ask asks[] = {ask::acquire, ask::acquire, ask::release,     ask::hand_off,
+                            ask::renew,   ask::extend,  ask::force_unlock};
+    ask const what = dice_.of(asks);
+    detail::words keys, rest;
+    for (auto items = 1 + dice_.below(3); items > 0; --items) {
+      std::string const name = key(), from = dice_.of(fields), to = dice_.of(fields);
+      detail::item const one{.what = what,
+                             .name = name,
+                             .field = from,
+                             .to_field = to,
+                             .target = static_cast<std::int64_t>(dice_.below(3)),
+                             .lease = static_cast<std::int64_t>(100'000 + dice_.below(3) * 500'000)};
+      kind.add_keys(one, keys);
+      kind.add_arguments(one, rest);
+    }
+    auto const& text = kind.script_for(what);
+    bool const whole = dice_.one_in(3);
+    words_type made = {whole ? "EVAL" : "EVALSHA", std::string(whole ? text.text() : text.sha()),
+                       std::to_string(keys.size())};
+    for (auto const& list : {keys.view(), rest.view()}) made.insert(made.end(), list.begin(), list.end());
+    return made;
+  }
+
+  dice dice_;
+};
+
+struct nobody final : server_user {
+  void answered(std::uint32_t, std::string&&) override {}
+  void dropped(std::uint32_t) override {}
+  void ran(std::uint32_t, words_view, reply const&) override {}
+};
+
+std::string shown(reply const& said) {
+  std::string made;
+  encode(said, made);
+  return made;
+}
+
+// Times to live go on between the two calls.
+bool same(reply const& real, reply const& model) {
+  constexpr std::int64_t most_late = 2'000;
+  if (real.kind != model.kind || real.elements.size() != model.elements.size()) return false;
+  for (std::size_t i = 0; i < real.elements.size(); ++i)
+    if (!same(real.elements[i], model.elements[i])) return false;
+  bool const time = real.integer > 50'000 && real.integer < 10'000'000'000'000'000;
+  if (time ? std::abs(real.integer - model.integer) > most_late : real.integer != model.integer) return false;
+  auto const words = [](std::string const& text) { return text.substr(0, text.find_last_not_of("\r\n") + 1); };
+  return words(real.text) == words(model.text);
+}
+
+}  // namespace
+
+TEST_CASE("truth: the modelled server answers 10,000 random calls as a real one does") {
+  test::redis_server real;
+  auto redis = real.admin();
+  lua_scripts scripts;
+  nobody nobody_listens;
+  simulation::server model(scripts, nobody_listens);
+  caller chances(20'261'121);
+  auto const ask_both = [&](words_type const& words) {
+    redis.send({"TIME"});
+    auto const time = redis.receive();
+    model.data.microseconds = std::stoll(time.elements[0].text) * 1'000'000 + std::stoll(time.elements[1].text);
+    model.data.now = model.data.microseconds / 1'000;
+    redis.send(words);
+    auto const said = redis.receive();
+    auto const modelled = model.execute(words);
+    std::string line;
+    for (auto const& word : words) line += word + " ";
+    INFO(line);
+    INFO("real:  " << shown(said));
+    INFO("model: " << shown(modelled));
+    if (!same(said, modelled)) FAIL("they differ");
+    return said;
+  };
+  int left_in_mood = 0;
+  for (int i = 0; i < calls; ++i) {
+    if (left_in_mood == 0 && chances.below(100) == 0) {
+      left_in_mood = 20;
+      model.full = chances.below(2) == 0;
+      model.read_only = !model.full;
+      if (model.full)
+        redis.ok("CONFIG", "SET", "maxmemory", "1");
+      else
+        redis.ok("REPLICAOF", "127.0.0.1", "1");
+    } else if (left_in_mood > 0 && --left_in_mood == 0) {
+      if (model.full)
+        redis.ok("CONFIG", "SET", "maxmemory", "0");
+      else
+        redis.ok("REPLICAOF", "NO", "ONE");
+      model.full = model.read_only = false;
+    }
+    ask_both(chances.any());
+    if (i % 50 != 0) continue;
+    auto const keys = model.data.keys();
+    REQUIRE(redis.integer("DBSIZE") == static_cast<std::int64_t>(keys.size()));
+    for (auto const& key : keys) {
+      auto const type = ask_both({"TYPE", key}).text;
+      ask_both({"PTTL", key});
+      if (type == "string") ask_both({"GET", key});
+      if (type == "hash") ask_both({"HGETALL", key});
+      if (type == "list") ask_both({"LRANGE", key, "0", "-1"});
+      if (type == "zset") ask_both({"ZRANGE", key, "0", "-1", "WITHSCORES"});
+    }
+  }
+  SUCCEED();
+}
