@@ -162,3 +162,44 @@ TEST_CASE("rule: a refused PING on the message link is no refused SUBSCRIBE, and
   CHECK(w.opened > before);
   w.cancel(waits);
 }
+
+namespace {
+
+// Every item of the script is refused.
+void refuse_items(world& w, detail::script const& text, std::string name, bool twice) {
+  w.server.teach(text, std::move(name), [twice](script_world&, words_view, words_view) {
+    reply const no = bulk("READONLY You can't write against a read only replica.");
+    return array({twice ? array({no, no}) : no});
+  });
+}
+
+}  // namespace
+
+TEST_CASE("rule: a try that is refused after an unanswered copy is given back") {
+  world w;
+  w.drop(granted(w, w.acquire(9, {.name = "warm"})));
+  w.run();
+  task* a = nullptr;
+  leave_unanswered(w, role::shared, [&] { a = &w.once(1); });
+  REQUIRE(w.server.store.has("k", w.field(1)));
+  refuse_items(w, detail::reentrant_acquire(), "acquire", false);
+  w.pass(3s);
+  CHECK(a->error == errc::read_only);
+  CHECK_FALSE(w.server.store.has("k", w.field(1)));
+  w.finish();
+}
+
+TEST_CASE("rule: a grant that is refused after an unanswered copy of its hand-off is given back") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  leave_unanswered(w, role::shared, [&] { w.release(a); });
+  REQUIRE(w.server.store.has("k", w.field(2)));
+  refuse_items(w, detail::reentrant_hand_off(), "hand_off", true);
+  w.run();
+  w.cancel(b);
+  w.pass(3s);  // the pause before the next connection
+  CHECK_FALSE(w.server.store.has("k", w.field(2)));
+  w.finish();
+}
