@@ -58,6 +58,7 @@ std::string simulation::field_of(task const& one) const {
 
 // Looks at the server once more. What has ended since was ended by `by`, unless its time was over.
 void simulation::observe(int by) {
+  if (std::exchange(lost_messages_, server_.lost_messages) != server_.lost_messages) trouble_all(0);
   for (auto& lock : locks_) {
     auto const holders = kind_.holders(server_.data, lock.name);
     for (std::size_t i = 0; i < lock.present.size();) {

@@ -153,6 +153,7 @@ reply server::publish(std::string_view channel, std::string_view payload) {
   bool const lost = lose_messages > 0;
   bool const twice = !lost && double_messages > 0;
   lose_messages -= lost;
+  lost_messages += lost;
   double_messages -= twice;
   std::int64_t heard = 0;
   for (auto const& [which, one] : connections_) {

@@ -215,6 +215,7 @@ class simulation final : public server_user, public network_user {
   moment lost_rate_ = 0;  // what clocks of different rates may make of the longest lease
   unsigned steps_ = 0;
   unsigned wakes_ = 0;
+  std::uint64_t lost_messages_ = 0;
   bool ending_ = false;
   bool resting_ = false;
   drifting_clock server_clock_;
