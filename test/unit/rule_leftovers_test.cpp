@@ -197,7 +197,8 @@ TEST_CASE("rule: a grant that is refused after an unanswered copy of its hand-of
   leave_unanswered(w, role::shared, [&] { w.release(a); });
   REQUIRE(w.server.store.has("k", w.field(2)));
   refuse_items(w, detail::reentrant_hand_off(), "hand_off", true);
-  w.run();
+  refuse_items(w, detail::reentrant_acquire(), "acquire", false);
+  w.pass(1s);
   w.cancel(b);
   w.pass(3s);  // the pause before the next connection
   CHECK_FALSE(w.server.store.has("k", w.field(2)));
