@@ -82,9 +82,8 @@ void session::on_script(sent_call& call, reply const& answer) {
       return send_again(call);
     }
     if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
-  } else {
-    pauses_ = 0;
   }
+  bool turned_away = false;
   std::size_t const asked = call.records.size() + call.renewals.size();
   bool const whole = answer.is_array() && answer.elements.size() == asked;
   for (std::size_t i = 0; i < asked; ++i) {
@@ -100,11 +99,17 @@ void session::on_script(sent_call& call, reply const& answer) {
       found.what = found.grant = refused ? outcome::type::refused : outcome::type::malformed;
       found.text = answer.text;
     }
-    if (!found.text.empty() && classify(found.text).reconnect) reconnect_ = true;
+    turned_away = turned_away || (!found.text.empty() && classify(found.text).reconnect);
     if (one)
       one->of.answered(*one, found);
     else
       side->of->of.renewed(*side, found);
+  }
+  if (turned_away) {  // by a server that may say so again at once
+    reconnect_ = true;
+    pause(++pauses_);
+  } else if (!answer.is_error()) {
+    pauses_ = 0;
   }
 }
 
