@@ -117,6 +117,22 @@ class LATCHKEY_EXPORT client {
   /// \throws lock_error `bad_argument` as `get_lock`.
   read_write_lock get_read_write_lock(std::string name) const;
 
+  /// A reentrant lock that is granted in the order of arrival, over all processes, Redisson's included. No I/O.
+  ///
+  /// On the server: a list of those who wait and a sorted set of times at which each of them counts as dead, in
+  /// milliseconds of the server's clock. Every waiter enters the list when it comes, looks again at least every
+  /// second, and leaves when it gives up or its client is closed. A waiter whose process died costs the others at most
+  /// `config::fair_lock_wait_timeout`, and less than a second where the server notices that nobody listens for it.
+  /// `try_lock()` without a wait enters nothing, and is refused while somebody else is first.
+  ///
+  /// Costs more than `get_lock`: each waiter has a channel of its own and talks to the server for itself; a release is
+  /// never handed on inside the client.
+  ///
+  /// \par Source
+  /// Redisson's `RFairLock`.
+  /// \throws lock_error as `get_lock`.
+  distributed_lock get_fair_lock(std::string name) const;
+
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;
 

@@ -60,6 +60,10 @@ distributed_lock client::get_lock(std::string name) const {
   return make_lock(std::move(name), detail::reentrant_kind());
 }
 
+distributed_lock client::get_fair_lock(std::string name) const {
+  return make_lock(std::move(name), detail::fair_kind());
+}
+
 distributed_lock client::get_non_reentrant_lock(std::string name) const {
   return make_lock(std::move(name), detail::non_reentrant_kind());
 }

@@ -2,6 +2,8 @@
 
 #include <base/clock.hpp>
 
+#include <algorithm>
+
 namespace latchkey::detail {
 
 namespace {
@@ -41,6 +43,8 @@ refusal fill_acquire(operation& one, lock_key const& key, acquire_request const&
     one.max_hold = *asked.max_hold;
   }
   one.once = asked.wait && *asked.wait <= milliseconds::zero();
+  one.line_time = key.engine->settings().fair_lock_wait_timeout;
+  if (asked.wait && !one.once) one.line_time = std::min(one.line_time, *asked.wait);
   if (!asked.wait)
     one.deadline = never;
   else if (!one.once)

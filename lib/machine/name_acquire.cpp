@@ -159,6 +159,7 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
     complete(call);
   }
   if (kind_.rules().own_channel) {
+    if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
     if (stays) wait_alone(one, was.mode, hint);
     return;
   }

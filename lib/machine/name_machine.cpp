@@ -262,10 +262,15 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     out.to_field = to_field;
   }
   if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
-  if (asked.what == ask::acquire && asked.call && asked.call->queued && !asked.call->once) {
-    out.wait = left(shared_.now, asked.call->deadline).count();
-    one.in_line = one.in_line || kind_.rules().own_channel;
+  if (asked.what == ask::acquire && asked.call) {
+    if (!one.in_line) one.line_time = asked.call->line_time;
+    if (asked.call->queued && !asked.call->once) {
+      out.wait = left(shared_.now, asked.call->deadline).count();
+      out.enters_line = kind_.rules().own_channel;
+      one.in_line = one.in_line || out.enters_line;
+    }
   }
+  out.line_time = one.line_time.count();
   out.field = field;
   return true;
 }

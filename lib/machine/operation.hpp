@@ -38,6 +38,7 @@ struct operation : boost::intrusive::list_base_hook<> {
   bool once = false;          // acquire: one attempt, no waiting
   milliseconds lease{0};      // acquire: 0 is the watchdog; extend: the new lease
   milliseconds max_hold{0};   // acquire: 0 is none
+  milliseconds line_time{0};  // acquire: see item
   hold_link* link = nullptr;  // acquire: where to show the hold
   hold_id hold = 0;           // release, extend: which; 0 is the owner's latest. acquire: the result
   query question = query::is_locked;

@@ -121,6 +121,7 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
   std::array<renewal, most_modes> sides;
   std::unique_ptr<own_channel> own;  // while it waits, for kinds whose waiters have channels of their own
   bool in_line = false;              // the server may have it in a queue
+  milliseconds line_time{0};         // with which it entered that queue
 
  private:
   std::array<int, most_modes> live_{};

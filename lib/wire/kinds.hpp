@@ -12,5 +12,6 @@ kind const& fenced_kind();         // Redisson's RedissonFencedLock
 kind const& seeded_fenced_kind();  // the same; a missing counter begins at the server's time
 kind const& plain_kind();          // SET NX PX and compare-and-delete, as other libraries do
 kind const& read_write_kind();     // both sides of Redisson's RReadWriteLock: mode 0 reads, mode 1 writes
+kind const& fair_kind();           // Redisson's RedissonFairLock
 
 }  // namespace latchkey::detail

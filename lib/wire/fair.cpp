@@ -1,0 +1,99 @@
+#include <stdexcept>
+#include <wire/fair_scripts.hpp>
+#include <wire/kinds.hpp>
+#include <wire/reentrant_scripts.hpp>
+#include <wire/verdict.hpp>
+
+namespace latchkey::detail {
+
+namespace {
+
+outcome read_leave(reply const& answer) {
+  outcome made;
+  if (says(answer, verdict::released)) made.what = outcome::type::released;
+  if (says(answer, verdict::absent)) made.what = outcome::type::absent;
+  if (is_refusal(answer)) {
+    made.what = outcome::type::refused;
+    made.text = refusal_of(answer);
+  }
+  return made;
+}
+
+// The order of arrival over all processes: a list of waiters on the server, each with a time at which it counts as
+// dead and a channel of its own. The hold itself is that of the reentrant lock, and so is the meaning of most answers.
+class fair final : public kind {
+ public:
+  // Who hears no messages polls faster than the scripts give up whom nobody hears.
+  fair()
+      : kind({.name = "fair_lock",
+              .hand_off = false,
+              .own_channel = true,
+              .poll_first = 50,
+              .poll_most = 400,
+              .hint_most = 1'000}) {}
+
+  std::string channel(std::string_view name, std::string_view field) const override {
+    auto made = prefixed("redisson_lock__channel", name);
+    if (!field.empty()) made.append(":").append(field);
+    return made;
+  }
+
+  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
+    return reentrant_kind().field(client_id, owner, mode);
+  }
+
+  script const& script_for(ask what) const override {
+    switch (what) {
+      case ask::acquire: return fair_acquire();
+      case ask::release: return fair_release();
+      case ask::renew: return reentrant_renew();
+      case ask::extend: return reentrant_extend();
+      case ask::force_unlock: return fair_force_unlock();
+      case ask::leave: return fair_leave();
+      case ask::none:
+      case ask::hand_off: break;
+    }
+    throw std::logic_error("a fair lock has no such request");
+  }
+
+  void add_keys(item const& one, words& command) const override {
+    if (one.what == ask::renew || one.what == ask::extend) return reentrant_kind().add_keys(one, command);
+    command.add(one.name);
+    command.add(prefixed("redisson_lock_queue", one.name));
+    command.add(prefixed("redisson_lock_timeout", one.name));
+    command.add(channel(one.name, {}));
+  }
+
+  void add_arguments(item const& one, words& command) const override {
+    switch (one.what) {
+      case ask::acquire:
+        reentrant_kind().add_arguments(one, command);
+        command.add(one.line_time);
+        command.add(std::int64_t{one.enters_line});
+        return;
+      case ask::leave:
+        command.add(one.field);
+        command.add(one.line_time);
+        return;
+      default: return reentrant_kind().add_arguments(one, command);
+    }
+  }
+
+  outcome read(ask what, item const& one, reply const& answer) const override {
+    return what == ask::leave ? read_leave(answer) : reentrant_kind().read(what, one, answer);
+  }
+
+  wake on_message(std::string_view payload) const override { return reentrant_kind().on_message(payload); }
+
+  admission admit(unsigned char mode, int const* live) const override { return reentrant_kind().admit(mode, live); }
+};
+
+}  // namespace
+
+kind const& fair_kind() {
+  // Never destroyed: a client of static storage may still release while the process exits.
+  static fair const& the_one = *new fair;
+  return the_one;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,237 @@
+#include <wire/fair_scripts.hpp>
+
+#include <string>
+
+namespace latchkey::detail {
+
+namespace {
+
+// What the scripts share. An item that meets an error raises it, and `each` puts its text into that item's answer:
+// everything that may be refused for its type is read before the first write.
+//
+// The queue is Redisson's: a list of fields in the order of their arrival, and a zset with the time, in milliseconds
+// of the server's clock, at which a silent waiter counts as dead. `line` is how long a waiter stays in line as the
+// first one without being heard of.
+constexpr std::string_view common = R"lua(local grace, clock = 600, nil
+local function call(...)
+  local made = redis.pcall(...)
+  if type(made) == 'table' and made.err then error(made, 0) end
+  return made
+end
+local function fails(made) return type(made) == 'table' and made.err end
+local function now()
+  if not clock then
+    local time = call('time')
+    clock = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return clock
+end
+local function score_of(scores, field)
+  local score = field and call('zscore', scores, field)
+  return score and tonumber(score)
+end
+local function score_to(scores, field, score)
+  return redis.pcall('zadd', scores, string.format('%.0f', score), field)
+end
+local function first(queue, scores)
+  local evicted = false
+  while true do
+    local head = call('lindex', queue, 0)
+    if not head then return false, evicted end
+    local score = score_of(scores, head)
+    if score and score > now() then return head, evicted end
+    if not score and not fails(score_to(scores, head, now() + grace)) then return head, evicted end
+    call('zrem', scores, head)
+    call('lpop', queue)
+    evicted = true
+  end
+end
+local function tell(queue, scores, channel)
+  for _, field in ipairs(call('lrange', queue, 0, 7)) do
+    if call('publish', channel .. ':' .. field, '0') > 0 then return end
+    local score = score_of(scores, field)
+    if not score or score > now() + grace then score_to(scores, field, now() + grace) end
+  end
+end
+local function wake(queue, scores, channel)
+  if first(queue, scores) then tell(queue, scores, channel) end
+end
+local function count_to(key, field, own, target)
+  local count, step = tonumber(own), 0
+  if count then step = math.abs(count) < 1e15 and target - count or '' end
+  return fails(redis.pcall('hincrby', key, field, step))
+end
+local function each(of, keys, arguments)
+  local answer = {}
+  for i = 1, #KEYS / keys do
+    local words = {}
+    for k = 1, keys do words[k] = KEYS[(i - 1) * keys + k] end
+    for a = 1, arguments do words[keys + a] = ARGV[(i - 1) * arguments + a] end
+    local done, made = pcall(of, unpack(words))
+    if not done then made = type(made) == 'table' and made.err or tostring(made) end
+    answer[i] = made
+  end
+  return answer
+end
+)lua";
+
+// Never destroyed: a client of static storage may still release while the process exits.
+script const& made_of(std::string_view body) {
+  auto const& text = *new std::string(std::string(common).append(body));
+  return *new script(text);
+}
+
+}  // namespace
+
+// `again` and the grant keep the order of steps of the reentrant lock. Who finds the lock free but stands behind
+// somebody tells the first one: its message may have been lost, or never sent by another library that evicted.
+//
+// A waiter that tries again keeps its place: its score rises to what it would be written with now, which is relative
+// to the one before it, since each grant takes its own time off all scores. The first two look again often, for the
+// lock may come free without a message.
+script const& fair_acquire() {
+  static script const& the_one = made_of(R"lua(
+local function again(key, queue, scores, field, own, target, lease)
+  local left = call('pttl', key)
+  local timed = target == '1' or left < tonumber(lease)
+  if timed then call('pexpire', key, lease) end
+  local failed = count_to(key, field, own, target)
+  if failed then
+    if timed then
+      if left < 0 then redis.pcall('persist', key) else redis.pcall('pexpire', key, left) end
+    end
+    return failed
+  end
+  if target == '1' and redis.pcall('zrem', scores, field) == 1 then redis.pcall('lrem', queue, 0, field) end
+  return -3
+end
+local function take(key, queue, scores, field, lease, line, queued)
+  call('hincrby', key, field, '1')
+  local failed = fails(redis.pcall('pexpire', key, lease))
+  if failed then
+    call('del', key)
+    return failed
+  end
+  if not queued then
+    redis.pcall('zremrangebyrank', scores, 0, -1)
+    return -3
+  end
+  redis.pcall('lrem', queue, 0, field)
+  redis.pcall('zrem', scores, field)
+  local others = redis.pcall('zrange', scores, 0, -1)
+  if fails(others) then return -3 end
+  for _, other in ipairs(others) do redis.pcall('zincrby', scores, '-' .. line, other) end
+  return -3
+end
+local function stand(queue, scores, field, line, left)
+  local place = call('lpos', queue, field)
+  local before
+  if not place then
+    before = call('lindex', queue, -1)
+  elseif place > 0 then
+    before = call('lindex', queue, place - 1)
+  end
+  local start = math.max(score_of(scores, before) or now() + left, now())
+  local score = score_of(scores, field)
+  if not score or score < start + line then
+    local failed = fails(score_to(scores, field, start + line))
+    if failed and not place then error({err = failed}, 0) end
+  end
+  if place then return place end
+  local length = redis.pcall('rpush', queue, field)
+  if fails(length) then
+    redis.pcall('zrem', scores, field)
+    error(length, 0)
+  end
+  return length - 1
+end
+local function acquire(key, queue, scores, channel, field, target, lease, line, enters)
+  local own = call('hget', key, field)
+  if own then return again(key, queue, scores, field, own, target, lease) end
+  if target ~= '1' then return -4 end
+  local head = first(queue, scores)
+  local left = call('pttl', key)
+  local free = left == -2
+  if free and (not head or head == field) then
+    return take(key, queue, scores, field, lease, line, head)
+  end
+  local place = enters == '1' and stand(queue, scores, field, tonumber(line), left)
+  if free then
+    pcall(tell, queue, scores, channel)
+    left = math.min((score_of(scores, head) or now()) - now(), place == 1 and 20 or 1000)
+  elseif place and place < 2 then
+    left = math.min(left, 500)
+  end
+  if left < 0 then return left end
+  return math.floor(math.min(left, line / 3))
+end
+return each(acquire, 4, 5))lua");
+  return the_one;
+}
+
+// DEL and PEXPIRE work when memory is short. What fails behind the DEL only means that nobody was told.
+script const& fair_release() {
+  static script const& the_one = made_of(R"lua(
+local function release(key, queue, scores, channel, field, target, lease)
+  local own = call('hget', key, field)
+  if not own then
+    if target == '0' and call('exists', key) == 0 then pcall(wake, queue, scores, channel) end
+    return -8
+  end
+  if target == '0' then
+    call('del', key)
+    if pcall(wake, queue, scores, channel) then return -5 end
+    return -6
+  end
+  local left = call('pttl', key)
+  call('pexpire', key, lease)
+  local failed = count_to(key, field, own, target)
+  if not failed then return -7 end
+  if left < 0 then redis.pcall('persist', key) else redis.pcall('pexpire', key, left) end
+  return failed
+end
+return each(release, 4, 3))lua");
+  return the_one;
+}
+
+// Asks for the length first: a key that holds something else is not ours to delete.
+script const& fair_force_unlock() {
+  static script const& the_one = made_of(R"lua(
+local function force(key, queue, scores, channel)
+  local there = call('hlen', key)
+  if there == 0 then
+    pcall(wake, queue, scores, channel)
+    return -8
+  end
+  call('del', key)
+  if pcall(wake, queue, scores, channel) then return -5 end
+  return -6
+end
+return each(force, 4, 0))lua");
+  return the_one;
+}
+
+// Whoever stood behind gets the time back that this one was given. If the lock is free and somebody else is first
+// now, nobody but this script would tell him.
+script const& fair_leave() {
+  static script const& the_one = made_of(R"lua(
+local function leave(key, queue, scores, channel, field, line)
+  local there, place = call('lrange', queue, 0, -1), nil
+  for i, other in ipairs(there) do
+    if place and other ~= field then
+      redis.pcall('zincrby', scores, '-' .. line, other)
+    elseif other == field then
+      place = place or i
+    end
+  end
+  call('zrem', scores, field)
+  call('lrem', queue, 0, field)
+  local head, evicted = first(queue, scores)
+  if head and (place == 1 or evicted) and call('exists', key) == 0 then tell(queue, scores, channel) end
+  return place and -5 or -8
+end
+return each(leave, 4, 2))lua");
+  return the_one;
+}
+
+}  // namespace latchkey::detail
