@@ -115,9 +115,11 @@ void name_machine::expire(operation& call) {
   if (shared_.now < call.deadline) return watch_deadline(call);
   record& one = *call.owner_record;
   if (call.what == operation::type::acquire) {
-    // A first try that is on its way is awaited: its answer is worth more than a guess.
-    bool const first = call.where == operation::place::trying && !call.waited && !call.once && !call.late;
+    // A first try that is on its way is awaited: its answer is worth more than a guess. So is one that only waits for
+    // its owner to have left the server's queue after an earlier call.
     request const& asked = one.ask_;
+    bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
+    bool const first = (call.where == operation::place::trying || next) && !call.waited && !call.once && !call.late;
     bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (first && (leaves_now || sent)) {
@@ -264,7 +266,7 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
   if (asked.what == ask::acquire && asked.call) {
     if (!one.in_line) one.line_time = asked.call->line_time;
-    if (asked.call->queued && !asked.call->once) {
+    if (asked.call->queued && !asked.call->once && !asked.call->late) {
       out.wait = left(shared_.now, asked.call->deadline).count();
       out.enters_line = kind_.rules().own_channel;
       one.in_line = one.in_line || out.enters_line;

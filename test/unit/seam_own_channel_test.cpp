@@ -83,6 +83,48 @@ TEST_CASE("seam: who gives up while its try is under way leaves the queue, too")
   w.finish();
 }
 
+TEST_CASE("seam: who comes again while he still leaves the queue is told busy, not that time ran out") {
+  fair_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  for (int i = 0; i < 3; ++i) {
+    task& b = w.acquire(2, fairly(5ms));
+    w.run();
+    w.mute(role::shared);
+    w.pass(6ms);  // it leaves; the answer is on its way
+    CHECK(b.busy());
+    task& again = w.acquire(2, fairly(5ms));
+    w.pass(6ms);
+    CHECK_FALSE(again.done());
+    w.mute(role::shared, false);
+    w.run();
+    CHECK(again.busy());
+    CHECK(f.queue.empty());
+  }
+  w.release(a);
+  w.finish();
+}
+
+TEST_CASE("seam: who comes again while a try that he gave up is under way is told busy") {
+  fair_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, fairly()));
+  task& b = w.acquire(2, fairly(1'005ms));
+  w.run();
+  w.mute(role::shared);
+  w.pass(1'006ms);  // it looks again after a second, and gives up while the answer is on its way
+  CHECK(b.busy());
+  task& again = w.acquire(2, fairly(5ms));
+  w.pass(6ms);
+  CHECK_FALSE(again.done());
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(again.busy());
+  CHECK(f.queue.empty());
+  w.release(a);
+  w.finish();
+}
+
 TEST_CASE("seam: a one-shot does not enter the queue") {
   fair_world f;
   world& w = f.w;
