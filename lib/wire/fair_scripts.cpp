@@ -46,8 +46,9 @@ local function first(queue, scores)
     evicted = true
   end
 end
-local function tell(queue, scores, channel)
+local function tell(queue, scores, channel, teller)
   for _, field in ipairs(call('lrange', queue, 0, 7)) do
+    if field == teller then return end
     if call('publish', channel .. ':' .. field, '0') > 0 then return end
     local score = score_of(scores, field)
     if not score or score > now() + grace then score_to(scores, field, now() + grace) end
@@ -157,7 +158,7 @@ local function acquire(key, queue, scores, channel, field, target, lease, line, 
   end
   local place = enters == '1' and stand(queue, scores, field, tonumber(line), left)
   if free then
-    pcall(tell, queue, scores, channel)
+    pcall(tell, queue, scores, channel, field)
     left = math.min((score_of(scores, head) or now()) - now(), place == 1 and 20 or 1000)
   elseif place and place < 2 then
     left = math.min(left, 500)

@@ -47,6 +47,7 @@ struct how {
   milliseconds wait{-1};
   milliseconds lease{0};
   milliseconds max_hold{0};
+  milliseconds line_time{300'000};
   bool direct = false;
   std::size_t client = 0;
   detail::kind const* which = nullptr;  // null: the reentrant lock

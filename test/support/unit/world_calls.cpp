@@ -16,6 +16,7 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.direct = one.self_timed = options.direct;
   one.lease = options.lease;
   one.max_hold = options.max_hold;
+  one.line_time = options.line_time;
   one.shown.of = &one;
   one.started = now;
   static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query"};

@@ -1,0 +1,151 @@
+#include <support/unit/fake_fair.hpp>
+
+#include <wire/fair_scripts.hpp>
+#include <wire/reentrant_scripts.hpp>
+#include <wire/verdict.hpp>
+
+#include <algorithm>
+
+namespace latchkey::test {
+
+using detail::verdict;
+
+namespace {
+
+constexpr std::int64_t grace = 600;
+
+reply meaning(verdict what) { return integer(static_cast<std::int64_t>(what)); }
+
+std::int64_t now_of(fake_server& server) {
+  return std::chrono::floor<milliseconds>(server.store.now().time_since_epoch()).count();
+}
+
+template <class Item>
+script_body items_of(std::size_t arguments_each, Item item) {
+  return [=](script_world&, words_view keys, words_view arguments) {
+    std::vector<reply> made;
+    for (std::size_t i = 0; (i + 1) * 4 <= keys.size(); ++i)
+      made.push_back(item(keys.subspan(i * 4, 4), arguments.subspan(i * arguments_each, arguments_each)));
+    return array(std::move(made));
+  };
+}
+
+}  // namespace
+
+void fake_fair::teach(fake_server& server) {
+  auto* const at = &server;
+  server.teach(detail::fair_acquire(), "fair_acquire",
+               items_of(5, [this, at](words_view k, words_view a) { return acquire(*at, k, a); }));
+  server.teach(detail::fair_release(), "fair_release",
+               items_of(3, [this, at](words_view k, words_view a) { return release(*at, k, a); }));
+  server.teach(detail::fair_force_unlock(), "fair_force_unlock",
+               items_of(0, [this, at](words_view k, words_view) { return force_unlock(*at, k); }));
+  server.teach(detail::fair_leave(), "fair_leave",
+               items_of(2, [this, at](words_view k, words_view a) { return leave(*at, k, a); }));
+}
+
+std::string fake_fair::shown(std::string const& key) {
+  std::string made;
+  for (auto const& one : of(key)) made += (made.empty() ? "" : " ") + one.field;
+  return made;
+}
+
+bool fake_fair::evict(fake_server& server, line& waiting) {
+  bool evicted = false;
+  for (; !waiting.empty() && waiting.front().score <= now_of(server); evicted = true) waiting.pop_front();
+  return evicted;
+}
+
+void fake_fair::tell(fake_server& server, words_view keys, std::string const& teller) {
+  for (auto& one : of(keys[0])) {
+    if (one.field == teller) return;
+    auto const channel = keys[3] + ":" + one.field;
+    bool const heard = server.subscribers(channel) > 0;
+    server.publish(channel, "0");
+    if (heard) return;
+    one.score = std::min(one.score, now_of(server) + grace);
+  }
+}
+
+reply fake_fair::acquire(fake_server& server, words_view keys, words_view a) {
+  auto& store = server.store;
+  auto const& key = keys[0];
+  auto const& field = a[0];
+  std::int64_t const target = std::stoll(a[1]), lease = std::stoll(a[2]), line_time = std::stoll(a[3]);
+  auto& waiting = of(key);
+  auto const me = [&] {
+    return std::find_if(waiting.begin(), waiting.end(), [&](auto& o) { return o.field == field; });
+  };
+  if (store.has(key, field)) {
+    if (target == 1 || store.ttl(key) < lease) store.expire(key, lease);
+    store.set(key, field, target);
+    return meaning(verdict::granted);
+  }
+  if (target > 1) return meaning(verdict::gone);
+  evict(server, waiting);
+  bool const free = !store.find(key);
+  if (free && (waiting.empty() || waiting.front().field == field)) {
+    if (!waiting.empty()) {
+      waiting.pop_front();
+      for (auto& other : waiting) other.score -= line_time;
+    }
+    store.set(key, field, 1);
+    store.expire(key, lease);
+    return meaning(verdict::granted);
+  }
+  if (a[4] == "1") {
+    auto it = me();
+    bool const first = it == waiting.begin();
+    auto const before = first || waiting.empty() ? now_of(server) + store.ttl(key) : std::prev(it)->score;
+    auto const score = std::max(before, now_of(server)) + line_time;
+    if (it == waiting.end())
+      waiting.push_back({field, score});
+    else
+      it->score = std::max(it->score, score);
+  }
+  if (free) tell(server, keys, field);
+  return integer(free ? 20 : std::min<std::int64_t>(store.ttl(key), 500));
+}
+
+reply fake_fair::release(fake_server& server, words_view keys, words_view a) {
+  auto& store = server.store;
+  auto const& key = keys[0];
+  if (!store.has(key, a[0])) {
+    if (!store.find(key)) {
+      evict(server, of(key));
+      tell(server, keys);
+    }
+    return meaning(verdict::absent);
+  }
+  if (std::stoll(a[1]) > 0) {
+    store.expire(key, std::stoll(a[2]));
+    store.set(key, a[0], std::stoll(a[1]));
+    return meaning(verdict::still_held);
+  }
+  store.remove(key);
+  evict(server, of(key));
+  tell(server, keys);
+  return meaning(verdict::released);
+}
+
+reply fake_fair::force_unlock(fake_server& server, words_view keys) {
+  bool const there = server.store.remove(keys[0]);
+  evict(server, of(keys[0]));
+  tell(server, keys);
+  return meaning(there ? verdict::released : verdict::absent);
+}
+
+reply fake_fair::leave(fake_server& server, words_view keys, words_view a) {
+  auto& waiting = of(keys[0]);
+  auto it = std::find_if(waiting.begin(), waiting.end(), [&](auto& o) { return o.field == a[0]; });
+  bool const there = it != waiting.end(), first = there && it == waiting.begin();
+  if (there) {
+    for (auto behind = std::next(it); behind != waiting.end(); ++behind) behind->score -= std::stoll(a[1]);
+    waiting.erase(it);
+  }
+  bool const evicted = evict(server, waiting);
+  if ((first || evicted) && !server.store.find(keys[0])) tell(server, keys);
+  return meaning(there ? verdict::released : verdict::absent);
+}
+
+}  // namespace latchkey::test

@@ -1,0 +1,155 @@
+// The fair lock in the machines, against a modelled server that does what its scripts do.
+#include <support/catch.hpp>
+#include <support/unit/fake_fair.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+#include <wire/kinds.hpp>
+
+#include <memory>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct line_world {
+  explicit line_world(std::size_t clients = 1, config settings = {}) : w(settings, clients) { fair.teach(w.server); }
+  fake_fair fair;
+  world w;
+};
+
+how in_line(milliseconds wait = -1ms, std::size_t client = 0) {
+  return {.wait = wait, .client = client, .which = &detail::fair_kind()};
+}
+
+}  // namespace
+
+TEST_CASE("fair lock: served in the order of arrival over two clients, by one message each", "[unit][machine]") {
+  line_world f(2);
+  world& w = f.w;
+  std::vector<task*> all{&granted(w, w.acquire(1, in_line()))};
+  for (std::uint64_t i = 2; i <= 6; ++i) {
+    all.push_back(&w.acquire(i, in_line(-1ms, i % 2)));
+    w.run();
+  }
+  CHECK(f.fair.of().size() == 5);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+    CHECK_FALSE(all[i + 1]->done());
+    w.release(*all[i]);
+    w.run();
+    CHECK(all[i + 1]->granted());
+  }
+  w.release(*all.back());
+  w.run();
+  CHECK(f.fair.shown().empty());
+  w.finish();
+}
+
+TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[unit][machine]") {
+  line_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, in_line()));
+  auto brief = in_line(7s);
+  brief.line_time = 7s;
+  task& b = w.acquire(2, brief);
+  w.run();
+  task& other = w.acquire(2, in_line());  // the same owner: it stands there already
+  task& c = w.acquire(3, in_line());
+  w.run();
+  auto const& log = w.server.log;
+  auto const ran = [&](std::string const& script, std::string const& end) {
+    return std::any_of(log.begin(), log.end(), [&](auto const& line) {
+      return line.find(" " + script + " ") != line.npos && line.ends_with(end);
+    });
+  };
+  CHECK(ran("fair_acquire", w.field(2) + " 1 30000 7000 1"));
+  CHECK(ran("fair_acquire", w.field(3) + " 1 30000 300000 1"));
+  CHECK(f.fair.of().back().score == f.fair.of().front().score + 300'000);
+  auto const score = f.fair.of().back().score;
+  w.cancel(b);
+  w.cancel(other);
+  w.run();
+  CHECK(ran("fair_leave", w.field(2) + " 7000"));
+  CHECK(f.fair.of().front().score == score - 7'000);
+  w.release(a);
+  w.run();
+  CHECK(c.granted());
+  w.finish();
+}
+
+TEST_CASE("fair lock: a dead head costs the others its grace where nobody listens for it", "[unit][machine]") {
+  line_world f;
+  world& w = f.w;
+  task& a = granted(w, w.acquire(1, in_line()));
+  f.fair.of().push_back({"dead:1", 1'000'000'000});
+  task& b = w.acquire(2, in_line());
+  w.run();
+  w.release(a);
+  w.pass(599ms);
+  CHECK_FALSE(b.done());
+  w.pass(25ms);
+  CHECK(b.granted());
+  // It looks every 20 ms, and does not wake itself by telling whoever is first.
+  CHECK(w.server.ran("EVALSHA fair_acquire") < 40);
+  w.release(b);
+  w.finish();
+}
+
+TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
+  auto const fair = std::make_shared<fake_fair>();
+  sweep({.play =
+             [fair](world& w) {
+               fair->clear();
+               fair->teach(w.server);
+               task& a = w.acquire(1, in_line());
+               w.await(a);
+               task& b = w.acquire(2, in_line(-1ms, 1));
+               w.run();
+               task& c = w.acquire(3, in_line());
+               task& d = w.acquire(4, in_line(3s));
+               w.run();
+               if (a.granted()) w.release(a);
+               w.await(b);
+               w.expect(b.granted(), "the first in the queue");
+               w.await(d);
+               if (b.granted()) w.release(b);
+               w.await(c);
+               w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
+               if (c.granted()) w.drop(c);
+               w.settle();
+               if (!fair->shown().empty()) w.fail("left in the queue of the server: " + fair->shown());
+             },
+         .clients = 2});
+}
+
+TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same owner") {
+  auto const fair = std::make_shared<fake_fair>();
+  sweep({.play =
+             [fair](world& w) {
+               fair->clear();
+               fair->teach(w.server);
+               task& a = w.acquire(1, in_line());
+               w.await(a);
+               task& again = w.acquire(1, in_line());
+               w.await(again);
+               task& b = w.acquire(2, in_line(-1ms, 1));
+               w.run();
+               task& once = w.once(3, in_line());
+               w.await(once);
+               w.expect(once.busy(), "somebody has it");
+               if (again.granted()) w.release(again);
+               if (a.granted()) w.release(a);
+               w.await(b);
+               w.expect(b.granted(), "after the last release");
+               task& back = w.acquire(1, in_line());
+               w.run();
+               if (b.granted()) w.release(b);
+               w.await(back);
+               w.expect(back.granted(), "its next turn");
+               if (back.granted()) w.drop(back);
+               w.settle();
+               if (!fair->shown().empty()) w.fail("left in the queue of the server: " + fair->shown());
+             },
+         .clients = 2});
+}

@@ -1,0 +1,162 @@
+#include <support/catch.hpp>
+#include <wire/fair_scripts.hpp>
+#include <wire/kinds.hpp>
+#include <wire/reentrant_scripts.hpp>
+#include <wire/verdict.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace latchkey::detail;
+
+namespace {
+
+using word_list = std::vector<std::string>;
+
+item fair_item(ask what) {
+  item one;
+  one.what = what;
+  one.name = "orders";
+  one.field = "id:1";
+  one.to_field = "id:2";
+  one.target = 3;
+  one.lease = 30'000;
+  one.wait = 77;
+  one.line_time = 300'000;
+  return one;
+}
+
+word_list listed(words const& command) {
+  auto const view = command.view();
+  return {view.begin(), view.end()};
+}
+
+reply answer(std::int64_t value) {
+  reply made;
+  made.kind = reply::type::integer;
+  made.integer = value;
+  return made;
+}
+
+reply answer(std::string text, reply::type kind = reply::type::string) {
+  reply made;
+  made.kind = kind;
+  made.text = std::move(text);
+  return made;
+}
+
+outcome meaning(ask what, reply const& said, std::int64_t target = 1) {
+  item one;
+  one.what = what;
+  one.target = target;
+  return fair_kind().read(what, one, said);
+}
+
+word_list const all_keys{"orders", "redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}",
+                         "redisson_lock__channel:{orders}"};
+
+}  // namespace
+
+TEST_CASE("fair lock: a request carries the keys and arguments that its script reads", "[unit][wire]") {
+  struct row {
+    ask what;
+    word_list keys;
+    word_list arguments;
+  };
+  auto const [what, keys, arguments] = GENERATE_COPY(values<row>({
+      {ask::acquire, all_keys, {"id:1", "3", "30000", "300000", "0"}},
+      {ask::release, all_keys, {"id:1", "3", "30000"}},
+      {ask::renew, {"orders"}, {"id:1", "30000"}},
+      {ask::extend, {"orders"}, {"id:1", "30000"}},
+      {ask::force_unlock, all_keys, {}},
+      {ask::leave, all_keys, {"id:1", "300000"}},
+  }));
+  words command;
+  fair_kind().add_keys(fair_item(what), command);
+  CHECK(listed(command) == keys);
+  command.clear();
+  fair_kind().add_arguments(fair_item(what), command);
+  CHECK(listed(command) == arguments);
+}
+
+TEST_CASE("fair lock: who waits says so, who tries once does not", "[unit][wire]") {
+  auto one = fair_item(ask::acquire);
+  one.enters_line = true;
+  words command;
+  fair_kind().add_arguments(one, command);
+  CHECK(listed(command).back() == "1");
+}
+
+TEST_CASE("fair lock: renewals share the reentrant lock's calls", "[unit][wire]") {
+  CHECK(&fair_kind().script_for(ask::renew) == &reentrant_renew());
+  CHECK(&fair_kind().script_for(ask::extend) == &reentrant_extend());
+  CHECK(&fair_kind().script_for(ask::acquire) == &fair_acquire());
+  CHECK(&fair_kind().script_for(ask::release) == &fair_release());
+  CHECK(&fair_kind().script_for(ask::force_unlock) == &fair_force_unlock());
+  CHECK(&fair_kind().script_for(ask::leave) == &fair_leave());
+  CHECK_THROWS_AS(fair_kind().script_for(ask::none), std::logic_error);
+}
+
+TEST_CASE("fair lock: each waiter has a channel of its own", "[unit][wire]") {
+  CHECK(fair_kind().channel("orders", "id:1") == "redisson_lock__channel:{orders}:id:1");
+  CHECK(fair_kind().channel("{eu}:orders", "id:1") == "redisson_lock__channel:{eu}:orders:id:1");
+  CHECK(fair_kind().field("0b1c", 42, 0) == "0b1c:42");
+  CHECK(fair_kind().on_message("0") == kind::wake::one);
+  for (std::string const junk : {"", "1", "00", "0 "}) CHECK(fair_kind().on_message(junk) == kind::wake::nobody);
+}
+
+TEST_CASE("fair lock: every answer has its meaning", "[unit][wire]") {
+  using enum outcome::type;
+  auto const said = [](verdict what) { return answer(static_cast<std::int64_t>(what)); };
+  CHECK(meaning(ask::acquire, said(verdict::granted)).what == granted);
+  CHECK(meaning(ask::acquire, said(verdict::gone), 2).what == gone);
+  for (std::int64_t const hint : {-1, 0, 20, 500}) {
+    auto const held = meaning(ask::acquire, answer(hint));
+    CHECK(held.what == busy);
+    CHECK(held.hint == hint);
+  }
+  CHECK(meaning(ask::acquire, answer("OOM no memory")).what == refused);
+  CHECK(meaning(ask::release, said(verdict::released), 0).what == released);
+  CHECK(meaning(ask::release, said(verdict::released_unpublished), 0).not_published);
+  CHECK(meaning(ask::release, said(verdict::absent), 0).what == absent);
+  CHECK(meaning(ask::release, said(verdict::still_held), 1).what == still_held);
+  CHECK(meaning(ask::renew, said(verdict::extended)).what == extended);
+  CHECK(meaning(ask::extend, said(verdict::absent)).what == absent);
+  CHECK(meaning(ask::force_unlock, said(verdict::released)).what == released);
+  CHECK(meaning(ask::leave, said(verdict::released)).what == released);
+  CHECK(meaning(ask::leave, said(verdict::absent)).what == absent);
+  auto const no = meaning(ask::leave, answer("WRONGTYPE of another type\r\n"));
+  CHECK(no.what == refused);
+  CHECK(no.text == "WRONGTYPE of another type");
+}
+
+TEST_CASE("fair lock: an answer that makes no sense proves nothing", "[unit][wire]") {
+  using enum outcome::type;
+  for (ask const what : {ask::acquire, ask::release, ask::renew, ask::extend, ask::force_unlock, ask::leave}) {
+    reply none, list;
+    list.kind = reply::type::array;
+    for (auto const& wrong : {none, list, answer("OK", reply::type::status), answer(-100), answer(-4)})
+      CHECK(meaning(what, wrong, what == ask::release ? 0 : 1).what == malformed);
+  }
+  for (std::int64_t const hint : {0, 1, 30'000}) {
+    CHECK(meaning(ask::leave, answer(hint)).what == malformed);
+    CHECK(meaning(ask::release, answer(hint), 0).what == malformed);
+    CHECK(meaning(ask::acquire, answer(hint), 2).what == malformed);
+  }
+}
+
+TEST_CASE("fair lock: an owner who holds it never queues, and waiters look again within a second", "[unit][wire]") {
+  int live[1] = {0};
+  CHECK(fair_kind().admit(0, live) == kind::admission::queue);
+  live[0] = 2;
+  CHECK(fair_kind().admit(0, live) == kind::admission::at_once);
+  auto const& rules = fair_kind().rules();
+  CHECK(rules.exclusive);
+  CHECK(rules.own_channel);
+  CHECK_FALSE(rules.polls);
+  CHECK_FALSE(rules.grant_wakes_next);
+  CHECK(rules.hint_most == 1'000);
+  // Whom the server finds deaf has so long to show up.
+  CHECK(rules.poll_most < 600);
+}
