@@ -125,8 +125,8 @@ class LATCHKEY_EXPORT client {
   /// `config::fair_lock_wait_timeout`, and less than a second where the server notices that nobody listens for it.
   /// `try_lock()` without a wait enters nothing, and is refused while somebody else is first.
   ///
-  /// Costs more than `get_lock`: each waiter has a channel of its own and talks to the server for itself; a release is
-  /// never handed on inside the client.
+  /// Costs more than `get_lock`: each waiter has a channel of its own and talks to the server for itself. A release
+  /// passes the lock on inside the client only if that waiter is the first of all.
   ///
   /// \par Source
   /// Redisson's `RFairLock`.

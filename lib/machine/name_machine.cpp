@@ -264,15 +264,17 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     out.to_field = to_field;
   }
   if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
-  if (asked.what == ask::acquire && asked.call) {
-    if (!one.in_line) one.line_time = asked.call->line_time;
-    if (asked.call->queued && !asked.call->once && !asked.call->late) {
-      out.wait = left(shared_.now, asked.call->deadline).count();
+  record& tries = asked.what == ask::hand_off ? *asked.partner : one;
+  operation const* const call = tries.ask_.call;
+  if (call && (asked.what == ask::acquire || asked.what == ask::hand_off)) {
+    if (!tries.in_line) tries.line_time = call->line_time;
+    if (call->queued && !call->once && !call->late) {
+      out.wait = left(shared_.now, call->deadline).count();
       out.enters_line = kind_.rules().own_channel;
-      one.in_line = one.in_line || out.enters_line;
+      tries.in_line = tries.in_line || out.enters_line;
     }
   }
-  out.line_time = one.line_time.count();
+  out.line_time = tries.line_time.count();
   out.field = field;
   return true;
 }

@@ -68,7 +68,8 @@ void name_machine::wait_alone(record& one, unsigned char mode, std::int64_t hint
   if (!one.own) one.own = std::make_unique<own_channel>(shared_, one, kind_.channel(name_, field_of(one, mode)));
   if (one.own->dirty) return wake_alone(one);
   operation const* const call = waiter_of(one);
-  bool const deaf = one.own->listening() == listener::view::refused;
+  // Until its channel is confirmed it hears nothing either, and the server may take it for dead.
+  bool const deaf = one.own->listening() != listener::view::on;
   shared_.timers.set(one.own->hint, after(shared_.now, sleep_time(hint, deaf, call ? call->polls : 0)));
 }
 

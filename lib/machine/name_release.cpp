@@ -1,5 +1,6 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
+#include <machine/own_channel.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -113,6 +114,7 @@ void name_machine::recall_unsent_try(record const& from) {
   finish(to);
   head.where = operation::place::waiting;
   dirty_ = true;
+  if (to.own) to.own->dirty = true;
 }
 
 // One request for both: `from` is released and the waiter granted.

@@ -24,13 +24,7 @@ outcome read_leave(reply const& answer) {
 class fair final : public kind {
  public:
   // Who hears no messages polls faster than the scripts give up whom nobody hears.
-  fair()
-      : kind({.name = "fair_lock",
-              .hand_off = false,
-              .own_channel = true,
-              .poll_first = 50,
-              .poll_most = 400,
-              .hint_most = 1'000}) {}
+  fair() : kind({.name = "fair_lock", .own_channel = true, .poll_first = 100, .poll_most = 400, .hint_most = 1'000}) {}
 
   std::string channel(std::string_view name, std::string_view field) const override {
     auto made = prefixed("redisson_lock__channel", name);
@@ -50,8 +44,8 @@ class fair final : public kind {
       case ask::extend: return reentrant_extend();
       case ask::force_unlock: return fair_force_unlock();
       case ask::leave: return fair_leave();
-      case ask::none:
-      case ask::hand_off: break;
+      case ask::hand_off: return fair_hand_off();
+      case ask::none: break;
     }
     throw std::logic_error("a fair lock has no such request");
   }
@@ -67,6 +61,7 @@ class fair final : public kind {
   void add_arguments(item const& one, words& command) const override {
     switch (one.what) {
       case ask::acquire:
+      case ask::hand_off:
         reentrant_kind().add_arguments(one, command);
         command.add(one.line_time);
         command.add(std::int64_t{one.enters_line});

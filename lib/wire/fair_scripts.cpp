@@ -11,8 +11,9 @@ namespace {
 //
 // The queue is Redisson's: a list of fields in the order of their arrival, and a zset with the time, in milliseconds
 // of the server's clock, at which a silent waiter counts as dead. `line` is how long a waiter stays in line as the
-// first one without being heard of.
-constexpr std::string_view common = R"lua(local grace, clock = 600, nil
+// first one without being heard of. Each grant and each leave takes that off the scores of those behind, but never so
+// much that a live one has not the time to look again.
+constexpr std::string_view common = R"lua(local grace, clock = 700, nil
 local function call(...)
   local made = redis.pcall(...)
   if type(made) == 'table' and made.err then error(made, 0) end
@@ -32,6 +33,10 @@ local function score_of(scores, field)
 end
 local function score_to(scores, field, score)
   return redis.pcall('zadd', scores, string.format('%.0f', score), field)
+end
+local function take_off(scores, field, line)
+  local score = score_of(scores, field)
+  if score then score_to(scores, field, math.max(score - line, math.min(score, now() + grace))) end
 end
 local function first(queue, scores)
   local evicted = false
@@ -76,35 +81,18 @@ local function each(of, keys, arguments)
 end
 )lua";
 
-// Never destroyed: a client of static storage may still release while the process exits.
-script const& made_of(std::string_view body) {
-  auto const& text = *new std::string(std::string(common).append(body));
-  return *new script(text);
-}
-
-}  // namespace
-
-// `again` and the grant keep the order of steps of the reentrant lock. Who finds the lock free but stands behind
-// somebody tells the first one: its message may have been lost, or never sent by another library that evicted.
+// Of the scripts that grant: `take` a free lock, `stand` in the queue if that cannot be.
 //
 // A waiter that tries again keeps its place: its score rises to what it would be written with now, which is relative
 // to the one before it, since each grant takes its own time off all scores. The first two look again often, for the
 // lock may come free without a message.
-script const& fair_acquire() {
-  static script const& the_one = made_of(R"lua(
-local function again(key, queue, scores, field, own, target, lease)
-  local left = call('pttl', key)
-  local timed = target == '1' or left < tonumber(lease)
-  if timed then call('pexpire', key, lease) end
-  local failed = count_to(key, field, own, target)
-  if failed then
-    if timed then
-      if left < 0 then redis.pcall('persist', key) else redis.pcall('pexpire', key, left) end
-    end
-    return failed
-  end
-  if target == '1' and redis.pcall('zrem', scores, field) == 1 then redis.pcall('lrem', queue, 0, field) end
-  return -3
+constexpr std::string_view placing = R"lua(local function take_out(queue, scores, field, line, queued)
+  if not queued then return redis.pcall('zremrangebyrank', scores, 0, -1) end
+  redis.pcall('lrem', queue, 0, field)
+  redis.pcall('zrem', scores, field)
+  local others = redis.pcall('zrange', scores, 0, -1)
+  if fails(others) then return end
+  for _, other in ipairs(others) do take_off(scores, other, line) end
 end
 local function take(key, queue, scores, field, lease, line, queued)
   call('hincrby', key, field, '1')
@@ -113,15 +101,7 @@ local function take(key, queue, scores, field, lease, line, queued)
     call('del', key)
     return failed
   end
-  if not queued then
-    redis.pcall('zremrangebyrank', scores, 0, -1)
-    return -3
-  end
-  redis.pcall('lrem', queue, 0, field)
-  redis.pcall('zrem', scores, field)
-  local others = redis.pcall('zrange', scores, 0, -1)
-  if fails(others) then return -3 end
-  for _, other in ipairs(others) do redis.pcall('zincrby', scores, '-' .. line, other) end
+  take_out(queue, scores, field, line, queued)
   return -3
 end
 local function stand(queue, scores, field, line, left)
@@ -146,19 +126,10 @@ local function stand(queue, scores, field, line, left)
   end
   return length - 1
 end
-local function acquire(key, queue, scores, channel, field, target, lease, line, enters)
-  local own = call('hget', key, field)
-  if own then return again(key, queue, scores, field, own, target, lease) end
-  if target ~= '1' then return -4 end
-  local head = first(queue, scores)
-  local left = call('pttl', key)
-  local free = left == -2
-  if free and (not head or head == field) then
-    return take(key, queue, scores, field, lease, line, head)
-  end
+local function sleep(queue, scores, channel, field, line, enters, head, left, told)
   local place = enters == '1' and stand(queue, scores, field, tonumber(line), left)
-  if free then
-    pcall(tell, queue, scores, channel, field)
+  if left == -2 then
+    if not told then pcall(tell, queue, scores, channel, field) end
     left = math.min((score_of(scores, head) or now()) - now(), place == 1 and 20 or 1000)
   elseif place and place < 2 then
     left = math.min(left, 500)
@@ -166,7 +137,47 @@ local function acquire(key, queue, scores, channel, field, target, lease, line, 
   if left < 0 then return left end
   return math.floor(math.min(left, line / 3))
 end
-return each(acquire, 4, 5))lua");
+)lua";
+
+// Never destroyed: a client of static storage may still release while the process exits.
+script const& made_of(std::string_view body, std::string_view more = {}) {
+  auto const& text = *new std::string(std::string(common).append(more).append(body));
+  return *new script(text);
+}
+
+}  // namespace
+
+// `again` and the grant keep the order of steps of the reentrant lock. Who finds the lock free but stands behind
+// somebody tells the first one: its message may have been lost, or never sent by another library that evicted.
+script const& fair_acquire() {
+  static script const& the_one = made_of(R"lua(
+local function again(key, queue, scores, field, own, target, lease)
+  local left = call('pttl', key)
+  local timed = target == '1' or left < tonumber(lease)
+  if timed then call('pexpire', key, lease) end
+  local failed = count_to(key, field, own, target)
+  if failed then
+    if timed then
+      if left < 0 then redis.pcall('persist', key) else redis.pcall('pexpire', key, left) end
+    end
+    return failed
+  end
+  if target == '1' and redis.pcall('zrem', scores, field) == 1 then redis.pcall('lrem', queue, 0, field) end
+  return -3
+end
+local function acquire(key, queue, scores, channel, field, target, lease, line, enters)
+  local own = call('hget', key, field)
+  if own then return again(key, queue, scores, field, own, target, lease) end
+  if target ~= '1' then return -4 end
+  local head = first(queue, scores)
+  local left = call('pttl', key)
+  if left == -2 and (not head or head == field) then
+    return take(key, queue, scores, field, lease, line, head)
+  end
+  return sleep(queue, scores, channel, field, line, enters, head, left)
+end
+return each(acquire, 4, 5))lua",
+                                         placing);
   return the_one;
 }
 
@@ -195,6 +206,52 @@ return each(release, 4, 3))lua");
   return the_one;
 }
 
+// The release never fails for the sake of the new owner, who gets it only if it is his turn over all processes. If it
+// is not, he stands in the queue, and whoever is first is told.
+script const& fair_hand_off() {
+  static script const& the_one = made_of(R"lua(
+local function free(key, queue, scores, channel)
+  call('del', key)
+  if pcall(wake, queue, scores, channel) then return -5 end
+  return -6
+end
+local function grant(key, queue, scores, channel, to, lease, line, enters)
+  if call('hexists', key, to) == 1 then
+    call('pexpire', key, lease)
+    call('hset', key, to, '1')
+    return -3
+  end
+  local head = first(queue, scores)
+  local left = call('pttl', key)
+  if left == -2 and (not head or head == to) then return take(key, queue, scores, to, lease, line, head) end
+  return sleep(queue, scores, channel, to, line, enters, head, left)
+end
+local function guarded(...)
+  local done, made = pcall(...)
+  if done then return made end
+  return type(made) == 'table' and made.err or tostring(made)
+end
+local function hand_off(key, queue, scores, channel, from, to, lease, line, enters)
+  if call('hexists', key, from) == 0 then
+    return {-8, guarded(grant, key, queue, scores, channel, to, lease, line, enters)}
+  end
+  local known, head = pcall(first, queue, scores)
+  if not known or (head and head ~= to) then
+    local released = free(key, queue, scores, channel)
+    return {released, guarded(sleep, queue, scores, channel, to, line, enters, head, -2, true)}
+  end
+  local done = redis.pcall('pexpire', key, lease)
+  if not fails(done) then done = redis.pcall('hset', key, to, '1') end
+  if not fails(done) then done = redis.pcall('hdel', key, from) end
+  if fails(done) then return {free(key, queue, scores, channel), done.err} end
+  take_out(queue, scores, to, line, head)
+  return {-5, -3}
+end
+return each(hand_off, 4, 5))lua",
+                                         placing);
+  return the_one;
+}
+
 // Asks for the length first: a key that holds something else is not ours to delete.
 script const& fair_force_unlock() {
   static script const& the_one = made_of(R"lua(
@@ -220,7 +277,7 @@ local function leave(key, queue, scores, channel, field, line)
   local there, place = call('lrange', queue, 0, -1), nil
   for i, other in ipairs(there) do
     if place and other ~= field then
-      redis.pcall('zincrby', scores, '-' .. line, other)
+      take_off(scores, other, line)
     elseif other == field then
       place = place or i
     end

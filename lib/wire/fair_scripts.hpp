@@ -9,6 +9,7 @@ namespace latchkey::detail {
 
 script const& fair_acquire();       // ARGV field, target, lease, line time, 1: enters the queue
 script const& fair_release();       // ARGV field, target, lease of what stays
+script const& fair_hand_off();      // ARGV from, to, lease, line time of the new owner, 1: enters; answers {old, new}
 script const& fair_force_unlock();  // no ARGV
 script const& fair_leave();         // ARGV field, line time
 

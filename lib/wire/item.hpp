@@ -22,10 +22,10 @@ struct item {
   std::int64_t target = 0;      // acquire, release: the hold count to reach
   std::int64_t lease = 0;  // milliseconds: acquire, hand_off: of the new hold; release: of what stays; renew, extend
   std::int64_t wait = 0;   // acquire: how long the caller still waits, milliseconds
-  // Of kinds whose waiters stand in a queue on the server. acquire, leave: how long the waiter, being first and silent,
-  // is taken for alive, milliseconds; the same in both.
+  // Of kinds whose waiters stand in a queue on the server. acquire, hand_off, leave: how long the waiter, being first
+  // and silent, is taken for alive, milliseconds; the same in both.
   std::int64_t line_time = 0;
-  bool enters_line = false;  // acquire: if it is busy, it enters that queue, or keeps its place there
+  bool enters_line = false;  // acquire, hand_off: if it is busy, it enters that queue, or keeps its place there
 };
 
 // What the server's answer to one item means.

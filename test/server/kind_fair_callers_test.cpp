@@ -216,6 +216,14 @@ struct counted_fair_world : private_world {
     CHECK_FALSE(value_of(way.async_try_lock(owner::make(), 50ms, asio::use_future)));
     held.release();
     REQUIRE(wait_until([&] {
+      held = way.acquire();
+      auto second = way.async_acquire(asio::use_future);
+      wait_until([&] { return one.snapshot().subscriptions == 1; });
+      held.release();
+      value_of(std::move(second)).release();
+      return one.snapshot().handed_off > 0;
+    }));
+    REQUIRE(wait_until([&] {
       counter.take();
       way.lock();
       way.unlock();
@@ -269,6 +277,22 @@ TEST_CASE("fair lock: a contended one costs three tries, a subscription and its 
   CHECK(until({{"EVALSHA", 4}, {"SUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}}));
   next.release();
   CHECK(until({{"EVALSHA", 5}, {"SUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}}));
+
+  // Inside one client the release grants: there is no message, and no third try. If the waiter was just looking for
+  // itself it does not, so that this is tried until it does.
+  CHECK(wait_until([&] {
+    auto const before = other.snapshot().handed_off;
+    held = other.get_fair_lock(w.name).acquire();
+    sent = {};
+    w.counter.take();
+    waiting = other.get_fair_lock(w.name).async_acquire({.owner = who}, asio::use_future);
+    bool const listens = until({{"EVALSHA", 2}, {"SUBSCRIBE", 1}});
+    held.release();
+    next = value_of(std::move(waiting));
+    bool const passed_on = until({{"EVALSHA", 3}, {"SUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}});
+    next.release();
+    return listens && passed_on && other.snapshot().handed_off == before + 1;
+  }));
 
   // Who gives up pays one to leave.
   held = w.fair.acquire();

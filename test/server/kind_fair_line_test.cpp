@@ -229,6 +229,24 @@ TEST_CASE("fair lock: a live waiter keeps its place for longer than its time", "
   value_of(std::move(waiting)).release();
 }
 
+TEST_CASE("fair lock: what a grant takes off the scores leaves everybody time to look again", "[server][fair]") {
+  fair_world w;
+  redisson_fair peer(common_server(), w.name, "java:1");
+  peer.subscribe();
+  lease held = w.fair.acquire();
+  auto const me = owner::make();
+  auto waiting = w.fair.async_acquire({.owner = me}, asio::use_future);
+  REQUIRE(w.listening(me));
+  w.enter("java:1", 400ms);
+  w.enter("java:2", 200s);
+  auto const brief = w.score("java:1");
+  held.release();
+  held = value_of(std::move(waiting));
+  CHECK(w.score("java:1") == brief);
+  CHECK(w.score("java:2") > w.now());
+  CHECK(w.score("java:2") <= w.now() + 700);
+}
+
 TEST_CASE("fair lock: a waiter that another library put out of the queue stands in it again", "[server][fair]") {
   fair_world w;
   redisson_fair ahead(common_server(), w.name, "java:1", 10min);

@@ -41,6 +41,36 @@ TEST_CASE("fair lock: waiters of two clients are served in the order of their ar
   CHECK(w.nothing_left());
 }
 
+TEST_CASE("fair lock: a release passes it on inside the client only if that waiter is the first of all",
+          "[server][fair]") {
+  fair_world w;
+  redisson_fair peer(common_server(), w.name, "java:1");
+  lease held = w.fair.acquire();
+  auto const a = owner::make(), b = owner::make();
+  auto first = w.fair.async_acquire({.owner = a}, asio::use_future);
+  REQUIRE(w.listening(a));
+  CHECK_FALSE(peer.acquire());
+  peer.subscribe();
+  auto second = w.fair.async_acquire({.owner = b}, asio::use_future);
+  REQUIRE(w.listening(b));
+  auto const before = w.score("java:1");
+  held.release();
+  held = value_of(std::move(first));
+  CHECK(w.own.snapshot().handed_off == 1);
+  CHECK(w.admin.hash(w.name) == fields{{w.field(a), "1"}});
+  CHECK(w.line() == names{"java:1", w.field(b)});
+  CHECK(w.score("java:1") == before - 300'000);
+  held.release();
+  REQUIRE(peer.hear(patience));
+  CHECK(w.admin.integer("EXISTS", w.name) == 0);
+  CHECK(w.line() == names{"java:1", w.field(b)});
+  CHECK(peer.acquire());
+  CHECK(peer.unlock() == 1);
+  value_of(std::move(second)).release();
+  CHECK(w.own.snapshot().handed_off == 1);
+  CHECK(w.nothing_left());
+}
+
 TEST_CASE("fair lock: shows as Redisson's hash, list and sorted set, with Redisson's times", "[server][fair]") {
   fair_world w;
   w.fair.lock(20s);

@@ -67,6 +67,7 @@ TEST_CASE("fair lock: a request carries the keys and arguments that its script r
   auto const [what, keys, arguments] = GENERATE_COPY(values<row>({
       {ask::acquire, all_keys, {"id:1", "3", "30000", "300000", "0"}},
       {ask::release, all_keys, {"id:1", "3", "30000"}},
+      {ask::hand_off, all_keys, {"id:1", "id:2", "30000", "300000", "0"}},
       {ask::renew, {"orders"}, {"id:1", "30000"}},
       {ask::extend, {"orders"}, {"id:1", "30000"}},
       {ask::force_unlock, all_keys, {}},
@@ -93,6 +94,7 @@ TEST_CASE("fair lock: renewals share the reentrant lock's calls", "[unit][wire]"
   CHECK(&fair_kind().script_for(ask::extend) == &reentrant_extend());
   CHECK(&fair_kind().script_for(ask::acquire) == &fair_acquire());
   CHECK(&fair_kind().script_for(ask::release) == &fair_release());
+  CHECK(&fair_kind().script_for(ask::hand_off) == &fair_hand_off());
   CHECK(&fair_kind().script_for(ask::force_unlock) == &fair_force_unlock());
   CHECK(&fair_kind().script_for(ask::leave) == &fair_leave());
   CHECK_THROWS_AS(fair_kind().script_for(ask::none), std::logic_error);
@@ -121,6 +123,19 @@ TEST_CASE("fair lock: every answer has its meaning", "[unit][wire]") {
   CHECK(meaning(ask::release, said(verdict::released_unpublished), 0).not_published);
   CHECK(meaning(ask::release, said(verdict::absent), 0).what == absent);
   CHECK(meaning(ask::release, said(verdict::still_held), 1).what == still_held);
+  auto const both = [](verdict old_hold, std::int64_t new_hold) {
+    reply made;
+    made.kind = reply::type::array;
+    made.elements = {answer(static_cast<std::int64_t>(old_hold)), answer(new_hold)};
+    return made;
+  };
+  auto const passed_on = meaning(ask::hand_off, both(verdict::released, -3));
+  CHECK(passed_on.what == released);
+  CHECK(passed_on.grant == granted);
+  auto const not_his_turn = meaning(ask::hand_off, both(verdict::released, 20));
+  CHECK(not_his_turn.what == released);
+  CHECK(not_his_turn.grant == busy);
+  CHECK(not_his_turn.hint == 20);
   CHECK(meaning(ask::renew, said(verdict::extended)).what == extended);
   CHECK(meaning(ask::extend, said(verdict::absent)).what == absent);
   CHECK(meaning(ask::force_unlock, said(verdict::released)).what == released);
@@ -133,7 +148,8 @@ TEST_CASE("fair lock: every answer has its meaning", "[unit][wire]") {
 
 TEST_CASE("fair lock: an answer that makes no sense proves nothing", "[unit][wire]") {
   using enum outcome::type;
-  for (ask const what : {ask::acquire, ask::release, ask::renew, ask::extend, ask::force_unlock, ask::leave}) {
+  for (ask const what :
+       {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock, ask::leave}) {
     reply none, list;
     list.kind = reply::type::array;
     for (auto const& wrong : {none, list, answer("OK", reply::type::status), answer(-100), answer(-4)})
@@ -154,9 +170,10 @@ TEST_CASE("fair lock: an owner who holds it never queues, and waiters look again
   auto const& rules = fair_kind().rules();
   CHECK(rules.exclusive);
   CHECK(rules.own_channel);
+  CHECK(rules.hand_off);
   CHECK_FALSE(rules.polls);
   CHECK_FALSE(rules.grant_wakes_next);
   CHECK(rules.hint_most == 1'000);
   // Whom the server finds deaf has so long to show up.
-  CHECK(rules.poll_most < 600);
+  CHECK(rules.poll_most < 700);
 }

@@ -12,12 +12,16 @@ using detail::verdict;
 
 namespace {
 
-constexpr std::int64_t grace = 600;
+constexpr std::int64_t grace = 700;
 
 reply meaning(verdict what) { return integer(static_cast<std::int64_t>(what)); }
 
 std::int64_t now_of(fake_server& server) {
   return std::chrono::floor<milliseconds>(server.store.now().time_since_epoch()).count();
+}
+
+void take_off(fake_fair::waiter& one, std::int64_t line_time, std::int64_t now) {
+  one.score = std::max(one.score - line_time, std::min(one.score, now + grace));
 }
 
 template <class Item>
@@ -38,6 +42,8 @@ void fake_fair::teach(fake_server& server) {
                items_of(5, [this, at](words_view k, words_view a) { return acquire(*at, k, a); }));
   server.teach(detail::fair_release(), "fair_release",
                items_of(3, [this, at](words_view k, words_view a) { return release(*at, k, a); }));
+  server.teach(detail::fair_hand_off(), "fair_hand_off",
+               items_of(5, [this, at](words_view k, words_view a) { return hand_off(*at, k, a); }));
   server.teach(detail::fair_force_unlock(), "fair_force_unlock",
                items_of(0, [this, at](words_view k, words_view) { return force_unlock(*at, k); }));
   server.teach(detail::fair_leave(), "fair_leave",
@@ -67,7 +73,7 @@ void fake_fair::tell(fake_server& server, words_view keys, std::string const& te
   }
 }
 
-reply fake_fair::acquire(fake_server& server, words_view keys, words_view a) {
+reply fake_fair::acquire(fake_server& server, words_view keys, words_view a, bool told) {
   auto& store = server.store;
   auto const& key = keys[0];
   auto const& field = a[0];
@@ -87,7 +93,7 @@ reply fake_fair::acquire(fake_server& server, words_view keys, words_view a) {
   if (free && (waiting.empty() || waiting.front().field == field)) {
     if (!waiting.empty()) {
       waiting.pop_front();
-      for (auto& other : waiting) other.score -= line_time;
+      for (auto& other : waiting) take_off(other, line_time, now_of(server));
     }
     store.set(key, field, 1);
     store.expire(key, lease);
@@ -103,7 +109,7 @@ reply fake_fair::acquire(fake_server& server, words_view keys, words_view a) {
     else
       it->score = std::max(it->score, score);
   }
-  if (free) tell(server, keys, field);
+  if (free && !told) tell(server, keys, field);
   return integer(free ? 20 : std::min<std::int64_t>(store.ttl(key), 500));
 }
 
@@ -128,6 +134,22 @@ reply fake_fair::release(fake_server& server, words_view keys, words_view a) {
   return meaning(verdict::released);
 }
 
+// A release, and a try of the other one in the same breath.
+reply fake_fair::hand_off(fake_server& server, words_view keys, words_view a) {
+  auto& waiting = of(keys[0]);
+  std::vector<std::string> const from{a[0], "0", "0"}, to{a[1], "1", a[2], a[3], a[4]};
+  evict(server, waiting);
+  bool const turn = waiting.empty() || waiting.front().field == a[1];
+  if (server.store.has(keys[0], a[0]) && turn) {
+    server.store.remove(keys[0]);
+    acquire(server, keys, to);
+    return array({meaning(verdict::released), meaning(verdict::granted)});
+  }
+  bool const holds = server.store.has(keys[0], a[0]);
+  reply const old = holds ? release(server, keys, from) : meaning(verdict::absent);
+  return array({old, acquire(server, keys, to, holds)});
+}
+
 reply fake_fair::force_unlock(fake_server& server, words_view keys) {
   bool const there = server.store.remove(keys[0]);
   evict(server, of(keys[0]));
@@ -140,7 +162,8 @@ reply fake_fair::leave(fake_server& server, words_view keys, words_view a) {
   auto it = std::find_if(waiting.begin(), waiting.end(), [&](auto& o) { return o.field == a[0]; });
   bool const there = it != waiting.end(), first = there && it == waiting.begin();
   if (there) {
-    for (auto behind = std::next(it); behind != waiting.end(); ++behind) behind->score -= std::stoll(a[1]);
+    for (auto behind = std::next(it); behind != waiting.end(); ++behind)
+      take_off(*behind, std::stoll(a[1]), now_of(server));
     waiting.erase(it);
   }
   bool const evicted = evict(server, waiting);

@@ -27,8 +27,9 @@ class fake_fair {
   line& of(std::string const& key = "k") { return lines_[key]; }
 
  private:
-  reply acquire(fake_server& server, words_view keys, words_view a);
+  reply acquire(fake_server& server, words_view keys, words_view a, bool told = false);
   reply release(fake_server& server, words_view keys, words_view a);
+  reply hand_off(fake_server& server, words_view keys, words_view a);
   reply force_unlock(fake_server& server, words_view keys);
   reply leave(fake_server& server, words_view keys, words_view a);
   bool evict(fake_server& server, line& waiting);
