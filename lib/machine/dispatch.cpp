@@ -91,7 +91,7 @@ void session::on_script(sent_call& call, reply const& answer) {
     record* one = i < call.records.size() ? call.records[i] : nullptr;
     renewal* side = one ? nullptr : call.renewals[i - call.records.size()];
     request const* was = one ? &one->ask_ : nullptr;
-    item said{.what = call.asked, .mode = was ? was->mode : side->mode};
+    item said{.what = call.asked, .mode = was ? was->mode : side->mode, .bundled = call.bundled};
     if (was) said.target = was->target;
     if (whole) found = call.which->read(call.asked, said, answer.elements[i]);
     if (answer.is_error()) {

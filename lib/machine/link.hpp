@@ -30,6 +30,7 @@ struct sent_call {
   hello_step step = hello_step::auth;
   bool whole = false;  // with the text of the script, not by its SHA-1
   ask asked = ask::none;
+  bool bundled = false;
   kind const* which = nullptr;
   script const* text = nullptr;
   std::vector<record*> records{};

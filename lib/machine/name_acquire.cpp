@@ -43,6 +43,7 @@ void name_machine::send_acquire(record& one, operation& call, bool may_go_direct
   asked.lease = call.lease.count() > 0 ? call.lease.count() : shared_.settings.lock_watchdog_timeout.count();
   asked.call = &call;
   asked.ticket = tickets_;
+  asked.bundle = call.bundle;
   begin(one, asked);
   call.where = operation::place::trying;
   if (!call.queued) watch_deadline(call);
@@ -180,6 +181,17 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   if (listening() == view::off && kind_.rules().listens) new_head();
   sleep_until_hint(hint);
   ++head.polls;
+}
+
+// Another of its bundle was busy: nothing is known of this lock, and nothing was done.
+void name_machine::untried(request const& was) {
+  if (!was.call || was.abandoned) return;
+  operation& call = *was.call;
+  bool const was_head = call.queued && &queue_.front() == &call;
+  leave(call);
+  call.untried = true;
+  complete(call);
+  if (was_head) new_head();
 }
 
 // The caller goes; what he asked for may still happen, and is then given back.

@@ -61,6 +61,9 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       repair_sides(one, was.fix);
       if (was.call && !was.abandoned) busy(one, was, answer.hint);
       return;
+    case outcome::type::untried:
+      if (was.fix) repair(one, was.mode);
+      return untried(was);
     default:
       repair_sides(one, was.fix);
       // Nobody knows what an answer of unexpected form stands for, and a copy that was never answered may have been

@@ -119,7 +119,8 @@ void name_machine::expire(operation& call) {
     // its owner to have left the server's queue after an earlier call.
     request const& asked = one.ask_;
     bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
-    bool const first = (call.where == operation::place::trying || next) && !call.waited && !call.once && !call.late;
+    bool const comes = call.where == operation::place::trying || next;
+    bool const first = comes && !call.waited && (!call.once || call.patient) && !call.late;
     bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (first && (leaves_now || sent)) {

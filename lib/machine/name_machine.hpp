@@ -100,6 +100,7 @@ class name_machine final : public listener {
   void send_acquire(record& one, operation& call, bool may_go_direct);
   void granted(record& one, request const& was, instant sent, std::uint64_t token);
   void busy(record& one, request const& was, std::int64_t hint);
+  void untried(request const& was);
   void give_up(operation& call, error_code error);
   void take_back(record& one);
   void fail_acquire(record& one, request const& was, error_code error, std::string_view text);

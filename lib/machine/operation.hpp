@@ -20,6 +20,9 @@ struct record;
 // Numbers the holds of a client; never reused. 0: none.
 using hold_id = std::uint64_t;
 
+// No bundle is larger.
+inline constexpr std::size_t most_bundled = 48;
+
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the
 // name it points to, alive until the machine says that it is completed.
 struct operation : boost::intrusive::list_base_hook<> {
@@ -36,6 +39,8 @@ struct operation : boost::intrusive::list_base_hook<> {
   instant started{};
   instant deadline = never;   // of the whole call
   bool once = false;          // acquire: one attempt, no waiting
+  bool patient = false;       // acquire, once: its try, if it is on its way then, is awaited past the deadline
+  std::uint64_t bundle = 0;   // acquire without waiting: leaves in one call with its like, all are granted or none
   milliseconds lease{0};      // acquire: 0 is the watchdog; extend: the new lease
   milliseconds max_hold{0};   // acquire: 0 is none
   milliseconds line_time{0};  // acquire: see item
@@ -46,8 +51,9 @@ struct operation : boost::intrusive::list_base_hook<> {
 
   // --- set by the machine before completion ---
   error_code error;
-  std::string text;  // the server's words
-  bool yes = false;  // acquire: granted; extend: done; force_unlock: there was one
+  std::string text;      // the server's words
+  bool untried = false;  // acquire: not granted because of another of its bundle
+  bool yes = false;      // acquire: granted; extend: done; force_unlock: there was one
   release_result released = release_result::released;
   std::int64_t value = 0;   // query
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none

@@ -56,6 +56,7 @@ struct request {
   unsigned char fix = 0;   // sides, one bit each, of which holds ended while it was under way: to be repaired
   std::int64_t target = 0;
   std::int64_t lease = 0;    // milliseconds
+  std::uint64_t bundle = 0;  // acquire: those of the same number leave in one call
   std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it
   instant sent{};            // of the copy that will be answered, taken before the write
   instant until{};           // release: deadline of the hold that it ends

@@ -9,8 +9,14 @@ namespace latchkey::detail {
 
 namespace {
 
-constexpr std::size_t most_items = 48;        // of one script call: no call keeps the server busy for long
-constexpr std::size_t most_unanswered = 256;  // calls on one connection: the rest waits its turn
+constexpr std::size_t most_items = most_bundled;  // of one script call: no call keeps the server busy for long
+constexpr std::size_t most_unanswered = 256;      // calls on one connection: the rest waits its turn
+
+// Do both leave in one bundle? Of a bundle of which only one is left that one is an ordinary acquire.
+bool bundled(record const& one, record const& other) {
+  script const* const text = one.of.which().acquire_all();
+  return text && one.ask_.bundle != 0 && one.ask_.bundle == other.ask_.bundle && text == other.of.which().acquire_all();
+}
 
 }  // namespace
 
@@ -42,12 +48,15 @@ void session::send_records(unsigned order) {
   while (!list.empty() && may_send()) {
     record& one = list.front();
     list.pop_front();
+    bool const joins = !call.records.empty() && bundled(*call.records.front(), one);
+    bool const in_bundle = joins || (!list.empty() && bundled(one, list.front()));
     auto& field = fields.emplace_back();
     auto& to_field = fields.emplace_back();
     item asked;
     one.of.prepare(one, asked, field, to_field);
-    script const& text = one.of.which().script_for(asked.what);
-    if (!call.records.empty() && (call.text != &text || call.records.size() == most_items)) {
+    script const& text = in_bundle ? *one.of.which().acquire_all() : one.of.which().script_for(asked.what);
+    bool const other_bundle = in_bundle && !joins;
+    if (!call.records.empty() && (call.text != &text || other_bundle || call.records.size() == most_items)) {
       std::string kept_field = std::move(field), kept_to = std::move(to_field);
       fields.pop_back();
       fields.pop_back();
@@ -59,6 +68,7 @@ void session::send_records(unsigned order) {
     call.text = &text;
     call.which = &one.of.which();
     call.asked = asked.what;
+    call.bundled = in_bundle;
     call.records.push_back(&one);
     items.push_back(asked);
     one.ask_.where = request::place::shared;

@@ -19,6 +19,7 @@ struct item {
   std::string_view name{};      // of the lock
   std::string_view field{};     // whose hold
   std::string_view to_field{};  // hand_off: who gets it
+  bool bundled = false;         // acquire: asked by the script of `kind::acquire_all`
   std::int64_t target = 0;      // acquire, release: the hold count to reach
   std::int64_t lease = 0;  // milliseconds: acquire, hand_off: of the new hold; release: of what stays; renew, extend
   std::int64_t wait = 0;   // acquire: how long the caller still waits, milliseconds
@@ -33,6 +34,7 @@ struct outcome {
   enum class type : unsigned char {
     granted,         // acquire, hand_off: held now
     busy,            // acquire, hand_off: somebody else has it; see hint
+    untried,         // acquire: the one of its bundle that was busy or refused kept it from being tried
     gone,            // acquire above 1: the outer holds are not there, nothing was written
     released,        // release to 0, force_unlock: it was there
     still_held,      // release above 0: done

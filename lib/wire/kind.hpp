@@ -52,6 +52,9 @@ class kind {
   // --- scripts ---
   // The script of a request; the same object means that items may share one call.
   virtual script const& script_for(ask what) const = 0;
+  // The script of several acquires of which all are granted or none, with keys and arguments as those of one; what is
+  // not granted is busy, refused, or untried for the sake of another. Null: this kind has none.
+  virtual script const* acquire_all() const { return nullptr; }
   // Appends the KEYS of one item.
   virtual void add_keys(item const& one, words& command) const = 0;
   // Appends the ARGV of one item.

@@ -64,6 +64,10 @@ script const& reentrant_family::script_for(ask what) const {
   throw std::logic_error("a reentrant lock has no such request");
 }
 
+script const* reentrant_family::acquire_all() const {
+  return &script_for(ask::acquire) == &reentrant_acquire() ? &reentrant_acquire_all() : nullptr;
+}
+
 void reentrant_family::add_keys(item const& one, words& command) const {
   command.add(one.name);
   if (one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock)
@@ -119,6 +123,7 @@ outcome reentrant_family::read_grant(reply const& element) const {
 }
 
 outcome reentrant_family::read_acquire(item const& one, reply const& element) const {
+  if (one.bundled && says(element, verdict::untried)) return simply(outcome::type::untried);
   if (one.target > 1) {
     if (says(element, verdict::gone)) return simply(outcome::type::gone);
     // Who asks for more of what he holds is never told how long somebody else has it.

@@ -13,6 +13,8 @@ class reentrant_family : public kind {
   std::string channel(std::string_view name, std::string_view field) const override;
   std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override;
   script const& script_for(ask what) const override;
+  // Of those that acquire with the reentrant lock's script.
+  script const* acquire_all() const final;
   void add_keys(item const& one, words& command) const override;
   void add_arguments(item const& one, words& command) const override;
   outcome read(ask what, item const& one, reply const& answer) const final;

@@ -1,8 +1,11 @@
+#include <string>
 #include <wire/reentrant_scripts.hpp>
 
 namespace latchkey::detail {
 
 // The scripts are never destroyed: a client of static storage may still release while the process exits.
+
+namespace {
 
 // A fresh key: a refused HINCRBY (memory) wrote nothing; after a refused PEXPIRE the key goes again, since a lock
 // without a time to live would never end.
@@ -10,8 +13,7 @@ namespace latchkey::detail {
 // The owner's own key: the time first, since PEXPIRE works when memory is short and lets the HINCRBY behind it
 // pass. A count that is no number refuses the HINCRBY, which the time to live is not to outlast. Lua counts
 // exactly up to 2^53 only; beyond, the empty increment makes the server refuse.
-script const& reentrant_acquire() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+constexpr char acquire_function[] = R"lua(local call = redis.pcall
 local function acquire(key, field, target, lease)
   if target == '1' then
     local there = call('exists', key)
@@ -45,10 +47,47 @@ local function acquire(key, field, target, lease)
   end
   return done.err
 end
-local answer = {}
+)lua";
+
+script const& with_acquire(std::string_view rest) {
+  return *new script(*new std::string(std::string(acquire_function).append(rest)));
+}
+
+}  // namespace
+
+script const& reentrant_acquire() {
+  static script const& the_one = with_acquire(R"lua(local answer = {}
 for i = 1, #KEYS do
   local a = 3 * i
   answer[i] = acquire(KEYS[i], ARGV[a - 2], ARGV[a - 1], ARGV[a])
+end
+return answer)lua");
+  return the_one;
+}
+
+// Looks at all of them before it writes to any. A write that is refused all the same (by ACL, or for want of memory)
+// ends it there: what was granted before stays so and is told, and whoever asked gives it back.
+script const& reentrant_acquire_all() {
+  static script const& the_one = with_acquire(R"lua(local function look(key, field, target)
+  local own = call('hget', key, field)
+  if type(own) == 'table' then return own.err end
+  if own then return -10 end
+  if target ~= '1' then return -4 end
+  local left = call('pttl', key)
+  if type(left) == 'table' then return left.err end
+  return left == -2 and -10 or left
+end
+local answer, clear = {}, true
+for i = 1, #KEYS do
+  local a = 3 * i
+  answer[i] = look(KEYS[i], ARGV[a - 2], ARGV[a - 1])
+  clear = clear and answer[i] == -10
+end
+if not clear then return answer end
+for i = 1, #KEYS do
+  local a = 3 * i
+  answer[i] = acquire(KEYS[i], ARGV[a - 2], ARGV[a - 1], ARGV[a])
+  if answer[i] ~= -3 then break end
 end
 return answer)lua");
   return the_one;

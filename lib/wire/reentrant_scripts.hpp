@@ -8,6 +8,7 @@
 namespace latchkey::detail {
 
 script const& reentrant_acquire();       // KEYS name; ARGV field, target, lease
+script const& reentrant_acquire_all();   // the same, and all or none: what is not granted for another's sake is untried
 script const& reentrant_release();       // KEYS name, channel; ARGV field, target, lease of what stays
 script const& reentrant_hand_off();      // KEYS name, channel; ARGV from, to, lease; answers {old, new} per item
 script const& reentrant_renew();         // KEYS name; ARGV field, lease

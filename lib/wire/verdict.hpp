@@ -17,6 +17,7 @@ enum class verdict : std::int64_t {
   still_held = -7,
   absent = -8,
   extended = -9,
+  untried = -10,
 };
 
 inline bool says(reply const& element, verdict what) {

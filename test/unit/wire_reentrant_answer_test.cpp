@@ -77,6 +77,20 @@ TEST_CASE("every answer of an acquire has its meaning", "[unit][wire]") {
   CHECK(no.text == "OOM command not allowed");
 }
 
+TEST_CASE("only an acquire of a bundle may be left untried", "[unit][wire]") {
+  item one;
+  one.what = ask::acquire;
+  one.bundled = true;
+  for (std::int64_t const target : {1, 2}) {
+    one.target = target;
+    CHECK(reentrant_kind().read(ask::acquire, one, integer(verdict::untried)).what == untried);
+    CHECK(reentrant_kind().read(ask::acquire, one, integer(verdict::granted)).what == granted);
+    CHECK(read(ask::acquire, integer(verdict::untried), target).what == malformed);
+  }
+  CHECK(reentrant_kind().read(ask::release, one, integer(verdict::untried)).what == malformed);
+  CHECK(reentrant_kind().acquire_all()->sha() != reentrant_kind().script_for(ask::acquire).sha());
+}
+
 TEST_CASE("G77: an answer to acquire that makes no sense is no grant", "[unit][wire]") {
   auto const expired = read(ask::acquire, integer(-2));
   CHECK(expired.what == busy);
@@ -191,7 +205,7 @@ TEST_CASE("G77: nothing but the one verdict grants", "[unit][wire]") {
 
 TEST_CASE("a verdict is never a time to live", "[unit][wire]") {
   for (auto const value : {verdict::granted, verdict::gone, verdict::released, verdict::released_unpublished,
-                           verdict::still_held, verdict::absent, verdict::extended}) {
+                           verdict::still_held, verdict::absent, verdict::extended, verdict::untried}) {
     std::int64_t hint = 0;
     CHECK_FALSE(read_hint(integer(value), hint));
   }

@@ -46,6 +46,29 @@ reply acquire(script_world& w, std::string const& key, words_view a) {
   return says(verdict::granted);
 }
 
+// Acquires all or none.
+reply acquire_all(script_world& w, words_view keys, words_view a) {
+  std::vector<reply> made(keys.size(), says(verdict::untried));
+  bool clear = true;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    auto const &key = keys[i], &field = a[3 * i];
+    if (w.store.foreign.contains(key))
+      made[i] = bulk(wrong_type);
+    else if (!w.store.has(key, field) && std::stoll(a[3 * i + 1]) > 1)
+      made[i] = says(verdict::gone);
+    else if (!w.store.has(key, field) && w.store.find(key))
+      made[i] = integer(w.store.ttl(key));
+    else
+      continue;
+    clear = false;
+  }
+  for (std::size_t i = 0; clear && i < keys.size(); ++i) {
+    made[i] = acquire(w, keys[i], a.subspan(3 * i, 3));
+    clear = detail::says(made[i], verdict::granted);
+  }
+  return array(std::move(made));
+}
+
 verdict free_and_tell(script_world& w, std::string const& key, std::string const& channel) {
   w.store.remove(key);
   return w.publish(channel, "0") ? verdict::released : verdict::released_unpublished;
@@ -134,6 +157,7 @@ std::map<std::string, script_body, std::less<>> const& reentrant_bodies() {
   static std::map<std::string, script_body, std::less<>> const bodies = {
       {std::string(detail::reentrant_acquire().sha()),
        list_of(1, 3, [](w& s, v k, v a) { return acquire(s, k[0], a); })},
+      {std::string(detail::reentrant_acquire_all().sha()), acquire_all},
       {std::string(detail::reentrant_release().sha()),
        list_of(2, 3, [](w& s, v k, v a) { return release(s, k[0], k[1], a); })},
       {std::string(detail::reentrant_hand_off().sha()),

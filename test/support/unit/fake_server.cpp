@@ -17,6 +17,7 @@ fake_server::fake_server(instant const& now, int first_port)
     : store(now), next_port_(first_port), bodies_(reentrant_bodies()) {
   using namespace detail;
   names_[std::string(reentrant_acquire().sha())] = "acquire";
+  names_[std::string(reentrant_acquire_all().sha())] = "acquire_all";
   names_[std::string(reentrant_release().sha())] = "release";
   names_[std::string(reentrant_hand_off().sha())] = "hand_off";
   names_[std::string(reentrant_renew().sha())] = "renew";

@@ -34,7 +34,12 @@ script_body list_of(std::size_t keys_each, std::size_t arguments_each, item_body
 
 }  // namespace
 
-made_kind::made_kind(traits t, wake woken) : kind(t), woken_(woken), number_(++next_number) {
+made_kind::made_kind(traits t, wake woken)
+    : kind(t),
+      woken_(woken),
+      number_(++next_number),
+      all_text_("made " + std::to_string(number_) + " acquire_all"),
+      all_(all_text_) {
   for (std::size_t i = 0; i < asks; ++i) {
     texts_[i] = "made " + std::to_string(number_) + " " + ask_names[i];
     scripts_[i].emplace(texts_[i]);
@@ -92,6 +97,7 @@ void made_kind::teach(fake_server& server) const {
   for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
     server.teach(script_for(what), body_name(what),
                  bodies.find(detail::reentrant_kind().script_for(what).sha())->second);
+  server.teach(all_, "made_acquire_all", bodies.find(detail::reentrant_acquire_all().sha())->second);
 }
 
 // Who is not kept out by `free` gets a field of its own; the key lives as long as the longest needs.

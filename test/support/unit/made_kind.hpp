@@ -20,6 +20,7 @@ class made_kind final : public detail::kind {
   std::string channel(std::string_view name, std::string_view field) const override;
   std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override;
   detail::script const& script_for(detail::ask what) const override;
+  detail::script const* acquire_all() const override { return &all_; }
   void add_keys(detail::item const& one, detail::words& command) const override;
   void add_arguments(detail::item const& one, detail::words& command) const override;
   detail::outcome read(detail::ask what, detail::item const& one, reply const& answer) const override;
@@ -45,6 +46,8 @@ class made_kind final : public detail::kind {
 
   wake const woken_;
   int const number_;
+  std::string const all_text_;
+  detail::script const all_;
   std::array<std::string, asks> texts_;
   std::array<std::optional<detail::script>, asks> scripts_;
 };

@@ -4,6 +4,7 @@
 #include <machine/operation.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace latchkey::test {
@@ -52,6 +53,7 @@ struct how {
   std::size_t client = 0;
   detail::kind const* which = nullptr;  // null: the reentrant lock
   unsigned char mode = 0;
+  std::uint64_t bundle = 0;
 };
 
 }  // namespace latchkey::test

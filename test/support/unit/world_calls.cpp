@@ -55,6 +55,7 @@ task& world::once(std::uint64_t owner, how options) {
   task& one = made(owner, options, operation::type::acquire);
   one.link = &one.shown;
   one.once = true;
+  one.bundle = options.bundle;
   start(one);
   return one;
 }

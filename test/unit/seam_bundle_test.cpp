@@ -1,0 +1,152 @@
+// Acquires that leave together, all or none: what a lock of several members asks of the machines.
+#include <support/catch.hpp>
+#include <support/unit/made_kind.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+made_kind const& made() {
+  static made_kind const the_one({.name = "made"});
+  return the_one;
+}
+
+std::vector<task*> bundle(world& w, std::vector<std::string> const& names, how options = {}, std::uint64_t number = 7) {
+  std::vector<task*> all;
+  options.bundle = number;
+  for (auto const& name : names) {
+    options.name = name;
+    all.push_back(&w.once(1, options));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("seam: a bundle leaves in one call of its own and is granted as a whole") {
+  world w;
+  task& other = w.once(2, {.name = "x"});
+  auto const all = bundle(w, {"a", "b", "c"});
+  task& last = w.once(2, {.name = "y"});
+  w.run();
+  for (task const* one : all) CHECK(one->granted());
+  CHECK((other.granted() && last.granted()));
+  CHECK(w.server.ran("EVALSHA acquire_all a ") == 1);
+  CHECK(w.server.ran("EVALSHA acquire_all") == 1);
+  CHECK(w.server.ran("EVALSHA acquire ") == 2);
+  w.finish();
+}
+
+TEST_CASE("seam: one busy member keeps a whole bundle from being granted") {
+  world w;
+  w.server.stranger_takes("b", stranger, 20'000);
+  auto const all = bundle(w, {"a", "b", "c"});
+  w.run();
+  CHECK((all[1]->busy() && !all[1]->untried));
+  for (task const* one : {all[0], all[2]}) {
+    CHECK(one->busy());
+    CHECK(one->untried);
+  }
+  CHECK(w.server.store.all() == std::set<std::string>{"b/stranger:1=1"});
+  w.finish();
+}
+
+TEST_CASE("seam: a caller who came behind an untried one has his try") {
+  world w;
+  w.server.stranger_takes("b", stranger, 20'000);
+  auto const all = bundle(w, {"a", "b"});
+  task& next = w.acquire(2, {.name = "a"});
+  w.run();
+  CHECK(all[0]->untried);
+  CHECK(next.granted());
+  w.finish();
+}
+
+TEST_CASE("seam: two bundles of one turn are two calls") {
+  world w;
+  bundle(w, {"a", "b"}, {}, 1);
+  bundle(w, {"c", "d"}, {}, 2);
+  w.run();
+  CHECK(w.server.ran("EVALSHA acquire_all") == 2);
+  w.finish();
+}
+
+TEST_CASE("seam: a bundle of one, or of a kind without the script, is ordinary") {
+  world w;
+  auto const all = bundle(w, {"a"});
+  w.run();
+  CHECK(all[0]->granted());
+  CHECK(w.server.ran("EVALSHA acquire a") == 1);
+  w.finish();
+}
+
+TEST_CASE("seam: a made-up kind has a bundle script of its own") {
+  world w;
+  made().teach(w.server);
+  auto const all = bundle(w, {"a", "b"}, {.which = &made()});
+  w.run();
+  CHECK((all[0]->granted() && all[1]->granted()));
+  CHECK(w.server.ran("EVALSHA made_acquire_all") == 1);
+  w.finish();
+}
+
+TEST_CASE("seam: an unknown bundle script is sent again as a whole") {
+  world w;
+  w.server.flush_scripts();
+  auto const all = bundle(w, {"a", "b", "c"});
+  w.run();
+  for (task const* one : all) CHECK(one->granted());
+  CHECK(w.server.ran("EVAL acquire_all") == 1);
+  w.finish();
+}
+
+TEST_CASE("seam: a re-entry in a bundle raises the count, and a lost outer hold is found") {
+  world w;
+  task& outer = granted(w, w.acquire(1, {.name = "a"}));
+  auto const again = bundle(w, {"a", "b"});
+  w.run();
+  CHECK((again[0]->granted() && again[1]->granted()));
+  CHECK(w.server.store.all().size() == 2);
+  w.release(*again[0]);
+  w.release(*again[1]);
+  w.run();
+  outer.removed = true;
+  w.server.store.remove("a");
+  auto const late = bundle(w, {"a", "c"});
+  w.run();
+  CHECK(outer.losses == 1);
+  CHECK(late[0]->granted());  // tried anew, by itself
+  CHECK(late[1]->untried);
+  w.finish();
+}
+
+TEST_CASE("seam: a refused member refuses only itself") {
+  world w;
+  w.server.store.foreign.insert("b");
+  auto const all = bundle(w, {"a", "b"});
+  w.run();
+  CHECK(all[0]->untried);
+  CHECK(all[1]->error == errc::wrong_type);
+  w.server.store.foreign.clear();
+  w.finish();
+}
+
+TEST_CASE("sweep: seam: a bundle against another client's") {
+  sweep({.play = [](world& w) {
+    auto const all = bundle(w, {"a", "b", "c"});
+    for (task* one : all) w.await(*one);
+    for (task* one : all)
+      if (one->granted()) w.drop(*one);
+    auto const again = bundle(w, {"c", "a"}, {.direct = true}, 8);
+    for (task* one : again) w.await(*one);
+    for (task* one : again)
+      if (one->granted()) w.release(*one);
+  }});
+}
