@@ -73,7 +73,7 @@ void fault(world& w) {
   }
 }
 
-void stranger(world& w) {
+void foreign_step(world& w) {
   if (w.random(2) == 0)
     w.server.stranger_takes("k", "stranger:1", static_cast<std::int64_t>(100 + w.random(5'000)));
   else
@@ -97,7 +97,7 @@ void walk(std::uint64_t seed, bool faults) {
         if (faults && w.random(3) == 0) fault(w);
         break;
       case 3:
-        if (w.random(3) == 0) stranger(w);
+        if (w.random(3) == 0) foreign_step(w);
         break;
       case 4:
         if (w.random(3) == 0) w.server.run_left_behind();

@@ -1,0 +1,261 @@
+#include <machine/joint_acquire.hpp>
+
+#include <wire/server_error.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace latchkey::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr unsigned eager_rounds = 3;  // lost without a pause
+constexpr unsigned most_idle = 16;    // steps without a word of who is busy: no server of ours answers so
+// Two callers who meet again and again are told apart by their pauses, which must be long beside a round trip.
+constexpr milliseconds step_pause{2};
+constexpr milliseconds round_pause{25};
+constexpr milliseconds most_pause{400};
+// A round trip that is on its way is worth more than the rest of a short wait.
+constexpr milliseconds least_member_time{50};
+
+bool may_pass(error_code const& error, std::string const& text) {
+  return is_transient(error) || (!text.empty() && classify(text).transient);
+}
+
+}  // namespace
+
+joint_acquire::joint_acquire(joint_rules rules, wish asked)
+    : rules_(std::move(rules)), asked_(asked), slots_(rules_.members), random_(asked.seed) {}
+
+void joint_acquire::begin(instant now) {
+  now_ = now;
+  if (rules_.at_once) return next_round();
+  next_step();
+}
+
+std::optional<joint_acquire::action> joint_acquire::take() {
+  if (actions_.empty()) return std::nullopt;
+  action one = std::move(actions_.front());
+  actions_.pop_front();
+  return one;
+}
+
+std::vector<joint_acquire::question> joint_acquire::held() const {
+  std::vector<question> all;
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].at == state::held) all.push_back({i, slots_[i].id});
+  return all;
+}
+
+bool joint_acquire::some_asked() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](slot const& one) { return one.at == state::asked; });
+}
+
+void joint_acquire::ask(std::vector<std::size_t> const& members, action::type how, instant deadline, bool patient) {
+  action made{.what = how, .when = deadline, .patient = patient};
+  for (std::size_t const member : members) {
+    slots_[member] = {state::asked, next_id_, {}};
+    made.of.push_back({member, next_id_++});
+  }
+  began_ = true;
+  actions_.push_back(std::move(made));
+}
+
+void joint_acquire::answered(attempt id, answer said, instant now) {
+  now_ = now;
+  auto const found = std::find_if(slots_.begin(), slots_.end(),
+                                  [&](slot const& one) { return one.at == state::asked && one.id == id; });
+  bool const yes = said.what == answer::type::granted;
+  if (found == slots_.end() || finished_) {
+    if (found != slots_.end()) found->at = state::idle;
+    if (!yes) return;
+    bool const joins = found != slots_.end() && granted_;
+    auto const member = static_cast<std::size_t>(found - slots_.begin());
+    return actions_.push_back(
+        {.what = joins ? action::type::keep : action::type::give_back, .of = {{joins ? member : 0, id}}});
+  }
+  found->at = yes ? state::held : state::idle;
+  found->until = said.until;
+  if (rules_.at_once) return count_at_once(std::move(said));
+  count_in_step(static_cast<std::size_t>(found - slots_.begin()), std::move(said));
+}
+
+void joint_acquire::time(instant now) {
+  now_ = now;
+  if (finished_ || now < sleeps_until_) return;
+  sleeps_until_ = never;
+  if (over()) return no_more();
+  if (rules_.at_once) return next_round();
+  wait_for(blocking_);
+}
+
+void joint_acquire::cancel(error_code const& why, instant now) {
+  now_ = now;
+  if (!finished_) fail(why);
+}
+
+// --- step by step ---
+
+// Asks those of the next step who are not held yet.
+void joint_acquire::next_step() {
+  for (auto const& step : rules_.steps) {
+    std::vector<std::size_t> missing;
+    for (std::size_t const member : step)
+      if (slots_[member].at != state::held) missing.push_back(member);
+    if (missing.empty()) continue;
+    if (began_ && over()) return no_more();
+    return ask(missing, action::type::ask, asked_.deadline, !asked_.once && !busy_seen_);
+  }
+  conclude();
+}
+
+void joint_acquire::count_in_step(std::size_t member, answer said) {
+  switch (said.what) {
+    case answer::type::granted: break;
+    case answer::type::busy:
+      busy_seen_ = true;
+      if (!busy_ || rules_.rank[member] < rules_.rank[*busy_]) busy_ = member;
+      break;
+    case answer::type::untried: untried_ = true; break;
+    case answer::type::failed:
+      // What will not pass is what the caller has to hear.
+      if (failed_ && !may_pass(error_, text_)) break;
+      failed_ = member;
+      error_ = said.error;
+      text_ = std::move(said.text);
+  }
+  if (!some_asked()) judge_step();
+}
+
+void joint_acquire::judge_step() {
+  auto const busy = std::exchange(busy_, std::nullopt);
+  auto const failed = std::exchange(failed_, std::nullopt);
+  if (failed) {
+    bool const passes = may_pass(error_, text_);
+    if (!passes || asked_.once) return fail(error_, std::move(text_));
+    return step_back(*failed);
+  }
+  if (busy) return step_back(*busy);
+  if (std::exchange(untried_, false) && ++idle_steps_ > most_idle)
+    return fail(errc::server_error, "an answer of unexpected form");
+  next_step();
+}
+
+// One of them is not to be had now: nothing is held while waiting for it.
+void joint_acquire::step_back(std::size_t blocking) {
+  give_everything_back();
+  untried_ = false;
+  if (asked_.once || over()) return no_more();
+  blocking_ = blocking;
+  if (++lost_rounds_ <= eager_rounds) return wait_for(blocking);
+  milliseconds const most = std::min(step_pause * (1 << std::min(lost_rounds_ - eager_rounds, 16u)), most_pause);
+  sleep(0ms, most);
+}
+
+void joint_acquire::wait_for(std::size_t member) { ask({member}, action::type::wait, asked_.deadline, false); }
+
+// --- all at once ---
+
+void joint_acquire::next_round() {
+  std::vector<std::size_t> all(slots_.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  refused_ = hopeless_ = 0;
+  busy_.reset();
+  error_.clear();
+  text_.clear();
+  instant deadline = after(now_, rules_.member_time);
+  if (asked_.deadline < deadline)
+    deadline = began_ ? asked_.deadline : std::min(deadline, std::max(asked_.deadline, after(now_, least_member_time)));
+  ask(all, action::type::ask, deadline, false);
+}
+
+void joint_acquire::count_at_once(answer said) {
+  if (said.what == answer::type::granted) return held().size() >= rules_.quorum ? conclude() : void();
+  ++refused_;
+  if (said.what == answer::type::failed) {
+    bool const passes = may_pass(said.error, said.text);
+    if (!error_ || (!passes && hopeless_ == 0)) {
+      error_ = said.error;
+      text_ = std::move(said.text);
+    }
+    hopeless_ += !passes;
+  } else {
+    busy_ = 0;
+    busy_seen_ = true;
+  }
+  if (rules_.members - refused_ < rules_.quorum) judge_round();
+}
+
+// The quorum cannot be reached in this round.
+void joint_acquire::judge_round() {
+  give_everything_back();
+  if (hopeless_ > rules_.members - rules_.quorum) return fail(error_, std::move(text_));
+  if (asked_.once) return busy_ ? finish(false) : fail(error_, std::move(text_));
+  if (over()) return no_more();
+  milliseconds const most = std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_pause);
+  sleep(most / 2, most);
+}
+
+// --- the end ---
+
+void joint_acquire::conclude() {
+  std::vector<instant> until;
+  for (slot const& one : slots_)
+    if (one.at == state::held) until.push_back(one.until);
+  auto const last = until.begin() + static_cast<std::ptrdiff_t>(rules_.quorum - 1);
+  std::nth_element(until.begin(), last, until.end(), std::greater<>());
+  if (*last - rules_.drift > now_) return finish(true);
+  if (!rules_.at_once) return fail(errc::lease_lost, "the lease had ended before its answer came");
+  error_ = errc::lease_lost;
+  text_ = "the lease had ended before enough answers came";
+  judge_round();
+}
+
+// At random, with a splitmix64.
+void joint_acquire::sleep(milliseconds least, milliseconds most) {
+  std::uint64_t bits = (random_ += 0x9E3779B97F4A7C15u);
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
+  bits ^= bits >> 31;
+  nanoseconds const span = to_nanoseconds(most - least);
+  nanoseconds const more(static_cast<nanoseconds::rep>(bits % static_cast<std::uint64_t>(span.count() + 1)));
+  sleeps_until_ = std::min(after(now_, least + more), asked_.deadline);
+  actions_.push_back({.what = action::type::sleep, .when = sleeps_until_});
+}
+
+void joint_acquire::give_everything_back() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slot& one = slots_[i];
+    if (one.at == state::idle) continue;
+    auto const how = one.at == state::asked ? action::type::cancel : action::type::give_back;
+    actions_.push_back({.what = how, .of = {{i, one.id}}});
+    one.at = state::idle;
+  }
+}
+
+// The wait is over.
+void joint_acquire::no_more() {
+  give_everything_back();
+  if (busy_seen_) return finish(false);
+  fail(errc::timeout, std::move(text_));
+}
+
+void joint_acquire::fail(error_code why, std::string text) {
+  give_everything_back();
+  finish(false);
+  error_ = why;
+  text_ = std::move(text);
+}
+
+void joint_acquire::finish(bool granted) {
+  finished_ = true;
+  granted_ = granted;
+  error_.clear();
+  text_.clear();
+  actions_.push_back({.what = action::type::finish});
+}
+
+}  // namespace latchkey::detail

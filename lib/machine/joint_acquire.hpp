@@ -1,0 +1,146 @@
+#pragma once
+
+#include <base/instant.hpp>
+#include <latchkey/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace latchkey::detail {
+
+// How the members of a joint lock are asked, and how many of them make the lock.
+struct joint_rules {
+  std::size_t members = 0;
+  std::size_t quorum = 0;
+  // Not at_once: members that are asked together, one step after the other.
+  std::vector<std::vector<std::size_t>> steps;
+  // Of several busy members the one of least rank is waited for, so that different clients wait for the same.
+  std::vector<std::size_t> rank;
+  // All members are asked at once, and none is waited for longer than this.
+  bool at_once = false;
+  milliseconds member_time{0};
+  nanoseconds drift{0};  // how far the members' clocks may run apart during a lease
+};
+
+// Decides how one call acquires a joint lock: whom to ask next, whom to wait for, what to give back. Knows neither
+// threads nor clocks: answers and the time come in, actions go out.
+//
+// Step by step: everybody is tried once. Who finds one busy gives back what he has got, waits in the queue of that
+// one while he holds nothing, and tries the others again when he has it. At once: everybody is asked beside each
+// other; a round that cannot reach the quorum is given back everywhere, and another follows after a pause.
+class joint_acquire {
+ public:
+  // One question to one member; never reused.
+  using attempt = std::uint64_t;
+
+  struct wish {
+    instant deadline = never;
+    bool once = false;  // one round, no waiting; without a deadline of its own
+    std::uint64_t seed = 0;
+  };
+
+  struct answer {
+    enum class type : unsigned char { granted, busy, untried, failed };
+    type what = type::failed;
+    instant until{};  // granted: trusted until then
+    error_code error{};
+    std::string text{};
+  };
+
+  struct question {
+    std::size_t member;
+    attempt id;
+  };
+
+  struct action {
+    enum class type : unsigned char {
+      ask,        // try all of these once, in one go
+      wait,       // wait for this one
+      cancel,     // nobody wants the answer any more
+      give_back,  // it was granted, and is not wanted
+      keep,       // granted after the lock was: belongs to it
+      sleep,      // call time() then
+      finish,     // tell the caller; comes once
+    };
+    type what;
+    std::vector<question> of{};
+    instant when = never;  // ask, wait: deadline; sleep: end
+    bool patient = false;  // ask: those on their way are awaited past the deadline
+  };
+
+  joint_acquire(joint_rules rules, wish asked);
+
+  void begin(instant now);
+  void answered(attempt id, answer said, instant now);
+  void time(instant now);
+  // The caller leaves, or has to.
+  void cancel(error_code const& why, instant now);
+
+  // What is to be done next, in order.
+  std::optional<action> take();
+
+  bool finished() const { return finished_; }
+  bool granted() const { return granted_; }
+  error_code const& error() const { return error_; }
+  std::string const& text() const { return text_; }
+  // What is held. After a grant: what the lock consists of.
+  std::vector<question> held() const;
+
+ private:
+  enum class state : unsigned char { idle, asked, held };
+  struct slot {
+    state at = state::idle;
+    attempt id = 0;
+    instant until{};
+  };
+
+  void next_step();
+  void next_round();
+  void ask(std::vector<std::size_t> const& members, action::type how, instant deadline, bool patient);
+  void count_in_step(std::size_t member, answer said);
+  void judge_step();
+  void step_back(std::size_t blocking);
+  void wait_for(std::size_t member);
+  void count_at_once(answer said);
+  void judge_round();
+  void conclude();
+  void sleep(milliseconds least, milliseconds most);
+  void give_everything_back();
+  void no_more();
+  void fail(error_code why, std::string text = {});
+  void finish(bool granted);
+  bool some_asked() const;
+  bool over() const { return now_ >= asked_.deadline; }
+
+  joint_rules const rules_;
+  wish const asked_;
+  std::vector<slot> slots_;
+  std::deque<action> actions_;
+  instant now_{};
+  attempt next_id_ = 1;
+  bool began_ = false;
+  bool busy_seen_ = false;  // some member said so, in any round
+  unsigned lost_rounds_ = 0;
+  unsigned idle_steps_ = 0;
+  instant sleeps_until_ = never;
+  std::uint64_t random_;
+
+  // of the step or round under way
+  std::optional<std::size_t> busy_;
+  std::optional<std::size_t> failed_;
+  bool untried_ = false;
+  std::size_t refused_ = 0;
+  std::size_t hopeless_ = 0;
+  error_code error_;
+  std::string text_;
+  std::size_t blocking_ = 0;  // whom to wait for after the pause
+
+  bool finished_ = false;
+  bool granted_ = false;
+};
+
+}  // namespace latchkey::detail

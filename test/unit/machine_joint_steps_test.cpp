@@ -1,0 +1,219 @@
+// A lock of several members of which all are needed: who is asked when, and what is given back.
+#include <support/catch.hpp>
+#include <support/unit/joint_script.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+namespace {
+using said = std::vector<std::string>;
+}
+
+TEST_CASE("joint: members are tried one after the other, in the order of the list", "[unit][joint]") {
+  joint_script one(in_order(3));
+  CHECK(one.begin() == said{"ask 0"});
+  CHECK(one.grant(0) == said{"ask 1"});
+  CHECK(one.grant(1) == said{"ask 2"});
+  CHECK(one.grant(2) == said{"granted"});
+  CHECK(one.machine.held().size() == 3);
+}
+
+TEST_CASE("joint: members of a bundle are tried together", "[unit][joint]") {
+  joint_script one(in_order(4, {{0, 2}, {1}, {3}}));
+  CHECK(one.begin() == said{"ask 0 2"});
+  CHECK(one.grant(0).empty());
+  CHECK(one.grant(2) == said{"ask 1"});
+  CHECK(one.grant(1) == said{"ask 3"});
+  CHECK(one.grant(3) == said{"granted"});
+}
+
+TEST_CASE("joint: it waits for the busy one while it holds nothing, then tries the others", "[unit][joint]") {
+  joint_script one(in_order(3));
+  one.begin();
+  one.grant(0);
+  CHECK(one.busy(1) == said{"give_back 0", "wait 1"});
+  CHECK(one.machine.held().empty());
+  CHECK(one.grant(1) == said{"ask 0"});
+  CHECK(one.grant(0) == said{"ask 2"});
+  CHECK(one.busy(2) == said{"give_back 0", "give_back 1", "wait 2"});
+  one.grant(2);
+  one.grant(0);
+  CHECK(one.grant(1) == said{"granted"});
+}
+
+TEST_CASE("joint: of several busy ones it waits for the one of least rank", "[unit][joint]") {
+  auto rules = in_order(3, {{0, 1, 2}});
+  rules.rank = {2, 1, 0};
+  joint_script one(rules);
+  one.begin();
+  one.busy(0);
+  one.untried(1);
+  CHECK(one.busy(2) == said{"wait 2"});
+  CHECK(one.grant(2) == said{"ask 0 1"});
+}
+
+TEST_CASE("joint: a bundle that was torn apart is given back where it was granted", "[unit][joint]") {
+  joint_script one(in_order(3, {{0, 1, 2}}));
+  one.begin();
+  one.grant(0);
+  one.grant(2);
+  CHECK(one.busy(1) == said{"give_back 0", "give_back 2", "wait 1"});
+}
+
+TEST_CASE("joint: who was left untried though nobody was busy is tried again, not for ever", "[unit][joint]") {
+  joint_script one(in_order(2, {{0, 1}}));
+  one.begin();
+  one.grant(0);
+  CHECK(one.untried(1) == said{"ask 1"});
+  said last;
+  for (int i = 0; i < 100 && !one.machine.finished(); ++i) last = one.untried(1);
+  CHECK(last ==
+        said{"give_back 0", "failed: " + error_code(errc::server_error).message() + " (an answer of unexpected form)"});
+}
+
+TEST_CASE("joint: a single attempt is over with the first busy one", "[unit][joint]") {
+  joint_script one(in_order(3), {.once = true});
+  one.begin();
+  CHECK_FALSE(one.last.patient);
+  one.grant(0);
+  CHECK(one.busy(1) == said{"give_back 0", "busy"});
+}
+
+TEST_CASE("joint: the wait bounds the whole call", "[unit][joint]") {
+  joint_script one(in_order(2), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  CHECK(one.last.when == instant(1h) + 100ms);
+  CHECK(one.last.patient);
+  one.busy(0);
+  CHECK(one.last.when == instant(1h) + 100ms);
+  CHECK_FALSE(one.last.patient);
+
+  SECTION("it ends while it waits for a member") {
+    one.now += 100ms;
+    CHECK(one.busy(0) == said{"busy"});
+  }
+  SECTION("it ends while it tries the others") {
+    one.grant(0);
+    CHECK_FALSE(one.last.patient);
+    one.now += 100ms;
+    CHECK(one.fail(1, errc::timeout) == said{"give_back 0", "busy"});
+  }
+  SECTION("it is over before the next member is asked") {
+    one.now += 100ms;
+    CHECK(one.grant(0) == said{"give_back 0", "busy"});
+  }
+}
+
+TEST_CASE("joint: without a word from anybody the end of the wait is a time-out", "[unit][joint]") {
+  joint_script one(in_order(2), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  one.grant(0);
+  one.now += 100ms;
+  CHECK(one.fail(1, errc::timeout) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
+}
+
+TEST_CASE("joint: an error of a member is given back and reported", "[unit][joint]") {
+  joint_script one(in_order(3));
+  one.begin();
+  one.grant(0);
+  CHECK(one.fail(1, errc::wrong_type, "WRONGTYPE x") ==
+        said{"give_back 0", "failed: " + error_code(errc::wrong_type).message() + " (WRONGTYPE x)"});
+}
+
+TEST_CASE("joint: what may pass is waited for if the call may wait", "[unit][joint]") {
+  auto const& [why, text] = GENERATE(std::pair<errc, char const*>{errc::connection_lost, ""},
+                                     std::pair<errc, char const*>{errc::server_error, "LOADING x"});
+  joint_script waits(in_order(2));
+  waits.begin();
+  waits.grant(0);
+  CHECK(waits.fail(1, why, text) == said{"give_back 0", "wait 1"});
+  joint_script once(in_order(2), {.once = true});
+  once.begin();
+  once.grant(0);
+  CHECK(once.fail(1, why, text).size() == 2);
+  CHECK(once.machine.error() == why);
+}
+
+TEST_CASE("joint: of two errors the one that will not pass is reported", "[unit][joint]") {
+  joint_script one(in_order(3, {{0, 1, 2}}));
+  one.begin();
+  one.fail(0, errc::connection_lost);
+  one.fail(1, errc::auth_failed);
+  one.fail(2, errc::timeout);
+  CHECK(one.machine.error() == errc::auth_failed);
+}
+
+TEST_CASE("joint: after several lost rounds it pauses, longer each time, before it waits again", "[unit][joint]") {
+  joint_script one(in_order(2), {.seed = 7});
+  one.begin();
+  CHECK(one.busy(0) == said{"wait 0"});
+  for (int round = 2; round <= 3; ++round) {
+    one.grant(round % 2 == 0 ? 0 : 1);
+    one.busy(round % 2 == 0 ? 1 : 0);
+  }
+  one.grant(0);
+  CHECK(one.busy(1) == said{"give_back 0", "sleep"});
+  CHECK(one.last.when - one.now <= 4ms);
+  CHECK(one.wake() == said{"wait 1"});
+  detail::nanoseconds longest{0};
+  for (int round = 0; round < 30; ++round) {
+    std::size_t const mine = round % 2 == 0 ? 1 : 0;
+    one.grant(mine);
+    REQUIRE(one.busy(1 - mine).back() == "sleep");
+    longest = std::max(longest, one.last.when - one.now);
+    one.wake();
+  }
+  CHECK(longest <= 400ms);
+  CHECK(longest > 100ms);
+}
+
+TEST_CASE("joint: a pause ends with the wait", "[unit][joint]") {
+  joint_script one(in_order(2), {.deadline = instant(1h) + 1us});
+  one.begin();
+  one.busy(0);
+  for (std::size_t const mine : {0u, 1u}) {
+    one.grant(mine);
+    one.busy(1 - mine);
+  }
+  one.grant(0);
+  REQUIRE(one.busy(1).back() == "sleep");
+  CHECK(one.last.when <= instant(1h) + 1us);
+  one.now = instant(1h) + 1us;
+  CHECK(one.wake() == said{"busy"});
+}
+
+TEST_CASE("joint: a caller who leaves takes everything back, and what is granted later too", "[unit][joint]") {
+  joint_script one(in_order(3, {{0}, {1, 2}}));
+  one.begin();
+  one.grant(0);
+  one.grant(2);
+  auto const aborted = error_code(ECANCELED, boost::system::system_category());
+  CHECK(one.cancel(aborted) == said{"give_back 0", "cancel 1", "give_back 2", "failed: " + aborted.message()});
+  CHECK(one.late_grant(1) == said{"give_back 0"});
+  CHECK(one.cancel(aborted).empty());
+  CHECK(one.machine.held().empty());
+}
+
+TEST_CASE("joint: a caller who leaves during a pause is told at once", "[unit][joint]") {
+  joint_script one(in_order(2));
+  one.begin();
+  one.busy(0);
+  for (std::size_t const mine : {0u, 1u}) {
+    one.grant(mine);
+    one.busy(1 - mine);
+  }
+  one.grant(0);
+  REQUIRE(one.busy(1).back() == "sleep");
+  CHECK(one.cancel(errc::closed) == said{"failed: " + error_code(errc::closed).message()});
+  CHECK(one.wake().empty());
+}
+
+TEST_CASE("joint: a lease that ended before the last member was granted is lost", "[unit][joint]") {
+  joint_script one(in_order(2));
+  one.begin();
+  one.grant(0, 10ms);
+  one.now += 10ms;
+  CHECK(one.grant(1).size() == 3);
+  CHECK(one.machine.error() == errc::lease_lost);
+}
