@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latchkey {
 
@@ -133,6 +134,68 @@ class LATCHKEY_EXPORT client {
   /// \throws lock_error as `get_lock`.
   distributed_lock get_fair_lock(std::string name) const;
 
+  /// All of these locks as one: it is held when every member is.
+  ///
+  /// Members may be of any kind, belong to different clients and be joined locks themselves. All members have the
+  /// same owner. The lock has no keys of its own; whoever uses a member alone is excluded, too.
+  ///
+  /// \par Acquiring
+  /// Members of the reentrant lock's family and one client are taken by one script call (48 at most) that checks all
+  /// before it takes any; the others in the order of the list, and whoever finds one busy gives back what he has,
+  /// waits in the queue of that one while he holds nothing, and tries the others again. Callers with different orders
+  /// do not deadlock; those who meet again and again pause for a random time. The wait bounds the whole call. An error
+  /// of a member that will not pass by itself ends the call; one that may pass is waited for like a busy member.
+  ///
+  /// \par Holding
+  /// Loss of one member is loss of all: the others are released, and the lease is told once. `lease::remaining` is the
+  /// least of the members. `release` and `unlock` try every member before they report the first error, else the worst
+  /// result. `extend` extends all. There is no fencing token.
+  ///
+  /// \par Questions
+  /// `is_locked` and `is_held_by` are true if they are of every member, `hold_count` is the least. `force_unlock` and
+  /// `remaining_time_to_live` are `bad_argument`. `name` joins the members' names with commas. Two handles are equal
+  /// if client, members and their order are.
+  ///
+  /// This client gives the executor and the clock; when it closes, the lock is closed and what it holds is released.
+  /// Blocking calls are refused with `would_deadlock` on a thread that runs the executor of any member's client.
+  /// The same lock twice is entered twice if it is reentrant, and fails with its own error if not.
+  /// \throws lock_error `bad_argument`: no members, more than 256 (those of members counted), one that was moved from.
+  /// \par Source
+  /// Redisson's `RedissonMultiLock`, which leaves the rest locked when one unlock fails.
+  distributed_lock get_multi_lock(std::vector<distributed_lock> members) const;
+
+  /// A lock on a majority of independent servers (Redlock): it outlives the end of a minority of them.
+  ///
+  /// Each member is to belong to a client of its own and each client to a server of its own, without replication
+  /// between them. A majority is half of the members, rounded down, and one.
+  ///
+  /// \par Acquiring
+  /// All members are asked at once and none is waited for longer than a tenth of the lease (50 ms at least). It is
+  /// granted with the answer that makes the majority, if by then the hold has time left; grants of the others that
+  /// come later join it. A round without majority is given back on every server, also where the answer is not known,
+  /// and another follows after a random pause, within the wait. A wait shorter than 50 ms may take as long.
+  ///
+  /// \par Holding
+  /// `lease::valid_until` is when the majority's leases end, counted from sending, less a hundredth of the lease and
+  /// 2 ms for clocks that run apart. Every member is renewed by its own client; the hold is lost when less than a
+  /// majority is left. A member that was lost or missing is not taken again during the hold. `release`, `extend` and
+  /// questions say what a majority says and leave the others to go on in the background; a member that does not answer
+  /// counts as free.
+  ///
+  /// \par What it cannot promise
+  /// There is no fencing token, so a holder who was paused past his lease cannot be told from the next one by a
+  /// resource: where that matters use one server and a fenced lock, and let the resource compare the tokens. It relies
+  /// on clocks: a server whose clock jumps forgets too early. A server that restarts without what it had written
+  /// (appendfsync less than always) may grant again what it had granted, so that two majorities exist: keep a restarted
+  /// server away for the longest lease. It is no consensus; with one server and replicas it promises nothing.
+  ///
+  /// Otherwise as `get_multi_lock`, by majority.
+  /// \throws lock_error `bad_argument`: as for `get_multi_lock`, and if the same lock is there twice. A lease that is
+  /// not longer than the drift of clocks is refused when it is asked for.
+  /// \par Source
+  /// Redisson's `RedissonRedLock`, which has neither validity time nor drift.
+  distributed_lock get_red_lock(std::vector<distributed_lock> members) const;
+
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;
 
@@ -160,6 +223,7 @@ class LATCHKEY_EXPORT client {
 
  private:
   distributed_lock make_lock(std::string name, detail::kind const& which) const;
+  distributed_lock join(std::vector<distributed_lock> members, bool majority) const;
   static void start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
 
   std::shared_ptr<detail::core> core_;

@@ -1,11 +1,14 @@
 #include <api/async_call.hpp>
 
+#include <api/calls.hpp>
+
 #include <optional>
 
 namespace latchkey::detail {
 
 async_call::async_call(lock_key const& key, asio::cancellation_slot slot)
-    : core_(key.engine),
+    : key_(key),
+      core_(key.engine),
       slot_(std::move(slot)),
       client_executor_(core_->forked() ? asio::any_io_executor(asio::system_executor()) : core_->tracked_executor()) {}
 
@@ -29,10 +32,10 @@ void async_call::begin(refusal const& wrong) {
           asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
       if ((asked & accepted) == asio::cancellation_type::none) return;
       // Too late is no harm: the machine leaves completed calls alone.
-      if (auto self = weak.lock()) self->core_->cancel(*self);
+      if (auto self = weak.lock()) detail::cancel(self->key_, *self);
     });
   }
-  core_->start(*this);
+  detail::start(key_, *this);
 }
 
 void async_call::complete() noexcept {

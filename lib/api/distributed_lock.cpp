@@ -1,3 +1,4 @@
+#include <api/calls.hpp>
 #include <api/lease_state.hpp>
 #include <api/query_answer.hpp>
 #include <api/requests.hpp>
@@ -15,7 +16,7 @@ bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<m
   detail::check_blocking(key);
   blocking_call one;
   throw_if(fill_acquire(one, key, {owner::this_thread(), wait, length, std::nullopt}));
-  key.engine->run(one);
+  detail::run(key, one);
   throw_if(one);
   return one.yes;
 }
@@ -24,7 +25,7 @@ std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
   detail::check_blocking(key);
   blocking_call one;
   throw_if(fill_query(one, key, what, who));
-  key.engine->run(one);
+  detail::run(key, one);
   throw_if(one);
   return one.value;
 }
@@ -33,7 +34,7 @@ std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
 void check_self_wait(lock_key const& key, acquire_options const& options, detail::operation const& one) {
   owner const self = owner::this_thread();
   if (one.deadline != detail::never || options.owner == self) return;
-  if (key.engine->holds(*key.which, key.name, detail::owner_access::number(self)))
+  if (detail::holds(key, detail::owner_access::number(self)))
     throw lock_error(errc::would_deadlock, "this thread holds the lock; to re-enter name it as the owner");
 }
 
@@ -51,7 +52,7 @@ void distributed_lock::unlock() const {
   detail::check_blocking(*key_);
   blocking_call one;
   throw_if(fill_release(one, *key_, owner::this_thread(), 0));
-  key_->engine->run(one);
+  detail::run(*key_, one);
   throw_if(one);
 }
 
@@ -59,7 +60,7 @@ bool distributed_lock::force_unlock() const {
   detail::check_blocking(*key_);
   blocking_call one;
   throw_if(fill_force_unlock(one, *key_));
-  key_->engine->run(one);
+  detail::run(*key_, one);
   throw_if(one);
   return one.yes;
 }
@@ -94,7 +95,7 @@ lease distributed_lock::acquire(acquire_options options, std::stop_token stop) c
   check_self_wait(*key_, options, one);
   if (stop.stop_requested()) return {};
   one.link = state.get();
-  key_->engine->run(one, stop);
+  detail::run(*key_, one, stop);
   if (one.error == asio::error::operation_aborted) return {};
   throw_if(one);
   if (!one.yes) return {};
@@ -104,7 +105,7 @@ lease distributed_lock::acquire(acquire_options options, std::stop_token stop) c
 
 bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept {
   return a.key_->engine == b.key_->engine && a.key_->name == b.key_->name && a.key_->which == b.key_->which &&
-         a.key_->mode == b.key_->mode;
+         a.key_->mode == b.key_->mode && a.key_->joint == b.key_->joint;
 }
 
 }  // namespace latchkey

@@ -1,4 +1,5 @@
 #include <api/async_call.hpp>
+#include <api/calls.hpp>
 #include <api/lease_state.hpp>
 #include <api/requests.hpp>
 #include <base/clock.hpp>
@@ -89,7 +90,7 @@ bool lease::extend(milliseconds length) {
   detail::check_blocking(state_->key());
   detail::blocking_call one;
   throw_if(fill_extend(one, state_->key(), state_->who(), state_->hold(), length));
-  state_->key().engine->run(one);
+  detail::run(state_->key(), one);
   if (one.error == errc::lease_lost || one.error == errc::not_owner) return false;
   throw_if(one);
   return one.yes;
@@ -108,15 +109,15 @@ void lease::start_extend(std::shared_ptr<detail::lease_state> const& state, mill
 
 release_result lease::release() {
   if (!live(state_)) return release_result::expired;
-  if (state_->key().engine->forked()) detail::check_blocking(state_->key());
-  if (state_->key().engine->inside()) {
+  if (forked(state_->key())) detail::check_blocking(state_->key());
+  if (inside(state_->key())) {
     state_->drop();
     detail::check_blocking(state_->key());
   }
   if (!state_->claim_release()) return release_result::expired;
   detail::blocking_call one;
   throw_if(fill_release(one, state_->key(), state_->who(), state_->hold()));
-  state_->key().engine->run(one);
+  detail::run(state_->key(), one);
   state_->await_callback();
   error_code failed;
   release_result const result = result_of(one, failed);

@@ -1,10 +1,14 @@
 #include <api/lease_state.hpp>
 
+#include <api/calls.hpp>
+#include <api/joint_lock.hpp>
+
 namespace latchkey::detail {
 
 void lease_state::granted(operation const& one) {
   hold_ = one.hold;
   token_ = one.token;
+  if (key_->joint) joint_ = key_->joint->find(owner_access::number(owner_), hold_);
 }
 
 bool lease_state::claim_release() noexcept {
@@ -25,7 +29,7 @@ void lease_state::await_callback() noexcept {
 void lease_state::drop() noexcept {
   if (key_->engine->forked() || !claim_release()) return;
   try {
-    key_->engine->drop(*key_->which, key_->name, owner_access::number(owner_), hold_);
+    detail::drop(*key_, owner_access::number(owner_), hold_);
   } catch (...) {
     // No memory: the lease ends the hold.
   }

@@ -10,12 +10,16 @@
 
 namespace latchkey::detail {
 
-// What a handle refers to. Shared by all copies of the handle, by its leases and by calls under way.
+class joint_lock;
+
+// What a handle refers to: a name on a server, or a lock of several members. Shared by all copies of the handle, by
+// its leases and by calls under way.
 struct lock_key {
   std::shared_ptr<core> engine;
   std::string name;
-  kind const* which;
+  kind const* which = nullptr;  // null: it has members
   unsigned char mode = 0;
+  std::shared_ptr<joint_lock> joint{};  // null: it is one name
 };
 
 // Where handlers run that have no executor of their own.

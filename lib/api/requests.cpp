@@ -1,5 +1,7 @@
 #include <api/requests.hpp>
 
+#include <api/calls.hpp>
+#include <api/joint_lock.hpp>
 #include <base/clock.hpp>
 
 #include <algorithm>
@@ -12,18 +14,20 @@ namespace {
 constexpr milliseconds longest_lease = std::chrono::hours(24 * 365 * 10);
 
 refusal fill(operation& one, lock_key const& key, operation::type what) {
-  if (key.engine->forked()) return {errc::closed, "the client belongs to the parent process"};
+  if (forked(key)) return {errc::closed, "the client belongs to the parent process"};
   one.what = what;
   one.mode = key.mode;
   one.which = key.which;
   one.name = key.name;
   one.started = boot_now();
-  one.deadline = key.engine->budget_end(one.started);
+  one.deadline = budget_end(key, one.started);
   return {};
 }
 
-refusal check_lease(milliseconds length) {
+refusal check_lease(lock_key const& key, milliseconds length) {
   if (length <= milliseconds::zero()) return {errc::bad_argument, "a lease must be longer than zero"};
+  if (key.joint && key.joint->majority() && to_nanoseconds(length) <= drift_of(length))
+    return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
   if (length > longest_lease) return {errc::bad_argument, "a lease must not be longer than ten years"};
   return {};
 }
@@ -34,7 +38,7 @@ refusal fill_acquire(operation& one, lock_key const& key, acquire_request const&
   if (auto wrong = fill(one, key, operation::type::acquire)) return wrong;
   one.owner = owner_access::number(asked.who);
   if (asked.lease) {
-    if (auto wrong = check_lease(*asked.lease)) return wrong;
+    if (auto wrong = check_lease(key, *asked.lease)) return wrong;
     if (asked.max_hold) return {errc::bad_argument, "max_hold is for holds without a lease of their own"};
     one.lease = *asked.lease;
   }
@@ -54,7 +58,7 @@ refusal fill_acquire(operation& one, lock_key const& key, acquire_request const&
 
 refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length) {
   if (auto wrong = fill(one, key, operation::type::extend)) return wrong;
-  if (auto wrong = check_lease(length)) return wrong;
+  if (auto wrong = check_lease(key, length)) return wrong;
   one.owner = owner_access::number(who);
   one.hold = hold;
   one.lease = length;
@@ -68,20 +72,25 @@ refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hol
   return {};
 }
 
-refusal fill_force_unlock(operation& one, lock_key const& key) { return fill(one, key, operation::type::force_unlock); }
+refusal fill_force_unlock(operation& one, lock_key const& key) {
+  if (key.joint) return {errc::bad_argument, "a lock of several members cannot be unlocked by force"};
+  return fill(one, key, operation::type::force_unlock);
+}
 
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {
   if (auto wrong = fill(one, key, operation::type::query)) return wrong;
-  if (what == query::token && !key.which->rules().tokens)
+  if (what == query::token && (key.joint || !key.which->rules().tokens))
     return {errc::bad_argument, "only a fenced lock has fencing tokens"};
+  if (key.joint && what == query::time_to_live)
+    return {errc::bad_argument, "a lock of several members has no time to live of its own"};
   one.question = what;
   if (who) one.owner = owner_access::number(*who);
   return {};
 }
 
 void check_blocking(lock_key const& key) {
-  if (key.engine->forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
-  if (key.engine->inside())
+  if (forked(key)) throw lock_error(errc::closed, "the client belongs to the parent process");
+  if (inside(key))
     throw lock_error(errc::would_deadlock, "a blocking call on a thread that runs the client's executor");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <base/clock.hpp>
+#include <engine/attachment.hpp>
 #include <engine/boot_timer.hpp>
 #include <engine/call.hpp>
 #include <engine/direct_lane.hpp>
@@ -17,9 +18,11 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -61,7 +64,11 @@ class core : public std::enable_shared_from_this<core> {
   void run(blocking_call& one, std::stop_token const& stop = {});
   // Completes later, on another stack.
   void start(call& one);
+  // The same with several, in one step: what they ask leaves together.
+  void start(std::span<call* const> all);
   void cancel(call& one);
+  // Ends it if its deadline has passed; answers the deadline, which may have moved on.
+  instant expire(call& one);
   void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
   bool holds(kind const& which, std::string_view name, std::uint64_t owner);
   stats snapshot();
@@ -70,6 +77,10 @@ class core : public std::enable_shared_from_this<core> {
   void report(note const& what) noexcept;
   // Runs a function on the client's executor, later.
   void post(std::function<void()> function);
+
+  // The attachment with this identity; made first if there is none alive.
+  std::shared_ptr<attachment> attached(std::string const& identity,
+                                       std::function<std::shared_ptr<attachment>()> const& make);
 
   // --- the end ---
 
@@ -156,6 +167,8 @@ class core : public std::enable_shared_from_this<core> {
   bool finishing_ = false;
   bool finished_ = false;
   std::vector<std::function<void()>> on_closed_;
+  std::map<std::string, std::weak_ptr<attachment>> attachments_;
+  std::size_t sweep_attachments_at_ = 64;
 };
 
 }  // namespace latchkey::detail

@@ -21,6 +21,12 @@ void core::start(call& one) {
   });
 }
 
+void core::start(std::span<call* const> all) {
+  step([&](client_machine& machine, instant now, actions& out) {
+    for (call* one : all) start_locked(machine, *one, false, now, out, nullptr);
+  });
+}
+
 void core::run(blocking_call& one, std::stop_token const& stop) {
   loan taken;
   one.self_timed = true;
@@ -54,11 +60,16 @@ void core::drive(loan taken) {
 void core::wait(blocking_call& one) {
   // Nobody may be running the executor: the machine learns of the deadline from here. It moves the deadline on while
   // a first try is on its way.
-  for (instant end = one.deadline; !one.done.wait_until(end);)
-    step([&](client_machine& machine, instant now, actions& out) {
-      machine.expire(one, now, out);
-      end = one.deadline;
-    });
+  for (instant end = one.deadline; !one.done.wait_until(end);) end = expire(one);
+}
+
+instant core::expire(call& one) {
+  instant end = never;
+  step([&](client_machine& machine, instant now, actions& out) {
+    machine.expire(one, now, out);
+    end = one.deadline;
+  });
+  return end;
 }
 
 void core::cancel(call& one) {

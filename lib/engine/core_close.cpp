@@ -21,7 +21,27 @@ void core::close() noexcept {
   }
 }
 
+std::shared_ptr<attachment> core::attached(std::string const& identity,
+                                           std::function<std::shared_ptr<attachment>()> const& make) {
+  std::scoped_lock const lock(mutex_);
+  if (attachments_.size() >= sweep_attachments_at_) {
+    std::erase_if(attachments_, [](auto const& entry) { return entry.second.expired(); });
+    sweep_attachments_at_ = 2 * attachments_.size() + 64;
+  }
+  auto& known = attachments_[identity];
+  auto found = known.lock();
+  if (!found) known = found = make();
+  return found;
+}
+
 void core::begin_close() {
+  std::vector<std::shared_ptr<attachment>> attached;
+  {
+    std::scoped_lock const lock(mutex_);
+    for (auto const& [identity, one] : attachments_)
+      if (auto alive = one.lock()) attached.push_back(std::move(alive));
+  }
+  for (auto const& one : attached) one->closing();
   std::shared_ptr<direct_lane> lent;
   std::shared_ptr<transport> io;
   step([&](client_machine& machine, instant now, actions& out) {

@@ -207,7 +207,7 @@ void joint_acquire::conclude() {
     if (one.at == state::held) until.push_back(one.until);
   auto const last = until.begin() + static_cast<std::ptrdiff_t>(rules_.quorum - 1);
   std::nth_element(until.begin(), last, until.end(), std::greater<>());
-  if (*last - rules_.drift > now_) return finish(true);
+  if (*last > now_) return finish(true);
   if (!rules_.at_once) return fail(errc::lease_lost, "the lease had ended before its answer came");
   error_ = errc::lease_lost;
   text_ = "the lease had ended before enough answers came";

@@ -23,7 +23,6 @@ struct joint_rules {
   // All members are asked at once, and none is waited for longer than this.
   bool at_once = false;
   milliseconds member_time{0};
-  nanoseconds drift{0};  // how far the members' clocks may run apart during a lease
 };
 
 // Decides how one call acquires a joint lock: whom to ask next, whom to wait for, what to give back. Knows neither

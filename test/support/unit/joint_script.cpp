@@ -24,7 +24,6 @@ joint_rules majority(std::size_t members, milliseconds member_time) {
   made.quorum = members / 2 + 1;
   made.at_once = true;
   made.member_time = member_time;
-  made.drift = milliseconds(302);
   return made;
 }
 

@@ -1,0 +1,172 @@
+#include <api/joint_hold.hpp>
+
+#include <api/calls.hpp>
+#include <api/joint_lock.hpp>
+#include <api/run_later.hpp>
+
+#include <algorithm>
+#include <functional>
+
+namespace latchkey::detail {
+
+// --- of one member ---
+
+void member_hold::granted(hold_id which) {
+  hold_ = which;
+  if (key_->joint) nested_ = key_->joint->find(owner_, which);
+}
+
+void member_hold::attach(std::shared_ptr<joint_hold> const& to) {
+  error_code why;
+  {
+    std::scoped_lock const lock(mutex_);
+    part_of_ = to;
+    if (!told_) return;
+    why = why_;
+  }
+  to->on_lost(why);
+}
+
+instant member_hold::until() const {
+  if (is_lost()) return {};
+  instant const end = nested_ ? nested_->until() : hold_link::until();
+  return end == instant{} ? end : end - drift();
+}
+
+void member_hold::drop() { detail::drop(*key_, owner_, hold_); }
+
+void member_hold::tell(error_code const& why) {
+  std::shared_ptr<joint_hold> whole;
+  {
+    std::scoped_lock const lock(mutex_);
+    told_ = true;
+    why_ = why;
+    whole = part_of_.lock();
+  }
+  if (whole) whole->on_lost(why);
+}
+
+// --- of all ---
+
+bool joint_hold::begin(std::vector<part> parts) {
+  auto const mine = parts;
+  {
+    std::scoped_lock const lock(mutex_);
+    parts_ = std::move(parts);
+    if (live() < terms_.quorum) return false;
+    if (link_) link_->show(until_locked());
+  }
+  for (auto const& one : mine) one->attach(shared_from_this());
+  watch();
+  return true;
+}
+
+bool joint_hold::add(part late) {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (ended_ || lost_) return false;
+    parts_.push_back(late);
+  }
+  late->attach(shared_from_this());
+  return true;
+}
+
+std::size_t joint_hold::live() const {
+  return static_cast<std::size_t>(
+      std::count_if(parts_.begin(), parts_.end(), [](part const& one) { return !one->is_lost(); }));
+}
+
+instant joint_hold::until() const {
+  std::scoped_lock const lock(mutex_);
+  return ended_ || lost_ ? instant{} : until_locked();
+}
+
+// As long as a quorum of its members lasts.
+instant joint_hold::until_locked() const {
+  std::vector<instant> ends;
+  for (auto const& one : parts_) ends.push_back(one->until());
+  if (ends.size() < terms_.quorum) return {};
+  auto const last = ends.begin() + static_cast<std::ptrdiff_t>(terms_.quorum - 1);
+  std::nth_element(ends.begin(), last, ends.end(), std::greater<>());
+  return *last;
+}
+
+bool joint_hold::lost() const {
+  std::scoped_lock const lock(mutex_);
+  return lost_;
+}
+
+bool joint_hold::shown() const {
+  std::scoped_lock const lock(mutex_);
+  return link_ != nullptr;
+}
+
+void joint_hold::unlink() {
+  std::scoped_lock const lock(mutex_);
+  link_ = nullptr;
+}
+
+std::vector<joint_hold::part> joint_hold::parts() const {
+  std::scoped_lock const lock(mutex_);
+  return parts_;
+}
+
+std::vector<joint_hold::part> joint_hold::take() {
+  std::vector<part> taken;
+  std::shared_ptr<joint_lock> unused;
+  std::scoped_lock const lock(mutex_);
+  ended_ = true;
+  link_ = nullptr;
+  cancel_timer(timer_);
+  taken.swap(parts_);
+  unused.swap(of_);
+  return taken;
+}
+
+void joint_hold::on_lost(error_code const& why) {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (ended_ || lost_ || live() >= terms_.quorum) return;
+  }
+  lose(why);
+}
+
+void joint_hold::lose(error_code const& why) {
+  std::vector<part> rest;
+  std::shared_ptr<loss_listener> holder;
+  std::shared_ptr<joint_lock> of;
+  {
+    std::scoped_lock const lock(mutex_);
+    if (ended_ || lost_) return;
+    lost_ = true;
+    cancel_timer(timer_);
+    rest.swap(parts_);
+    of = of_;
+    if (link_) {
+      link_->lost.store(true, std::memory_order_release);
+      holder = static_cast<loss_listener*>(link_)->self();
+    }
+  }
+  for (auto const& one : rest) one->drop();
+  if (holder) of->engine().post([told = std::move(holder), why] { told->tell(why); });
+  of->on_lost(*this);
+}
+
+void joint_hold::watch() {
+  std::scoped_lock const lock(mutex_);
+  watch_locked();
+}
+
+// Renewals move the end on without a word: the timer looks again.
+void joint_hold::watch_locked() {
+  if (!terms_.has_drift || ended_ || lost_) return;
+  cancel_timer(timer_);
+  timer_ = run_later(of_->engine(), until_locked(), [weak = weak_from_this()] {
+    auto const self = weak.lock();
+    if (!self) return;
+    if (self->until() <= boot_now()) return self->lose(errc::lease_lost);
+    self->watch();
+  });
+}
+
+}  // namespace latchkey::detail

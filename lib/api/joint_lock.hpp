@@ -1,0 +1,72 @@
+#pragma once
+
+#include <api/joint_hold.hpp>
+#include <api/lock_key.hpp>
+#include <engine/attachment.hpp>
+#include <machine/joint_acquire.hpp>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <unordered_map>
+#include <vector>
+
+namespace latchkey::detail {
+
+class joint_task;
+
+// A lock of several members, of which all or a majority make the lock. It has no keys of its own: what is done with
+// it is done with its members, by their clients. Equal handles share one of these.
+class joint_lock final : public attachment, public std::enable_shared_from_this<joint_lock> {
+ public:
+  using member = std::shared_ptr<lock_key const>;
+
+  joint_lock(std::shared_ptr<core> engine, std::vector<member> members, bool majority);
+
+  core& engine() const { return *engine_; }
+  std::vector<member> const& members() const { return members_; }
+  bool majority() const { return majority_; }
+  std::size_t quorum() const { return quorum_; }
+  // How its members are asked for a hold of this lease.
+  joint_rules rules(milliseconds lease) const;
+
+  // --- calls, as of a client ---
+  void start(call& one);
+  void run(blocking_call& one, std::stop_token const& stop);
+  void cancel(call& one);
+  instant expire(call& one);
+  void drop(std::uint64_t owner, hold_id which);
+  bool holds(std::uint64_t owner) const;
+  void closing() noexcept override;
+
+  // --- holds ---
+  std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id which);
+  // False: the client closes.
+  bool add(std::shared_ptr<joint_hold> made);
+  // It was lost; kept for the unlock of its owner, but not too many of them.
+  void on_lost(joint_hold& one);
+
+  // The call is over and its address may be used again.
+  void forget(call const& one);
+
+ private:
+  std::shared_ptr<joint_task> task_for(call& one, bool blocking);
+  std::shared_ptr<joint_task> task_of(call const& one);
+  std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which);
+  void remember(call const& one, std::shared_ptr<joint_task> const& task);
+
+  std::shared_ptr<core> const engine_;
+  std::vector<member> const members_;
+  bool const majority_;
+  std::size_t const quorum_;
+  joint_rules rules_;
+
+  std::mutex mutex_;  // guards what follows; held for no call of anything else
+  std::unordered_map<call const*, std::shared_ptr<joint_task>> tasks_;
+  std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<joint_hold>>> holds_;  // in the order of their grants
+  std::deque<std::pair<std::uint64_t, hold_id>> lost_;                                 // that no lease shows
+  bool closed_ = false;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,97 @@
+#include <api/joint_task.hpp>
+
+#include <api/calls.hpp>
+#include <base/clock.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+void member_call::complete() noexcept {
+  auto const self = std::move(self_);
+  auto const task = std::move(task_);
+  task->on_answer(self);
+}
+
+void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all) {
+  std::vector<std::pair<lock_key const*, call*>> calls;
+  instant first = never;
+  {
+    std::scoped_lock const lock(mutex_);
+    for (auto const& one : all) {
+      one->under_way();
+      pending_.push_back({one, one->deadline});
+      calls.emplace_back(&one->key(), one.get());
+      first = std::min(first, one->deadline);
+    }
+  }
+  due(first);
+  detail::start(calls);
+}
+
+void joint_task::on_answer(std::shared_ptr<member_call> const& one) {
+  {
+    std::scoped_lock const lock(mutex_);
+    std::erase_if(pending_, [&](pending const& entry) { return entry.one == one; });
+  }
+  answered(*one);
+}
+
+void joint_task::finish(std::function<void(call&)> const& fill) {
+  of_->forget(*call_);
+  call* told = nullptr;
+  {
+    std::scoped_lock const lock(mutex_);
+    told = std::exchange(call_, nullptr);
+    fill(*told);
+    finished_ = true;
+    if (blocking_) changed_.notify_all();
+  }
+  if (!blocking_) told->complete();
+}
+
+void joint_task::due(instant when) {
+  std::scoped_lock const lock(mutex_);
+  if (when >= wakes_at_) return;
+  wakes_at_ = when;
+  changed_.notify_all();
+}
+
+instant joint_task::expire() {
+  instant const now = boot_now();
+  if (wake_at() <= now) time();
+  std::vector<std::shared_ptr<member_call>> late;
+  {
+    std::scoped_lock const lock(mutex_);
+    for (auto const& one : pending_)
+      if (one.end <= now) late.push_back(one.one);
+  }
+  for (auto const& one : late) {
+    // One that is just being told so is not asked in a loop.
+    instant const end = std::max(detail::expire(one->key(), *one), after(now, milliseconds(1)));
+    std::scoped_lock const lock(mutex_);
+    for (auto& entry : pending_)
+      if (entry.one == one) entry.end = end;
+  }
+  instant next = wake_at();
+  std::scoped_lock const lock(mutex_);
+  for (auto const& one : pending_) next = std::min(next, one.end);
+  return next;
+}
+
+void joint_task::wait() {
+  std::unique_lock lock(mutex_);
+  while (!finished_) {
+    instant const end = wakes_at_;
+    // An hour at a time cannot overflow.
+    nanoseconds const most = std::chrono::hours(1);
+    nanoseconds const sleep = std::clamp<nanoseconds>(end - boot_now(), nanoseconds(0), most);
+    if (changed_.wait_for(lock, sleep, [&] { return finished_ || wakes_at_ < end; }) || boot_now() < end) continue;
+    wakes_at_ = never;
+    lock.unlock();
+    due(expire());
+    lock.lock();
+  }
+}
+
+}  // namespace latchkey::detail
