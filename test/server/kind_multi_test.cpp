@@ -1,23 +1,408 @@
 // The multi lock: all of its members or none.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
+#include <support/command_counter.hpp>
 #include <support/errors.hpp>
 #include <support/worlds.hpp>
+
+#include <future>
+#include <map>
+#include <thread>
+#include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
 
+namespace {
+
+using fields = std::map<std::string, std::string>;
+using counts = std::map<std::string, int>;
+
+// Three locks of one client, joined.
+struct trio : common_world {
+  std::vector<std::string> names{new_name(), new_name(), new_name()};
+  std::vector<distributed_lock> members{own.get_lock(names[0]), own.get_lock(names[1]), own.get_lock(names[2])};
+  distributed_lock all = own.get_multi_lock(members);
+  client other{common_server().uri(), steady_config()};
+
+  int keys() { return static_cast<int>(admin.integer("EXISTS", names[0], names[1], names[2])); }
+  bool held_by(owner who) {
+    return std::all_of(names.begin(), names.end(), [&](auto const& one) {
+      return admin.hash(one) == fields{{field(who), "1"}};
+    });
+  }
+};
+
+}  // namespace
+
 TEST_CASE("multi lock: it holds every member and gives every member back", "[server][multi]") {
-  common_world w;
-  std::vector<std::string> const names{new_name(), new_name(), new_name()};
+  trio w;
+  w.all.lock();
+  CHECK(w.held_by(owner::this_thread()));
+  CHECK(w.all.is_held_by_current_thread());
+  w.all.unlock();
+  CHECK(w.keys() == 0);
+  CHECK(w.all.try_lock());
+  CHECK(w.all.try_lock(1s));  // once more
+  CHECK(w.admin.hash(w.names[2]) == fields{{w.field(owner::this_thread()), "2"}});
+  CHECK(w.all.hold_count() == 2);
+  w.all.unlock();
+  CHECK(w.held_by(owner::this_thread()));
+  w.all.unlock();
+  CHECK(w.keys() == 0);
+  CHECK(error_of([&] { w.all.unlock(); }) == errc::not_owner);
+}
+
+TEST_CASE("multi lock: a lease is given to every member", "[server][multi]") {
+  trio w;
+  REQUIRE(w.all.try_lock(1s, 7s));
+  for (auto const& name : w.names) {
+    auto const ttl = w.admin.integer("PTTL", name);
+    CHECK(ttl > 1'000);
+    CHECK(ttl <= 7'000);
+  }
+  w.all.unlock();
+}
+
+TEST_CASE("multi lock: one busy member and none is taken, not for a moment", "[server][multi]") {
+  redis_server server({.tcp = true});
+  client own(server.uri(), steady_config()), other(server.uri(), steady_config());
+  auto admin = server.admin();
+  auto const all = own.get_multi_lock({own.get_lock("a"), own.get_lock("b"), own.get_lock("c")});
+  other.get_lock("b").lock();
+  all.is_locked();  // connected
+  admin.ok("CONFIG", "SET", "notify-keyspace-events", "KA");
+  auto watcher = server.admin();
+  watcher.send({"PSUBSCRIBE", "__keyspace@0__:*"});
+  watcher.receive();
+  CHECK_FALSE(all.try_lock());
+  CHECK_FALSE(all.try_lock(30ms));
+  admin.ok("SET", "end", "1");
+  CHECK(watcher.receive().elements[2].text == "__keyspace@0__:end");  // nothing was written before
+  other.get_lock("b").unlock();
+}
+
+TEST_CASE("multi lock: it waits for the busy member while it holds nothing", "[server][multi]") {
+  trio w;
+  auto const theirs = w.other.get_lock(w.names[1]);
+  theirs.lock();
+  auto waiter = std::async(std::launch::async, [&] {
+    bool const held = w.all.try_lock(patience);
+    bool const right = held && w.held_by(owner::this_thread());
+    if (held) w.all.unlock();
+    return right;
+  });
+  REQUIRE(w.log.wait_for(event_type::waiting, w.names[1]));
+  CHECK(w.keys() == 1);
+  CHECK(w.other.get_lock(w.names[0]).try_lock());  // whoever wants only that one gets it
+  w.other.get_lock(w.names[0]).unlock();
+  theirs.unlock();
+  CHECK(waiter.get());
+  CHECK(w.keys() == 0);
+}
+
+TEST_CASE("multi lock: its cost in commands", "[server][multi]") {
+  redis_server server({.tcp = true});
+  client own(server.uri(), steady_config()), other(server.uri(), steady_config());
   std::vector<distributed_lock> members;
-  for (auto const& name : names) members.push_back(w.own.get_lock(name));
-  auto const all = w.own.get_multi_lock(members);
-  CHECK(all.name() == names[0] + "," + names[1] + "," + names[2]);
+  for (char const* name : {"a", "b", "c", "d", "e"}) members.push_back(own.get_lock(name));
+  auto const all = own.get_multi_lock(members);
+  all.lock();  // connections and scripts
+  all.unlock();
+  CHECK_FALSE(other.get_lock("c").is_locked());
+  auto const theirs = other.get_lock("c");
+  theirs.lock();
+  theirs.unlock();
+  command_counter counter(server);
+  counter.take();
   all.lock();
-  for (auto const& name : names)
-    CHECK(w.admin.hash(name) == std::map<std::string, std::string>{{w.field(owner::this_thread()), "1"}});
+  CHECK(counter.take() == counts{{"EVALSHA", 1}});
+  all.unlock();
+  CHECK(counter.take() == counts{{"EVALSHA", 1}});
+
+  theirs.lock();
+  counter.take();
+  CHECK_FALSE(all.try_lock());
+  CHECK(counter.take() == counts{{"EVALSHA", 1}});
+  auto waiter = std::async(std::launch::async, [&] {
+    all.lock();
+    all.unlock();
+  });
+  auto admin = server.admin();
+  REQUIRE(wait_until([&] { return admin.listeners("c") == 1 && own.snapshot().scripts >= 5; }));
+  theirs.unlock();
+  waiter.get();
+  // All at once; the busy one, by itself and once more when it is heard; theirs; what the message brings; the other
+  // four; the release.
+  auto const contended = counter.take();
+  CHECK(contended.at("EVALSHA") == 7);
+  CHECK(contended.at("SUBSCRIBE") == 1);
+}
+
+TEST_CASE("multi lock: members of two servers are taken in order and given back", "[server][multi]") {
+  redis_server first, second;
+  client a(first.uri(), steady_config()), b(second.uri(), steady_config());
+  auto const all = a.get_multi_lock({a.get_lock("x"), b.get_lock("y"), a.get_lock("z")});
+  auto held = all.acquire();
+  REQUIRE(held.held());
+  CHECK(first.admin().hash("x") == fields{{a.id() + ":" + to_string(held.owner()), "1"}});
+  CHECK(second.admin().hash("y") == fields{{b.id() + ":" + to_string(held.owner()), "1"}});
+  CHECK(held.release() == release_result::released);
+  CHECK(first.admin().integer("EXISTS", "x", "z") == 0);
+  CHECK(second.admin().integer("EXISTS", "y") == 0);
+
+  b.get_lock("y").lock();
+  CHECK_FALSE(all.acquire({.wait = 50ms}));
+  CHECK(wait_until([&] { return first.admin().integer("EXISTS", "x", "z") == 0; }));
+  b.get_lock("y").unlock();
+}
+
+TEST_CASE("multi lock: callers with opposite orders neither deadlock nor block each other", "[server][multi]") {
+  redis_server first, second;
+  client a(first.uri(), steady_config()), b(second.uri(), steady_config());
+  client c(first.uri(), steady_config()), d(second.uri(), steady_config());
+  auto const one_server = GENERATE(false, true);
+  constexpr int turns = 150;
+  int inside = 0, most = 0, total = 0;
+  std::mutex guard;
+  auto const work = [&](distributed_lock const& all) {
+    for (int i = 0; i < turns; ++i) {
+      all.lock();
+      {
+        std::scoped_lock const lock(guard);
+        most = std::max(most, ++inside);
+        ++total;
+      }
+      {
+        std::scoped_lock const lock(guard);
+        --inside;
+      }
+      all.unlock();
+    }
+  };
+  auto const forth = one_server ? a.get_multi_lock({a.get_lock("m"), a.get_lock("n")})
+                                : a.get_multi_lock({a.get_lock("m"), b.get_lock("n")});
+  auto const back = one_server ? c.get_multi_lock({c.get_lock("n"), c.get_lock("m")})
+                               : c.get_multi_lock({d.get_lock("n"), c.get_lock("m")});
+  stopwatch since;
+  auto other = std::async(std::launch::async, [&] { work(back); });
+  work(forth);
+  other.get();
+  CHECK(total == 2 * turns);
+  CHECK(most == 1);
+  CHECK(since.passed() < 30s * slowness);
+}
+
+TEST_CASE("multi lock: loss of one member is loss of all, told once", "[server][multi]") {
+  event_log log;
+  client own(common_server().uri(), quick_config(log));
+  auto admin = common_server().admin();
+  std::vector<std::string> const names{new_name(), new_name(), new_name()};
+  auto const all = own.get_multi_lock({own.get_lock(names[0]), own.get_lock(names[1]), own.get_lock(names[2])});
+  auto held = all.acquire();
+  REQUIRE(held.held());
+  std::atomic<int> told{0};
+  std::promise<error_code> why;
+  held.on_lost([&](error_code code) {
+    if (told++ == 0) why.set_value(code);
+  });
+  admin.ok("DEL", names[1]);
+  auto lost = why.get_future();
+  REQUIRE(lost.wait_for(patience) == std::future_status::ready);
+  CHECK(lost.get() == errc::lease_lost);
+  CHECK_FALSE(held.held());
+  CHECK(held.remaining() == 0ms);
+  CHECK(held.lost().stop_requested());
+  CHECK(static_cast<bool>(held));
+  CHECK(wait_until([&] { return admin.integer("EXISTS", names[0], names[1], names[2]) == 0; }));
+  CHECK_FALSE(held.extend(1s));
+  CHECK(held.release() == release_result::expired);
+  CHECK(told == 1);
+
+  all.lock();
+  admin.ok("DEL", names[2]);
+  REQUIRE(wait_until([&] { return admin.integer("EXISTS", names[0], names[1]) == 0; }));
+  CHECK(error_of([&] { all.unlock(); }) == errc::lease_lost);
+  CHECK(error_of([&] { all.unlock(); }) == errc::not_owner);
+  CHECK(own.snapshot().held == 0);
+}
+
+TEST_CASE("multi lock: a lease that runs out is lost as a whole", "[server][multi]") {
+  trio w;
+  auto held = w.all.acquire({.lease = brief_lease});
+  REQUIRE(held);
+  CHECK(wait_until([&] { return held.lost().stop_requested(); }));
+  CHECK_FALSE(held.held());
+  CHECK(held.release() == release_result::expired);
+}
+
+TEST_CASE("multi lock: a lease lasts as long as the member that ends first", "[server][multi]") {
+  event_log log;
+  auto settings = steady_config();
+  settings.lock_watchdog_timeout = 20s;
+  client shorter(common_server().uri(), settings);
+  common_world w;
+  auto const all = w.own.get_multi_lock({w.lock, shorter.get_lock(new_name())});
+  auto held = all.acquire();
+  CHECK(held.remaining() <= 20s);
+  CHECK(held.remaining() > 5s);
+  CHECK(held.fencing_token() == std::nullopt);
+  CHECK(held.extend(60s));
+  CHECK(held.remaining() > 30s);
+  CHECK(w.admin.integer("PTTL", w.name) > 30'000);
+  CHECK(held.extend(9s));
+  CHECK(held.remaining() <= 9s);
+}
+
+TEST_CASE("multi lock: release tells the worst that a member tells", "[server][multi]") {
+  trio w;
+  auto const me = owner::make();
+  auto outer = w.members[0].acquire({.owner = me});
+  auto held = w.all.acquire({.owner = me});
+  CHECK(w.admin.hash(w.names[0]) == fields{{w.field(me), "2"}});
+  CHECK(held.release() == release_result::still_held);
+  CHECK(w.keys() == 1);
+  CHECK(outer.release() == release_result::released);
+
+  auto gone = w.all.acquire();
+  w.admin.ok("DEL", w.names[1]);
+  CHECK(gone.release() == release_result::expired);
+  CHECK(w.keys() == 0);
+  CHECK_FALSE(gone);
+}
+
+TEST_CASE("multi lock: unlock tries every member before it reports an error", "[server][multi]") {
+  trio w;
+  w.all.lock();
+  w.admin.ok("DEL", w.names[0]);
+  w.admin.ok("SET", w.names[0], "no lock");
+  CHECK(error_of([&] { w.all.unlock(); }) == errc::wrong_type);
+  CHECK(w.admin.integer("EXISTS", w.names[1], w.names[2]) == 0);
+  w.admin.ok("DEL", w.names[0]);
+}
+
+TEST_CASE("multi lock: an error of a member is reported and nothing stays", "[server][multi]") {
+  trio w;
+  w.admin.ok("SET", w.names[2], "no lock");
+  auto const failed = thrown_by([&] { w.all.lock(); });
+  CHECK(failed.code() == errc::wrong_type);
+  CHECK(failed.server_text().find("WRONGTYPE") != std::string::npos);
+  CHECK(w.admin.integer("EXISTS", w.names[0], w.names[1]) == 0);
+  auto const mixed = w.own.get_multi_lock({w.members[0], w.other.get_lock(w.names[2])});
+  CHECK(error_of([&] { mixed.lock(); }) == errc::wrong_type);
+  CHECK(wait_until([&] { return w.admin.integer("EXISTS", w.names[0]) == 0; }));
+  w.admin.ok("DEL", w.names[2]);
+}
+
+TEST_CASE("multi lock: the questions", "[server][multi]") {
+  trio w;
+  auto const me = owner::make();
+  CHECK_FALSE(w.all.is_locked());
+  CHECK(w.all.hold_count(me) == 0);
+  auto held = w.all.acquire({.owner = me});
+  auto more = w.members[1].acquire({.owner = me});
+  CHECK(w.all.is_locked());
+  CHECK(w.all.is_held_by(me));
+  CHECK(w.all.hold_count(me) == 1);
+  CHECK_FALSE(w.all.is_held_by_current_thread());
+  CHECK(held.release() == release_result::still_held);
+  CHECK_FALSE(w.all.is_locked());  // one of them is
+  CHECK_FALSE(w.all.is_held_by(me));
+  CHECK(error_of([&] { w.all.force_unlock(); }) == errc::bad_argument);
+  CHECK(error_of([&] { static_cast<void>(w.all.remaining_time_to_live()); }) == errc::bad_argument);
+  CHECK(w.all.name() == w.names[0] + "," + w.names[1] + "," + w.names[2]);
+}
+
+TEST_CASE("multi lock: equal handles are one lock", "[server][multi]") {
+  trio w;
+  auto const same = w.own.get_multi_lock(w.members);
+  CHECK(same == w.all);
+  CHECK(w.own.get_multi_lock({w.members[1], w.members[0], w.members[2]}) != w.all);
+  CHECK(w.other.get_multi_lock(w.members) != w.all);
+  CHECK(w.own.get_red_lock(w.members) != w.all);
+  w.own.get_multi_lock(w.members).lock();
+  same.unlock();
+  CHECK(w.keys() == 0);
+}
+
+TEST_CASE("A13: multi lock: bad lists", "[server][multi]") {
+  trio w;
+  CHECK(error_of([&] { w.own.get_multi_lock({}); }) == errc::bad_argument);
+  auto gone = w.members[0];
+  auto const kept = std::move(gone);
+  CHECK(error_of([&] { w.own.get_multi_lock({kept, gone}); }) == errc::bad_argument);
+  std::vector<distributed_lock> many(257, w.members[0]);
+  CHECK(error_of([&] { w.own.get_multi_lock(many); }) == errc::bad_argument);
+  CHECK(error_of([&] {
+          w.own.get_multi_lock({w.own.get_multi_lock({many.begin(), many.end() - 1}), kept});
+        }) == errc::bad_argument);
+  CHECK(error_of([&] { w.all.lock(0ms); }) == errc::bad_argument);
+  CHECK(error_of([&] { static_cast<void>(w.all.acquire({.lease = 1s, .max_hold = 1s})); }) == errc::bad_argument);
+  CHECK(w.keys() == 0);
+}
+
+TEST_CASE("A13: multi lock: the same lock twice is entered twice", "[server][multi]") {
+  trio w;
+  auto const twice = w.own.get_multi_lock({w.members[0], w.members[1], w.members[0]});
+  twice.lock();
+  CHECK(w.admin.hash(w.names[0]) == fields{{w.field(owner::this_thread()), "2"}});
+  CHECK(w.admin.hash(w.names[1]) == fields{{w.field(owner::this_thread()), "1"}});
+  twice.unlock();
+  CHECK(w.keys() == 0);
+}
+
+TEST_CASE("A13: multi lock: more members than one script call takes", "[server][multi]") {
+  common_world w;
+  std::vector<distributed_lock> members;
+  for (int i = 0; i < 100; ++i) members.push_back(w.own.get_lock(w.name + std::to_string(i)));
+  auto const all = w.own.get_multi_lock(members);
+  all.lock();
   CHECK(all.is_held_by_current_thread());
   all.unlock();
-  for (auto const& name : names) CHECK(w.admin.integer("EXISTS", name) == 0);
+  CHECK_FALSE(members[99].is_locked());
+  client other(common_server().uri(), steady_config());
+  other.get_lock(w.name + "77").lock();
+  CHECK_FALSE(all.try_lock());
+  CHECK(wait_until([&] { return !members[0].is_locked(); }));
+  other.get_lock(w.name + "77").unlock();
+}
+
+TEST_CASE("multi lock: nested ones hold and give back everything", "[server][multi]") {
+  trio w;
+  auto const inner = w.own.get_multi_lock({w.members[0], w.members[1]});
+  auto const red = w.own.get_red_lock({w.members[2]});
+  auto const outer = w.own.get_multi_lock({inner, red});
+  CHECK(outer.name() == w.all.name());
+  auto held = outer.acquire();
+  REQUIRE(held.held());
+  CHECK(w.held_by(held.owner()));
+  CHECK(outer.is_held_by(held.owner()));
+  CHECK(held.extend(60s));
+  CHECK(held.remaining() > 30s);
+  CHECK_FALSE(w.other.get_lock(w.names[1]).try_lock());
+  CHECK(held.release() == release_result::released);
+  CHECK(w.keys() == 0);
+
+  auto const theirs = w.other.get_lock(w.names[1]);
+  theirs.lock();
+  CHECK_FALSE(outer.try_lock(30ms));
+  auto waiter = std::async(std::launch::async, [&] {
+    outer.lock();
+    outer.unlock();
+  });
+  REQUIRE(w.log.wait_for(event_type::waiting, w.names[1], 2));
+  theirs.unlock();
+  CHECK(waiter.wait_for(patience) == std::future_status::ready);
+}
+
+TEST_CASE("multi lock: loss in a nested one is loss of all", "[server][multi]") {
+  client own(common_server().uri(), quick_config());
+  auto admin = common_server().admin();
+  std::vector<std::string> const names{new_name(), new_name(), new_name()};
+  auto const inner = own.get_multi_lock({own.get_lock(names[0]), own.get_lock(names[1])});
+  auto held = own.get_multi_lock({own.get_lock(names[2]), inner}).acquire();
+  REQUIRE(held.held());
+  admin.ok("DEL", names[0]);
+  CHECK(wait_until([&] { return held.lost().stop_requested(); }));
+  CHECK(wait_until([&] { return admin.integer("EXISTS", names[0], names[1], names[2]) == 0; }));
 }
