@@ -192,7 +192,7 @@ void joint_acquiring::conclude() {
   if (granted) {
     id = new_hold();
     made_ = std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, id, of_->quorum(), of_->majority(), link_});
-    bool const begun = made_->begin(parts);
+    bool const begun = made_->begin(parts, weak_from_this());
     if (!begun || !of_->add(made_)) {
       granted = false;
       error = begun ? errc::closed : errc::lease_lost;

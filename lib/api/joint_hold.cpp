@@ -1,8 +1,10 @@
 #include <api/joint_hold.hpp>
 
 #include <api/calls.hpp>
-#include <api/joint_lock.hpp>
+#include <api/joint_task.hpp>
 #include <api/run_later.hpp>
+
+#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -48,11 +50,12 @@ void member_hold::tell(error_code const& why) {
 
 // --- of all ---
 
-bool joint_hold::begin(std::vector<part> parts) {
+bool joint_hold::begin(std::vector<part> parts, std::weak_ptr<joint_task> asking) {
   auto const mine = parts;
   {
     std::scoped_lock const lock(mutex_);
     parts_ = std::move(parts);
+    asking_ = std::move(asking);
     if (live() < terms_.quorum) return false;
     if (link_) link_->show(until_locked());
   }
@@ -114,13 +117,22 @@ std::vector<joint_hold::part> joint_hold::parts() const {
 std::vector<joint_hold::part> joint_hold::take() {
   std::vector<part> taken;
   std::shared_ptr<joint_lock> unused;
-  std::scoped_lock const lock(mutex_);
-  ended_ = true;
-  link_ = nullptr;
-  cancel_timer(timer_);
-  taken.swap(parts_);
-  unused.swap(of_);
+  std::weak_ptr<joint_task> asking;
+  {
+    std::scoped_lock const lock(mutex_);
+    ended_ = true;
+    link_ = nullptr;
+    cancel_timer(timer_);
+    taken.swap(parts_);
+    unused.swap(of_);
+    asking.swap(asking_);
+  }
+  stop(asking);
   return taken;
+}
+
+void joint_hold::stop(std::weak_ptr<joint_task> const& asking) {
+  if (auto const task = asking.lock()) task->cancel(asio::error::operation_aborted);
 }
 
 void joint_hold::on_lost(error_code const& why) {
@@ -135,18 +147,21 @@ void joint_hold::lose(error_code const& why) {
   std::vector<part> rest;
   std::shared_ptr<loss_listener> holder;
   std::shared_ptr<joint_lock> of;
+  std::weak_ptr<joint_task> asking;
   {
     std::scoped_lock const lock(mutex_);
     if (ended_ || lost_) return;
     lost_ = true;
     cancel_timer(timer_);
     rest.swap(parts_);
+    asking.swap(asking_);
     of = of_;
     if (link_) {
       link_->lost.store(true, std::memory_order_release);
       holder = static_cast<loss_listener*>(link_)->self();
     }
   }
+  stop(asking);
   for (auto const& one : rest) one->drop();
   if (holder) of->engine().post([told = std::move(holder), why] { told->tell(why); });
   of->on_lost(*this);

@@ -13,6 +13,7 @@
 namespace latchkey::detail {
 
 class joint_hold;
+class joint_task;
 
 // How far clocks may run apart during a lease (Redlock's figure).
 inline nanoseconds drift_of(milliseconds lease) { return to_nanoseconds(lease) / 100 + milliseconds(2); }
@@ -69,8 +70,9 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
 
   joint_hold(std::shared_ptr<joint_lock> of, terms what) : terms_(what), of_(std::move(of)), link_(what.link) {}
 
-  // False: lost meanwhile, or released.
-  bool begin(std::vector<part> parts);
+  // `asking` may still add() members, until it is cancelled at the end. False: lost meanwhile.
+  bool begin(std::vector<part> parts, std::weak_ptr<joint_task> asking);
+  // False: it is over.
   bool add(part late);
 
   std::uint64_t owner() const { return terms_.owner; }
@@ -92,6 +94,7 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
   void watch();
 
  private:
+  static void stop(std::weak_ptr<joint_task> const& asking);
   std::size_t live() const;
   instant until_locked() const;
   void watch_locked();
@@ -101,6 +104,7 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
   std::shared_ptr<joint_lock> of_;
   hold_link* link_;
   std::vector<part> parts_;
+  std::weak_ptr<joint_task> asking_;
   bool ended_ = false;
   bool lost_ = false;
   std::weak_ptr<asio::steady_timer> timer_;

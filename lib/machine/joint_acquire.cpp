@@ -94,7 +94,8 @@ void joint_acquire::time(instant now) {
 
 void joint_acquire::cancel(error_code const& why, instant now) {
   now_ = now;
-  if (!finished_) fail(why);
+  if (finished_) return cancel_asked();
+  fail(why);
 }
 
 // --- step by step ---
@@ -227,12 +228,18 @@ void joint_acquire::sleep(milliseconds least, milliseconds most) {
 }
 
 void joint_acquire::give_everything_back() {
+  for (auto const& one : held()) {
+    actions_.push_back({.what = action::type::give_back, .of = {one}});
+    slots_[one.member].at = state::idle;
+  }
+  cancel_asked();
+}
+
+void joint_acquire::cancel_asked() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slot& one = slots_[i];
-    if (one.at == state::idle) continue;
-    auto const how = one.at == state::asked ? action::type::cancel : action::type::give_back;
-    actions_.push_back({.what = how, .of = {{i, one.id}}});
-    one.at = state::idle;
+    if (slots_[i].at != state::asked) continue;
+    actions_.push_back({.what = action::type::cancel, .of = {{i, slots_[i].id}}});
+    slots_[i].at = state::idle;
   }
 }
 

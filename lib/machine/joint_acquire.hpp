@@ -76,7 +76,7 @@ class joint_acquire {
   void begin(instant now);
   void answered(attempt id, answer said, instant now);
   void time(instant now);
-  // The caller leaves, or has to.
+  // The caller leaves, or has to. After a grant: who has not answered yet is not wanted any more.
   void cancel(error_code const& why, instant now);
 
   // What is to be done next, in order.
@@ -109,6 +109,7 @@ class joint_acquire {
   void conclude();
   void sleep(milliseconds least, milliseconds most);
   void give_everything_back();
+  void cancel_asked();
   void no_more();
   void fail(error_code why, std::string text = {});
   void finish(bool granted);

@@ -123,7 +123,12 @@ TEST_CASE("multi lock: cancelled again and again in the middle it never keeps a 
     w.all.async_acquire(asio::bind_cancellation_slot(
         signal.slot(), [&](error_code, lease held) { done.set_value(static_cast<bool>(held)); }));
     std::this_thread::sleep_for(std::chrono::microseconds(13 * i));
-    asio::dispatch(w.own.get_executor(), [&] { signal.emit(asio::cancellation_type::total); });
+    std::promise<void> emitted;
+    asio::dispatch(w.own.get_executor(), [&] {
+      signal.emit(asio::cancellation_type::total);
+      emitted.set_value();
+    });
+    emitted.get_future().get();
     done.get_future().get();
   }
   CHECK(w.nothing_held());
@@ -160,7 +165,7 @@ TEST_CASE("multi lock: blocking calls inside the executor of any member are refu
   CHECK(w.nothing_held());
   w.other.lock();  // this thread holds a member
   CHECK(error_of([&] { static_cast<void>(w.all.acquire()); }) == errc::would_deadlock);
-  CHECK_FALSE(w.all.acquire({.wait = 10ms}));
+  CHECK_FALSE(w.all.acquire({.wait = 300ms * slowness}));
   CHECK(w.all.acquire({.owner = owner::this_thread()}));
   w.other.unlock();
   CHECK(w.nothing_held());

@@ -189,7 +189,7 @@ TEST_CASE("joint: a caller who leaves takes everything back, and what is granted
   one.grant(0);
   one.grant(2);
   auto const aborted = error_code(ECANCELED, boost::system::system_category());
-  CHECK(one.cancel(aborted) == said{"give_back 0", "cancel 1", "give_back 2", "failed: " + aborted.message()});
+  CHECK(one.cancel(aborted) == said{"give_back 0", "give_back 2", "cancel 1", "failed: " + aborted.message()});
   CHECK(one.late_grant(1) == said{"give_back 0"});
   CHECK(one.cancel(aborted).empty());
   CHECK(one.machine.held().empty());
