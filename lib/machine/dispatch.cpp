@@ -92,7 +92,12 @@ void session::on_script(sent_call& call, reply const& answer) {
     renewal* side = one ? nullptr : call.renewals[i - call.records.size()];
     request const* was = one ? &one->ask_ : nullptr;
     item said{.what = call.asked, .mode = was ? was->mode : side->mode, .bundled = call.bundled};
-    if (was) said.target = was->target;
+    if (was) {
+      said.target = was->target;
+      said.lease = was->lease;
+      said.command = was->command;
+      said.repeated = was->repeated;
+    }
     if (whole) found = call.which->read(call.asked, said, answer.elements[i]);
     if (answer.is_error()) {
       bool const refused = classify(answer.text).executed == server_error::ran::no;

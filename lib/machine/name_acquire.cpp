@@ -40,7 +40,8 @@ void name_machine::send_acquire(record& one, operation& call, bool may_go_direct
   asked.what = ask::acquire;
   asked.mode = call.mode;
   asked.target = one.live(call.mode) + 1;
-  asked.lease = call.lease.count() > 0 ? call.lease.count() : shared_.settings.lock_watchdog_timeout.count();
+  asked.lease = lease_for(call);
+  asked.amount = call.amount;
   asked.call = &call;
   asked.ticket = tickets_;
   asked.bundle = call.bundle;
@@ -50,10 +51,16 @@ void name_machine::send_acquire(record& one, operation& call, bool may_go_direct
   send(one, may_go_direct);
 }
 
+// Zero: a hold that ends with its release only.
+std::int64_t name_machine::lease_for(operation const& call) const {
+  if (call.lease.count() > 0) return call.lease.count();
+  return kind_.rules().renews ? shared_.settings.lock_watchdog_timeout.count() : 0;
+}
+
 // The server has granted what `was` asked for. `sent` is when the answered copy left.
-void name_machine::granted(record& one, request const& was, instant sent, std::uint64_t token) {
+void name_machine::granted(record& one, request const& was, instant sent, outcome const& answer) {
   operation* call = was.abandoned ? nullptr : was.call;
-  instant const deadline = after(sent, milliseconds(was.lease));
+  instant const deadline = was.lease > 0 ? after(sent, milliseconds(was.lease)) : never;
   auto const& rules = kind_.rules();
   bool const outer_lost = was.target > 1 && one.live(was.mode) != was.target - 1;
   bool const came_while_trying = dirty_;
@@ -72,7 +79,7 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   }
 
   if (!call || deadline <= shared_.now || outer_lost) {
-    shared_.note(event_type::abandoned, name_, one.owner);
+    if (kind_.rules().takes) shared_.note(event_type::abandoned, name_, one.owner);
     repair(one, was.mode);
     if (!call) return;
     bool const was_head = call->queued && &queue_.front() == call;
@@ -87,35 +94,14 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
     return;
   }
 
-  hold made;
-  made.id = made.generation = shared_.next_hold++;
-  made.mode = was.mode;
-  made.watchdog = call->lease.count() <= 0;
-  made.began = shared_.now;
-  made.deadline = deadline;
-  made.link = call->link;
-  if (call->max_hold.count() > 0) made.renew_until = after(shared_.now, call->max_hold);
-  hold& kept = one.add(std::move(made));
-  note_holder(one);
-  if (kept.link) kept.link->show(deadline);
-  shared_.timers.set_lazily(kept.expiry, deadline);
-  if (kept.watchdog) shared_.renewals->add(one.sides[was.mode]);
-
-  ++shared_.counters.acquired;
-  ++shared_.counters.held;
-  shared_.counters.contended += call->waited;
-  count(shared_.counters.wait_time, shared_.now - call->started);
-  shared_.note(event_type::granted, name_, one.owner, {}, {}, shared_.now - call->started);
-
+  bool const keeps = call->keeps;
+  if (keeps) keep(one, was, *call, deadline);
   bool const was_queued = call->queued;
-  leave(*call);
-  call->yes = true;
-  call->hold = kept.id;
-  call->token = token;
-  complete(*call);
+  call->token = answer.token;
+  served(*call);
 
   // Other calls of this owner need not wait for him: they re-enter, or never could.
-  if (one.queued > 0)
+  if (keeps && one.queued > 0)
     for (auto it = queue_.begin(); it != queue_.end() && one.queued > 0;) {
       operation& same = *it++;
       bool const waits_on =
@@ -130,10 +116,17 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
     if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_sides |= 1u << mode;
   finish_once_calls(tickets_, kept_out_sides);
+  if (rules.grant_for_all) grant_others(was.ticket);
   if (!was_queued || queue_.empty() || rules.own_channel) return;
   bool const shares = rules.shares(was.mode, queue_.front().mode);
   if (shares && !parked(queue_.front())) return try_run();
-  if (rules.grant_wakes_next || (came_while_trying && listening() == view::on)) return try_head();
+  if (came_while_trying && listening() == view::on) return try_head();
+  if (answer.spent && head_idle()) {  // the answer was for the next one, too
+    note_told(queue_.front());
+    if (listening() == view::off) new_head();
+    return sleep_until_hint(answer.hint);
+  }
+  if (rules.grant_wakes_next) return try_head();
   if (listening() == view::on || listening() == view::refused) {
     if (!head_idle()) return new_head();
     if (rules.exclusive && !shares) {  // a caller of this client has it: a try would only hear so
@@ -143,6 +136,44 @@ void name_machine::granted(record& one, request const& was, instant sent, std::u
     return sleep_until_hint(left(shared_.now, deadline).count());
   }
   new_head();
+}
+
+// A hold begins.
+void name_machine::keep(record& one, request const& was, operation& call, instant deadline) {
+  hold made;
+  made.id = made.generation = shared_.next_hold++;
+  made.mode = was.mode;
+  made.watchdog = call.lease.count() <= 0 && kind_.rules().renews;
+  made.began = shared_.now;
+  made.deadline = deadline;
+  made.link = call.link;
+  if (call.max_hold.count() > 0) made.renew_until = after(shared_.now, call.max_hold);
+  hold& kept = one.add(std::move(made));
+  note_holder(one);
+  if (kept.link) kept.link->show(deadline);
+  shared_.timers.set_lazily(kept.expiry, deadline);
+  if (kept.watchdog) shared_.renewals->add(one.sides[was.mode]);
+  ++shared_.counters.held;
+  call.hold = kept.id;
+}
+
+// A caller has what he asked for.
+void name_machine::served(operation& call) {
+  ++shared_.counters.acquired;
+  shared_.counters.contended += call.waited;
+  count(shared_.counters.wait_time, shared_.now - call.started);
+  shared_.note(event_type::granted, name_, call.owner, {}, {}, shared_.now - call.started);
+  leave(call);
+  call.yes = true;
+  complete(call);
+}
+
+// What was granted to one is granted to all who waited when it was asked for, and who keep nothing.
+void name_machine::grant_others(std::uint64_t up_to) {
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    operation& call = *it++;
+    if (call.where == operation::place::waiting && call.ticket <= up_to && !call.keeps) served(call);
+  }
 }
 
 // The server said: somebody else has it. `hint` is when his lease ends, in milliseconds from now.
@@ -223,9 +254,14 @@ void name_machine::give_up(operation& call, error_code error) {
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
 void name_machine::take_back(record& one) {
   request& asked = one.ask_;
-  if (asked.what != ask::acquire && !asked.grantee) return;  // releases and extensions go on
+  bool const command = asked.what == ask::command && !kind_.rules_of(asked.command).persists;
+  if (asked.what != ask::acquire && !asked.grantee && !command) return;  // releases and extensions go on
   asked.abandoned = true;
   if (asked.where != request::place::outbox) return;
+  if (command) {
+    shared_.requests->remove(one);
+    return finish(one);
+  }
   dirty_ = true;  // the message that made it try has not been followed
   bool const clean = !asked.repeated && !asked.owes;
   unsigned char const mode = asked.mode;

@@ -6,9 +6,7 @@
 
 namespace latchkey::detail {
 
-namespace {
-
-errc error_of(outcome const& answer) {
+errc name_machine::error_of(outcome const& answer) {
   switch (answer.what) {
     case outcome::type::refused: return classify(answer.text).code;
     case outcome::type::already_held: return errc::already_held;
@@ -17,11 +15,9 @@ errc error_of(outcome const& answer) {
   }
 }
 
-std::string_view words_of(outcome const& answer) {
+std::string_view name_machine::words_of(outcome const& answer) {
   return answer.text.empty() ? std::string_view("an answer of unexpected form") : std::string_view(answer.text);
 }
-
-}  // namespace
 
 void name_machine::answered(record& one, outcome const& answer) {
   record* const partner = one.ask_.partner;
@@ -31,6 +27,7 @@ void name_machine::answered(record& one, outcome const& answer) {
     case ask::hand_off: on_hand_off_answer(one, answer); break;
     case ask::extend: on_extend_answer(one, answer); break;
     case ask::leave: on_leave_answer(one); break;
+    case ask::command: on_command_answer(one, answer); break;
     default: return;
   }
   advance(one);
@@ -45,7 +42,7 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   switch (answer.what) {
-    case outcome::type::granted: granted(one, was, was.sent, answer.token); return repair_sides(one, was.fix);
+    case outcome::type::granted: granted(one, was, was.sent, answer); return repair_sides(one, was.fix);
     case outcome::type::gone: {  // the outer holds are not on the server
       lose_side(one, was.mode, errc::lease_lost);
       repair_sides(one, was.fix);
@@ -64,6 +61,7 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
     case outcome::type::untried:
       if (was.fix) repair(one, was.mode);
       return untried(was);
+    case outcome::type::unseen: repair_sides(one, was.fix); return on_unseen(one, was);
     default:
       repair_sides(one, was.fix);
       // Nobody knows what an answer of unexpected form stands for, and a copy that was never answered may have been
@@ -137,7 +135,7 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
     case outcome::type::granted:
       ++shared_.counters.handed_off;
       shared_.note(event_type::handed_off, name_, to.owner);
-      granted(to, next, was.sent, answer.token);
+      granted(to, next, was.sent, answer);
       break;
     case outcome::type::busy:
       if (next.call && !next.abandoned) busy(to, next, answer.hint);

@@ -138,6 +138,7 @@ void name_machine::settle(record& one) {
   request& asked = one.ask_;
   if (asked.where != request::place::unsettled || asked.grantee) return;
   --shared_.counters.unsettled;
+  if (ends_unsettled_command(one)) return;
   if (asked.what == ask::hand_off && asked.partner->ask_.abandoned) {  // the grantee has left meanwhile
     record& left = *asked.partner;
     unsigned char const mode = left.ask_.mode;
@@ -145,8 +146,7 @@ void name_machine::settle(record& one) {
     asked.what = ask::release;
     asked.partner = nullptr;
     finish(left);
-    give_back(left, mode);
-    left.ask_.repeated = true;
+    give_back(left, mode, true);
     repair_sides(left, fix);
   }
   asked.where = request::place::outbox;
@@ -159,9 +159,13 @@ void name_machine::settle(record& one) {
     unsigned char const mode = asked.mode;
     unsigned const fix = asked.fix;
     finish(one);
-    give_back(one, mode);
-    one.ask_.repeated = true;
+    give_back(one, mode, true);
     repair_sides(one, fix);
+    if (!one.ask_.under_way()) {  // nothing was taken
+      advance(one);
+      wake_parked();
+      tidy(one);
+    }
     return;
   }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
@@ -178,7 +182,7 @@ void name_machine::not_run(record& one, server_error const* why, std::string_vie
   record* const partner = asked.partner;
   if (partner) partner->ask_.where = request::place::outbox;
   // Who left meanwhile is not asked for again.
-  if (asked.what == ask::acquire && asked.abandoned)
+  if ((asked.what == ask::acquire || asked.what == ask::command) && asked.abandoned)
     take_back(one);
   else if (partner && partner->ask_.abandoned)
     take_back(*partner);

@@ -79,6 +79,7 @@ void name_machine::dispatch(record& one, operation& call) {
     case operation::type::acquire: return acquire(one, call);
     case operation::type::release: return release(one, call);
     case operation::type::extend: return extend(one, call);
+    case operation::type::command: return command(one, call);
     default: return complete(call, errc::bad_argument);
   }
 }
@@ -193,7 +194,7 @@ void name_machine::close() {
 // --- requests ---
 
 void name_machine::begin(record& one, request what) {
-  one.ask_ = what;
+  one.ask_ = std::move(what);
   active_.push_back(&one);
 }
 
@@ -251,6 +252,7 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     asked.lease = std::max(asked.wanted.count(), one.longest(asked.mode, shared_.now, watchdog_time, extended));
   }
   asked.sent = shared_.now;
+  if (!asked.repeated) asked.first_sent = shared_.now;
   (asked.partner ? asked.partner->ask_ : asked).ticket = tickets_;
   field = kind_.field(shared_.client_id, one.owner, asked.mode);
   out.what = asked.what;
@@ -258,6 +260,10 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   out.name = name_;
   out.target = asked.target;
   out.lease = asked.lease;
+  out.command = asked.command;
+  out.amount = asked.amount;
+  out.argument = asked.argument;
+  out.repeated = asked.repeated;
   if (asked.what == ask::hand_off) {
     record const& to = *asked.partner;
     to_field = kind_.field(shared_.client_id, to.owner, to.ask_.mode);

@@ -20,8 +20,8 @@ namespace latchkey::detail {
 // The records of the owners and the queue of waiters live here together, since every answer concerns both.
 // Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
 // name_waiting.cpp (the queue and what wakes it), name_own_channel.cpp (waiters that stand in a queue on the server),
-// name_answers.cpp (what the server said), name_faults.cpp
-// (lost connections and lost holds), name_machine.cpp (the rest).
+// name_command.cpp (what a kind can do beside), name_answers.cpp (what the server said), name_faults.cpp (lost
+// connections and lost holds), name_machine.cpp (the rest).
 class name_machine final : public listener {
  public:
   name_machine(context& shared, kind const& which, std::string name);
@@ -98,12 +98,22 @@ class name_machine final : public listener {
   void acquire(record& one, operation& call);
   bool replaces_unsent_release(record const& one, operation const& call) const;
   void send_acquire(record& one, operation& call, bool may_go_direct);
-  void granted(record& one, request const& was, instant sent, std::uint64_t token);
+  std::int64_t lease_for(operation const& call) const;
+  void granted(record& one, request const& was, instant sent, outcome const& answer);
+  void keep(record& one, request const& was, operation& call, instant deadline);
+  void grant_others(std::uint64_t up_to);
+  void served(operation& call);
   void busy(record& one, request const& was, std::int64_t hint);
   void untried(request const& was);
   void give_up(operation& call, error_code error);
   void take_back(record& one);
   void fail_acquire(record& one, request const& was, error_code error, std::string_view text);
+
+  // name_command.cpp
+  void command(record& one, operation& call);
+  void on_command_answer(record& one, outcome const& answer);
+  void on_unseen(record& one, request const& was);
+  bool ends_unsettled_command(record& one);
 
   // name_waiting.cpp
   void join(record& one, operation& call);
@@ -137,9 +147,11 @@ class name_machine final : public listener {
   bool can_hand_off(record const& from) const;
   void recall_unsent_try(record const& from);
   void pair_up(record& from, operation& waiter);
-  void give_back(record& one, unsigned char mode);
+  void give_back(record& one, unsigned char mode, bool repeated = false);
 
   // name_answers.cpp
+  static errc error_of(outcome const& answer);
+  static std::string_view words_of(outcome const& answer);
   void on_acquire_answer(record& one, outcome const& answer);
   void on_release_answer(record& one, outcome const& answer);
   void on_hand_off_answer(record& one, outcome const& answer);

@@ -128,7 +128,8 @@ void name_machine::pair_up(record& from, operation& waiter) {
   granted.grantee = true;
   granted.mode = waiter.mode;
   granted.target = 1;
-  granted.lease = waiter.lease.count() > 0 ? waiter.lease.count() : shared_.settings.lock_watchdog_timeout.count();
+  granted.lease = lease_for(waiter);
+  granted.amount = waiter.amount;
   granted.call = &waiter;
   granted.partner = &from;
   granted.ticket = tickets_;
@@ -141,12 +142,14 @@ void name_machine::pair_up(record& from, operation& waiter) {
 }
 
 // Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.
-void name_machine::give_back(record& one, unsigned char mode) {
+void name_machine::give_back(record& one, unsigned char mode, bool repeated) {
+  if (!kind_.rules().takes) return;
   request asked;
   asked.what = ask::release;
   asked.give_back = true;
   asked.mode = mode;
   asked.target = one.live(mode);
+  asked.repeated = repeated;
   ++shared_.counters.given_back;
   begin(one, asked);
   send(one, false);

@@ -26,7 +26,7 @@ inline constexpr std::size_t most_bundled = 48;
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the
 // name it points to, alive until the machine says that it is completed.
 struct operation : boost::intrusive::list_base_hook<> {
-  enum class type : unsigned char { acquire, release, extend, force_unlock, query };
+  enum class type : unsigned char { acquire, release, extend, force_unlock, query, command };
   // Where the machine has it. idle: not started, or completed.
   enum class place : unsigned char { idle, waiting, trying, behind_owner, plain };
 
@@ -41,21 +41,25 @@ struct operation : boost::intrusive::list_base_hook<> {
   bool once = false;          // acquire: one attempt, no waiting
   bool patient = false;       // acquire, once: its try, if it is on its way then, is awaited past the deadline
   std::uint64_t bundle = 0;   // acquire without waiting: leaves in one call with its like, all are granted or none
-  milliseconds lease{0};      // acquire: 0 is the watchdog; extend: the new lease
+  bool keeps = true;          // acquire: a grant is a hold of this client; else the caller alone answers for it
+  milliseconds lease{0};      // acquire: 0 is none (the watchdog's, if the kind renews); extend, command: as it says
   milliseconds max_hold{0};   // acquire: 0 is none
   milliseconds line_time{0};  // acquire: see item
   hold_link* link = nullptr;  // acquire: where to show the hold
   hold_id hold = 0;           // release, extend: which; 0 is the owner's latest. acquire: the result
   query question = query::is_locked;
-  bool self_timed = false;  // the caller calls expire() by its own clock: no timer of ours
+  unsigned char command = 0;  // command: which, as the kind numbers them
+  std::int64_t amount = 1;    // acquire, command: see item
+  std::string argument;       // command: see item
+  bool self_timed = false;    // the caller calls expire() by its own clock: no timer of ours
 
   // --- set by the machine before completion ---
   error_code error;
   std::string text;      // the server's words
   bool untried = false;  // acquire: not granted because of another of its bundle
-  bool yes = false;      // acquire: granted; extend: done; force_unlock: there was one
+  bool yes = false;      // acquire: granted; extend, command: done; force_unlock: there was one
   release_result released = release_result::released;
-  std::int64_t value = 0;   // query
+  std::int64_t value = 0;   // query, command
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none
 
   // --- the machine's own ---

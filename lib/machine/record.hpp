@@ -57,8 +57,12 @@ struct request {
   std::int64_t target = 0;
   std::int64_t lease = 0;    // milliseconds
   std::uint64_t bundle = 0;  // acquire: those of the same number leave in one call
+  unsigned char command = 0;
+  std::int64_t amount = 1;
+  std::string argument{};
   std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it
   instant sent{};            // of the copy that will be answered, taken before the write
+  instant first_sent{};      // of the copy that a repeated one asks about
   instant until{};           // release: deadline of the hold that it ends
   instant began{};           // release: when that hold began
   hold_id extends = 0;

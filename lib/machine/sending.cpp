@@ -18,6 +18,10 @@ bool bundled(record const& one, record const& other) {
   return text && one.ask_.bundle != 0 && one.ask_.bundle == other.ask_.bundle && text == other.of.which().acquire_all();
 }
 
+script const& script_of(kind const& which, item const& asked) {
+  return asked.what == ask::command ? which.command_script(asked.command) : which.script_for(asked.what);
+}
+
 }  // namespace
 
 bool session::may_send() const {
@@ -54,7 +58,7 @@ void session::send_records(unsigned order) {
     auto& to_field = fields.emplace_back();
     item asked;
     one.of.prepare(one, asked, field, to_field);
-    script const& text = in_bundle ? *one.of.which().acquire_all() : one.of.which().script_for(asked.what);
+    script const& text = in_bundle ? *one.of.which().acquire_all() : script_of(one.of.which(), asked);
     bool const other_bundle = in_bundle && !joins;
     if (!call.records.empty() && (call.text != &text || other_bundle || call.records.size() == most_items)) {
       std::string kept_field = std::move(field), kept_to = std::move(to_field);
@@ -220,7 +224,7 @@ void session::make_lane_bytes() {
     if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::direct;
     lane_call_.asked = asked.what;
     lane_call_.which = &one.of.which();
-    lane_call_.text = &one.of.which().script_for(asked.what);
+    lane_call_.text = &script_of(one.of.which(), asked);
     script_words(lane_call_, {asked});
   }
   lane_out_.clear();

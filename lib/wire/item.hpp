@@ -7,10 +7,11 @@
 namespace latchkey::detail {
 
 // What a client can ask about one lock in one item of a script call.
-enum class ask : unsigned char { none, acquire, release, hand_off, renew, extend, force_unlock, leave };
+// `command`: one of the kind's own, see item::command.
+enum class ask : unsigned char { none, acquire, release, hand_off, renew, extend, force_unlock, leave, command };
 
-// What a client can ask without changing anything.
-enum class query : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token };
+// What a client can ask without changing anything. `value`: the number that the name itself stands for.
+enum class query : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token, value };
 
 // One item: which lock, which field, and what to make of it. Times to live are milliseconds.
 struct item {
@@ -21,12 +22,17 @@ struct item {
   std::string_view to_field{};  // hand_off: who gets it
   bool bundled = false;         // acquire: asked by the script of `kind::acquire_all`
   std::int64_t target = 0;      // acquire, release: the hold count to reach
-  std::int64_t lease = 0;  // milliseconds: acquire, hand_off: of the new hold; release: of what stays; renew, extend
-  std::int64_t wait = 0;   // acquire: how long the caller still waits, milliseconds
+  // Milliseconds: acquire, hand_off: of the new hold (0: it has none); release: of what stays; renew, extend, command.
+  std::int64_t lease = 0;
+  std::int64_t wait = 0;  // acquire: how long the caller still waits, milliseconds
   // Of kinds whose waiters stand in a queue on the server. acquire, hand_off, leave: how long the waiter, being first
   // and silent, is taken for alive, milliseconds; the same in both.
   std::int64_t line_time = 0;
-  bool enters_line = false;  // acquire, hand_off: if it is busy, it enters that queue, or keeps its place there
+  bool enters_line = false;     // acquire, hand_off: if it is busy, it enters that queue, or keeps its place there
+  unsigned char command = 0;    // command: which; the kind numbers them
+  std::int64_t amount = 1;      // acquire: of how many; command: as it likes
+  std::string_view argument{};  // command: as it likes
+  bool repeated = false;        // an earlier copy had no answer, and can no longer run
 };
 
 // What the server's answer to one item means.
@@ -43,13 +49,17 @@ struct outcome {
     refused,         // this item did nothing; text says why
     already_held,    // acquire of a lock that is not reentrant
     would_deadlock,  // acquire that can never succeed
+    done,            // command: see value
+    unseen,          // of what was repeated: the earlier copy did not run, if the server still remembers that time
     malformed,       // an answer that no script of ours gives
   };
 
   type what = type::malformed;
   bool not_published = false;  // released, but PUBLISH was refused: nobody was told
   bool others_moved = false;   // leave: somebody else may try now
+  bool spent = false;          // granted: the next waiter would be told busy; see hint
   std::int64_t hint = 0;       // busy: milliseconds until the holder's lease ends; -1: it never does
+  std::int64_t value = 0;      // done: the answer
   std::uint64_t token = 0;     // granted: fencing token, 0 if the kind has none
   std::string text;            // refused: the server's words
 

@@ -1,13 +1,14 @@
+#include <wire/kind.hpp>
+
 #include <charconv>
 #include <stdexcept>
-#include <wire/kind.hpp>
 
 namespace latchkey::detail {
 namespace {
 
-bool read_count(std::string_view text, std::int64_t& value) {
+bool read_number(std::string_view text, std::int64_t& value) {
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0;
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 }  // namespace
@@ -32,23 +33,32 @@ void kind::add_query(query what, item const& one, words& command) const {
       command.add("PTTL");
       command.add(one.name);
       return;
+    case query::value:
+      command.add("GET");
+      command.add(one.name);
+      return;
     case query::token: break;
   }
   throw std::logic_error("this kind does not understand the question");
 }
 
 bool kind::read_query(query what, reply const& answer, std::int64_t& value) const {
-  if (what == query::hold_count) {
+  if (what == query::hold_count || what == query::value) {
     if (answer.kind == reply::type::nil) {
       value = 0;
       return true;
     }
-    return answer.kind == reply::type::string && read_count(answer.text, value);
+    if (answer.kind != reply::type::string || !read_number(answer.text, value)) return false;
+    return what == query::value || value >= 0;
   }
   if (!answer.is_integer()) return false;
   value = answer.integer;
   if (what == query::time_to_live) return value >= -2;
   return value == 0 || value == 1;
 }
+
+script const& kind::command_script(unsigned char) const { throw std::logic_error("this kind has no commands"); }
+
+kind::command_rules kind::rules_of(unsigned char) const { return {}; }
 
 }  // namespace latchkey::detail

@@ -24,6 +24,10 @@ class kind {
     bool exclusive = true;           // one owner at a time: a first grant proves that all others lost theirs
     bool hand_off = true;            // a release may pass the lock on to a waiter of this client
     bool grant_wakes_next = false;   // after a grant the next waiter tries at once (shared holds, permits)
+    bool takes = true;               // a grant takes something that must be given back if nobody wants it any more
+    bool grant_for_all = false;      // what one waiter is granted, all are who waited when it was asked for (a latch)
+    bool renews = true;              // the watchdog renews a hold without a lease; else that lasts until its release
+    std::int64_t remembers = 0;      // milliseconds: how long the server can tell whether a request ran (unseen)
     bool own_channel = false;        // every waiter enqueues on the server at arrival and has its own channel
     bool listens = true;             // waiters are told of a release on the channel; else they can only poll
     bool polls = false;              // waiters try again after poll_first, doubling to poll_most, told or not
@@ -69,6 +73,14 @@ class kind {
   // False: an answer of the wrong shape.
   virtual bool read_query(query what, reply const& answer, std::int64_t& value) const;
 
+  // --- commands of its own: what it can do beside being taken and given back ---
+  struct command_rules {
+    bool repeats = true;    // goes again, as `repeated`, when its answer was lost; else the caller hears that it was
+    bool persists = false;  // goes on when its caller has given up, as a release does
+  };
+  virtual script const& command_script(unsigned char command) const;
+  virtual command_rules rules_of(unsigned char command) const;
+
   // --- waiting ---
   virtual wake on_message(std::string_view payload) const = 0;
   virtual admission admit(unsigned char mode, int const* live) const = 0;
@@ -82,5 +94,8 @@ kind const& reentrant_kind();
 
 // `prefix:{name}`, or `prefix:name` if the name has a brace of its own (Redisson's rule).
 std::string prefixed(std::string_view prefix, std::string_view name);
+
+// `{name}:suffix`, or `name:suffix` if the name has a brace of its own.
+std::string suffixed(std::string_view name, std::string_view suffix);
 
 }  // namespace latchkey::detail

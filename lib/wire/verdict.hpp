@@ -18,6 +18,7 @@ enum class verdict : std::int64_t {
   absent = -8,
   extended = -9,
   untried = -10,
+  unseen = -11,
 };
 
 inline bool says(reply const& element, verdict what) {

@@ -108,6 +108,7 @@ reply fake_server::run_query(command const& words) {
     return error("WRONGTYPE Operation against a key holding the wrong kind of value");
   if (first == "HEXISTS") return integer(store.has(key, words.at(2)) ? 1 : 0);
   if (first == "HGET") return store.has(key, words.at(2)) ? bulk(std::to_string(store.count(key, words[2]))) : reply{};
+  if (first == "GET") return store.has(key, "value") ? bulk(std::to_string(store.count(key, "value"))) : reply{};
   if (first == "PTTL") return integer(store.ttl(key));
   return error("ERR unknown command '" + first + "'");
 }

@@ -1,5 +1,6 @@
 #include <support/unit/made_kind.hpp>
 
+#include <wire/commands.hpp>
 #include <wire/reentrant_scripts.hpp>
 #include <wire/verdict.hpp>
 
@@ -14,8 +15,8 @@ namespace {
 
 int next_number = 0;
 
-constexpr char const* ask_names[] = {"none",  "acquire", "release",      "hand_off",
-                                     "renew", "extend",  "force_unlock", "leave"};
+constexpr char const* ask_names[] = {"none",   "acquire",      "release", "hand_off", "renew",
+                                     "extend", "force_unlock", "leave",   "command"};
 
 reply says(verdict what) { return integer(static_cast<std::int64_t>(what)); }
 
@@ -69,11 +70,18 @@ void made_kind::add_keys(detail::item const& one, detail::words& command) const 
 
 void made_kind::add_arguments(detail::item const& one, detail::words& command) const {
   if (one.what == ask::leave) return command.add(one.field);
+  if (rules().remembers > 0) {
+    command.add(one.field);
+    command.add(one.amount);
+    return command.add(std::int64_t{one.repeated});
+  }
   detail::reentrant_kind().add_arguments(one, command);
   if (rules().own_channel && one.what == ask::acquire) command.add(one.wait);
 }
 
 detail::outcome made_kind::read(ask what, detail::item const& one, reply const& answer) const {
+  if (what == ask::command) return detail::read_done(answer);
+  if (what == ask::acquire && rules().remembers > 0) return detail::read_taken(answer);
   if (what != ask::leave) return detail::reentrant_kind().read(what, one, answer);
   detail::outcome made;
   made.what = detail::says(answer, verdict::released) ? detail::outcome::type::released : detail::outcome::type::absent;
@@ -86,6 +94,12 @@ detail::kind::admission made_kind::admit(unsigned char mode, int const* live) co
   if (rules().modes == 1) return live[0] > 0 ? admission::at_once : admission::queue;
   if (mode == 1 && live[1] == 0 && live[0] > 0) return admission::would_deadlock;
   return live[mode] > 0 || live[1] > 0 ? admission::at_once : admission::queue;
+}
+
+detail::script const& made_kind::command_script(unsigned char) const { return script_for(ask::command); }
+
+detail::kind::command_rules made_kind::rules_of(unsigned char command) const {
+  return {.repeats = command != 1, .persists = command == 0};
 }
 
 std::string made_kind::body_name(ask what) const {
@@ -198,6 +212,43 @@ void made_kind::teach_queue(fake_server& server, std::deque<std::string>& queue)
   server.teach(script_for(ask::acquire), body_name(ask::acquire), list_of(1, 4, acquire));
   server.teach(script_for(ask::release), body_name(ask::release), list_of(2, 3, release));
   server.teach(script_for(ask::leave), body_name(ask::leave), list_of(1, 1, leave));
+}
+
+void made_kind::teach_places(fake_server& server) const {
+  auto const remembered = [lives = rules().remembers](script_world& w, words_view a, std::int64_t taken) {
+    w.store.set("mark:" + a[0], "value", taken);
+    w.store.expire("mark:" + a[0], lives);
+  };
+  auto const seen = [](script_world& w, words_view a) { return w.store.find("mark:" + a[0]) != nullptr; };
+  auto const acquire = [=](script_world& w, words_view keys, words_view a) {
+    if (a[2] == "1") return says(seen(w, a) ? verdict::granted : verdict::unseen);
+    std::int64_t const left = w.store.count(keys[0], "value") - std::stoll(a[1]);
+    if (left < 0) return integer(1'000);
+    w.store.set(keys[0], "value", left);
+    remembered(w, a, std::stoll(a[1]));
+    if (left == 0) return array({says(verdict::granted), integer(1'000)});
+    return says(verdict::granted);
+  };
+  auto const give_back = [=](script_world& w, words_view keys, words_view a) {
+    if (!seen(w, a)) return says(verdict::absent);
+    w.store.set(keys[0], "value", w.store.count(keys[0], "value") + w.store.count("mark:" + a[0], "value"));
+    w.store.remove("mark:" + a[0]);
+    w.publish(keys[1], "0");
+    return says(verdict::released);
+  };
+  auto const add = [=, this](script_world& w, words_view keys, words_view a) {
+    if (a[2] == "1" && !seen(w, a)) return says(verdict::unseen);
+    std::int64_t value = w.store.count(keys[0], "value");
+    if (a[2] == "0") {
+      w.store.set(keys[0], "value", value += std::stoll(a[1]));
+      remembered(w, a, 0);
+      w.publish(channel(keys[0], {}), "0");
+    }
+    return array({integer(value), integer(1)});
+  };
+  server.teach(script_for(ask::acquire), body_name(ask::acquire), list_of(1, 3, acquire));
+  server.teach(script_for(ask::release), body_name(ask::release), list_of(2, 3, give_back));
+  server.teach(script_for(ask::command), body_name(ask::command), list_of(1, 3, add));
 }
 
 }  // namespace latchkey::test

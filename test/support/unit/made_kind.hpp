@@ -26,6 +26,9 @@ class made_kind final : public detail::kind {
   detail::outcome read(detail::ask what, detail::item const& one, reply const& answer) const override;
   wake on_message(std::string_view payload) const override;
   admission admit(unsigned char mode, int const* live) const override;
+  // Command 0 goes again when its answer was lost, and on when its caller has left; 1 does neither; 2 goes again.
+  detail::script const& command_script(unsigned char command) const override;
+  command_rules rules_of(unsigned char command) const override;
 
   // Teaches a server what its scripts do: as the reentrant lock.
   void teach(fake_server& server) const;
@@ -36,9 +39,12 @@ class made_kind final : public detail::kind {
   // ... as a queue on the server: who tries and fails stands in it, whoever leaves or releases tells the new first one
   // on its own channel.
   void teach_queue(fake_server& server, std::deque<std::string>& queue) const;
+  // ... as a number of places that nobody owns: a taker leaves a mark, by which a repeated one knows that it was
+  // served; a command adds to the number.
+  void teach_places(fake_server& server) const;
 
  private:
-  static constexpr std::size_t asks = 8;
+  static constexpr std::size_t asks = 9;
   std::string body_name(detail::ask what) const;
   void teach_acquire(fake_server& server,
                      std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const;

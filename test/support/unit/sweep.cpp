@@ -14,6 +14,7 @@ int play(scenario const& what, std::string const& title, std::function<void(worl
   try {
     what.play(w);
     w.finish();
+    if (what.after) what.after(w);
   } catch (violation const& broken) {
     FAIL(title << ": " << broken.what());
   }

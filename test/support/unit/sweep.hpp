@@ -12,6 +12,7 @@ struct scenario {
   std::function<void(world&)> play;
   std::function<config()> settings = [] { return config{}; };
   std::size_t clients = 1;
+  std::function<void(world&)> after{};  // when all has come to rest
 };
 
 // Plays it without faults, then with each link lost at every step, in every way; each run is followed by

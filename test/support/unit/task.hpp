@@ -54,6 +54,9 @@ struct how {
   detail::kind const* which = nullptr;  // null: the reentrant lock
   unsigned char mode = 0;
   std::uint64_t bundle = 0;
+  std::int64_t amount = 1;
+  bool keeps = true;
+  std::string argument{};
 };
 
 }  // namespace latchkey::test

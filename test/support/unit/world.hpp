@@ -54,6 +54,8 @@ class world {
   void drop(task& held);
   task& extend(task& held, milliseconds lease, bool direct = false);
   task& force_unlock(how const& options = {});
+  // A command of the kind's own, as an owner of its own.
+  task& command(unsigned char which, how const& options);
   task& ask(detail::query what, std::uint64_t owner = 0, how const& options = {});
   void cancel(task& one);
   void close(std::size_t client = 0);

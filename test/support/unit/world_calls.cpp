@@ -17,9 +17,12 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.lease = options.lease;
   one.max_hold = options.max_hold;
   one.line_time = options.line_time;
+  one.amount = options.amount;
+  one.keeps = options.keeps;
+  one.argument = options.argument;
   one.shown.of = &one;
   one.started = now;
-  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query"};
+  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query", "command"};
   one.label =
       "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " by " + std::to_string(owner);
   // What a call without a wait may take in all.
@@ -110,6 +113,13 @@ task& world::force_unlock(how const& options) {
   task& one = made(0, options, operation::type::force_unlock);
   for (auto const& other : tasks_)
     if (other->key == options.name) other->removed = true;
+  start(one);
+  return one;
+}
+
+task& world::command(unsigned char which, how const& options) {
+  task& one = made(1'000 + tasks_.size(), options, operation::type::command);
+  one.command = which;
   start(one);
   return one;
 }

@@ -75,7 +75,7 @@ void world::settle() {
     run();
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       task& one = *tasks_[t];
-      if (one.granted() && !one.ended && !clients_[one.client]->machine.closed()) {
+      if (one.granted() && one.keeps && !one.ended && !clients_[one.client]->machine.closed()) {
         if (one.shown.lost)
           drop(one);
         else

@@ -1,0 +1,82 @@
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+
+namespace latchkey::detail {
+
+namespace {
+
+constexpr auto too_late = "the connection was lost, and whether the request ran is no longer known";
+
+}  // namespace
+
+// Something of the kind's own that is neither taking nor giving back: one request, no queue.
+void name_machine::command(record& one, operation& call) {
+  request asked;
+  asked.what = ask::command;
+  asked.mode = call.mode;
+  asked.command = call.command;
+  asked.amount = call.amount;
+  asked.lease = call.lease.count();
+  asked.argument = call.argument;
+  asked.call = &call;
+  call.where = operation::place::trying;
+  watch_deadline(call);
+  begin(one, std::move(asked));
+  send(one, true);
+}
+
+void name_machine::on_command_answer(record& one, outcome const& answer) {
+  request const was = one.ask_;
+  finish(one);
+  repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
+  if (answer.not_published) shared_.note(event_type::publish_refused, name_, one.owner);
+  if (answer.what == outcome::type::unseen) return on_unseen(one, was);
+  if (!was.call) {
+    if (answer.what != outcome::type::done)
+      shared_.note(event_type::warning, name_, one.owner, error_of(answer), words_of(answer));
+    return;
+  }
+  if (answer.what != outcome::type::done) return complete(*was.call, error_of(answer), words_of(answer));
+  was.call->yes = true;
+  was.call->value = answer.value;
+  complete(*was.call);
+}
+
+// The answer to a repeated request: its earlier copy did not run, so that it goes as if for the first time. But after
+// some time the server has forgotten what it ran, and this answer says nothing.
+void name_machine::on_unseen(record& one, request const& was) {
+  bool const certain = shared_.now < after(was.first_sent, milliseconds(kind_.rules().remembers));
+  bool const wanted = was.call ? !was.abandoned : was.what == ask::command && kind_.rules_of(was.command).persists;
+  if (certain && wanted && !one.ask_.under_way()) {
+    request again = was;
+    again.repeated = false;
+    if (was.call) was.call->where = operation::place::trying;
+    begin(one, std::move(again));
+    return send(one, false);
+  }
+  if (certain && !wanted) return;
+  if (!was.call || was.abandoned)
+    shared_.note(event_type::warning, name_, one.owner, errc::connection_lost, too_late);
+  else if (was.what == ask::acquire)
+    fail_acquire(one, was, errc::connection_lost, too_late);
+  else
+    complete(*was.call, errc::connection_lost, too_late);
+}
+
+// Late copies of a command can no longer run. True: it ends here, because it must not go again or nobody wants it.
+bool name_machine::ends_unsettled_command(record& one) {
+  request& asked = one.ask_;
+  auto const rules = kind_.rules_of(asked.command);
+  if (asked.what != ask::command || (rules.repeats && (asked.call || rules.persists))) return false;
+  operation* const call = asked.call;
+  unsigned const fix = asked.fix;
+  finish(one);
+  repair_sides(one, fix);
+  if (call) complete(*call, errc::connection_lost, "the answer was lost: it ran or it did not");
+  advance(one);
+  tidy(one);
+  tidy_served();
+  return true;
+}
+
+}  // namespace latchkey::detail
