@@ -1,11 +1,14 @@
 #pragma once
 
 #include <latchkey/config.hpp>
+#include <latchkey/count_down_latch.hpp>
 #include <latchkey/detail/initiate.hpp>
 #include <latchkey/distributed_lock.hpp>
 #include <latchkey/fwd.hpp>
 #include <latchkey/owner.hpp>
+#include <latchkey/permit_semaphore.hpp>
 #include <latchkey/read_write_lock.hpp>
+#include <latchkey/semaphore.hpp>
 #include <latchkey/stats.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -195,6 +198,13 @@ class LATCHKEY_EXPORT client {
   /// \par Source
   /// Redisson's `RedissonRedLock`, which has neither validity time nor drift.
   distributed_lock get_red_lock(std::vector<distributed_lock> members) const;
+
+  /// Permits without owners. No I/O. Names as `get_lock`.
+  semaphore get_semaphore(std::string name) const;
+  /// Permits with ids and leases. No I/O. Names as `get_lock`.
+  permit_semaphore get_permit_semaphore(std::string name) const;
+  /// A count that waiters see reach zero. No I/O. Names as `get_lock`.
+  count_down_latch get_count_down_latch(std::string name) const;
 
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;

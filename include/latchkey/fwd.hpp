@@ -3,9 +3,13 @@
 namespace latchkey {
 
 class client;
+class count_down_latch;
 class distributed_lock;
 class lease;
+class permit;
+class permit_semaphore;
 class read_write_lock;
+class semaphore;
 class std_mutex;
 
 namespace detail {

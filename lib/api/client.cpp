@@ -92,6 +92,18 @@ read_write_lock client::get_read_write_lock(std::string name) const {
   return read_write_lock(std::move(reads), std::move(writes));
 }
 
+semaphore client::get_semaphore(std::string name) const {
+  return semaphore(make_key(core_, std::move(name), detail::semaphore_kind()));
+}
+
+permit_semaphore client::get_permit_semaphore(std::string name) const {
+  return permit_semaphore(make_key(core_, std::move(name), detail::permit_semaphore_kind()));
+}
+
+count_down_latch client::get_count_down_latch(std::string name) const {
+  return count_down_latch(make_key(core_, std::move(name), detail::count_down_latch_kind()));
+}
+
 owner client::new_owner() const { return owner::make(); }
 
 std::string const& client::id() const { return checked(core_).id(); }

@@ -24,15 +24,20 @@ refusal fill(operation& one, lock_key const& key, operation::type what) {
   return {};
 }
 
+// A majority's hold is trusted for less time than its lease.
 refusal check_lease(lock_key const& key, milliseconds length) {
-  if (length <= milliseconds::zero()) return {errc::bad_argument, "a lease must be longer than zero"};
-  if (key.joint && key.joint->majority() && to_nanoseconds(length) <= drift_of(length))
+  if (length > milliseconds::zero() && key.joint && key.joint->majority() && to_nanoseconds(length) <= drift_of(length))
     return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
-  if (length > longest_lease) return {errc::bad_argument, "a lease must not be longer than ten years"};
-  return {};
+  return check_lease(length);
 }
 
 }  // namespace
+
+refusal check_lease(milliseconds length) {
+  if (length <= milliseconds::zero()) return {errc::bad_argument, "a lease must be longer than zero"};
+  if (length > longest_lease) return {errc::bad_argument, "a lease must not be longer than ten years"};
+  return {};
+}
 
 refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked) {
   if (auto wrong = fill(one, key, operation::type::acquire)) return wrong;

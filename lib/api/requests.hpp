@@ -28,6 +28,8 @@ struct acquire_request {
 refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked);
 refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length);
 refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold);
+// What a lease may be.
+refusal check_lease(milliseconds length);
 refusal fill_force_unlock(operation& one, lock_key const& key);
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who);
 

@@ -1,0 +1,219 @@
+#include <latchkey/permit_semaphore.hpp>
+
+#include <api/lease_state.hpp>
+#include <api/permit_calls.hpp>
+#include <wire/commands.hpp>
+#include <wire/permit_semaphore.hpp>
+
+namespace latchkey {
+
+namespace {
+
+using detail::check_least;
+using detail::permit_command;
+
+detail::command_request permits_request(permit_command what, std::int64_t n = 0, detail::refusal wrong = {}) {
+  return {.command = static_cast<unsigned char>(what), .amount = n, .wrong = std::move(wrong)};
+}
+
+// Of one permit. What is wrong with its id is found before anything is sent.
+detail::command_request permit_request(permit_command what, std::string const& id) {
+  auto made = permits_request(what);
+  auto bytes = detail::permit_id_bytes(id);
+  if (bytes)
+    made.argument = std::move(*bytes);
+  else
+    made.wrong = {errc::bad_argument, "a permit's id has 32 hexadecimal digits"};
+  return made;
+}
+
+auto permits_try_set(int n) { return permits_request(permit_command::try_set, n, check_least(n, 0)); }
+auto permits_set(int n) { return permits_request(permit_command::set, n, check_least(n, 0)); }
+auto permit_release(std::string const& id) { return permit_request(permit_command::try_release, id); }
+
+detail::command_request permit_update(std::string const& id, milliseconds lease) {
+  auto made = permit_request(permit_command::update, id);
+  if (!made.wrong) made.wrong = detail::check_lease(lease);
+  made.lease = lease;
+  return made;
+}
+
+// The id of the permit that a call has taken, or would have.
+std::string id_of(detail::operation const& one, detail::lock_key const& key) {
+  return detail::permit_id_text(key.which->field(key.engine->id(), one.owner, key.mode));
+}
+
+std::optional<std::string> take_id(detail::lock_key const& key, detail::take_request const& asked) {
+  detail::blocking_call one;
+  detail::run_take(one, key, asked);
+  if (!one.yes) return std::nullopt;
+  return id_of(one, key);
+}
+
+constexpr auto no_such_permit = "there is no such permit, or its lease had ended";
+
+// A release that finds nothing is an error, and for try_release an answer.
+auto const end_release = [](detail::operation const& one) {
+  bool const gone = !one.error && one.value == 0;
+  return std::tuple(gone ? error_code(errc::lease_lost) : one.error);
+};
+
+detail::refusal fill_permit(detail::operation& one, detail::lock_key const& key, owner who,
+                            acquire_options const& options) {
+  if (options.max_hold) return {errc::bad_argument, "max_hold is for holds that the watchdog renews"};
+  return fill_acquire(one, key, {who, options.wait, options.lease, std::nullopt});
+}
+
+}  // namespace
+
+permit_semaphore::permit_semaphore(key_ptr key) noexcept : key_(std::move(key)) {}
+
+std::string const& permit_semaphore::name() const noexcept { return key_->name; }
+permit_semaphore::executor_type permit_semaphore::get_executor() const { return detail::executor_of(*key_); }
+
+bool operator==(permit_semaphore const& a, permit_semaphore const& b) noexcept {
+  return a.key_->engine == b.key_->engine && a.key_->name == b.key_->name;
+}
+
+bool permit_semaphore::try_set_permits(int permits) const { return command(*key_, permits_try_set(permits)) != 0; }
+void permit_semaphore::set_permits(int permits) const { command(*key_, permits_set(permits)); }
+void permit_semaphore::add_permits(int permits) const { command(*key_, permits_request(permit_command::add, permits)); }
+
+int permit_semaphore::available_permits() const {
+  return detail::as_int(command(*key_, permits_request(permit_command::available)));
+}
+
+int permit_semaphore::acquired_permits() const {
+  return detail::as_int(command(*key_, permits_request(permit_command::acquired)));
+}
+
+std::string permit_semaphore::acquire() const { return take_id(*key_, {}).value(); }
+std::string permit_semaphore::acquire(milliseconds lease) const { return take_id(*key_, {.lease = lease}).value(); }
+std::optional<std::string> permit_semaphore::try_acquire() const { return try_acquire(milliseconds::zero()); }
+
+std::optional<std::string> permit_semaphore::try_acquire(milliseconds wait) const {
+  return take_id(*key_, {.wait = wait});
+}
+
+std::optional<std::string> permit_semaphore::try_acquire(milliseconds wait, milliseconds lease) const {
+  return take_id(*key_, {.wait = wait, .lease = lease});
+}
+
+void permit_semaphore::release(std::string const& id) const {
+  if (!try_release(id)) throw lock_error(errc::lease_lost, no_such_permit);
+}
+
+bool permit_semaphore::try_release(std::string const& id) const { return command(*key_, permit_release(id)) != 0; }
+
+bool permit_semaphore::update_lease_time(std::string const& id, milliseconds lease) const {
+  return command(*key_, permit_update(id, lease)) != 0;
+}
+
+permit permit_semaphore::make_permit(std::shared_ptr<detail::lease_state> state) {
+  detail::lock_key const& key = state->key();
+  auto id =
+      detail::permit_id_text(key.which->field(key.engine->id(), detail::owner_access::number(state->who()), key.mode));
+  return permit(detail::lease_state::make_lease(std::move(state)), std::move(id));
+}
+
+permit permit_semaphore::acquire_permit(acquire_options options) const {
+  return acquire_permit(options, std::stop_token());
+}
+
+permit permit_semaphore::acquire_permit(acquire_options options, std::stop_token stop) const {
+  detail::check_blocking(*key_);
+  auto state = std::make_shared<detail::lease_state>(key_, owner::make());
+  detail::blocking_call one;
+  throw_if(fill_permit(one, *key_, state->who(), options));
+  if (stop.stop_requested()) return {};
+  one.link = state.get();
+  key_->engine->run(one, stop);
+  if (one.error == asio::error::operation_aborted) return {};
+  throw_if(one);
+  if (!one.yes) return {};
+  state->granted(one);
+  return make_permit(std::move(state));
+}
+
+struct permit_semaphore::give_permit {
+  std::shared_ptr<detail::lease_state> state;
+
+  std::tuple<error_code, permit> operator()(detail::operation const& one) {
+    if (one.error || !one.yes) return {one.error, permit()};
+    state->granted(one);
+    return {error_code(), make_permit(std::move(state))};
+  }
+  // Nobody has seen the permit, nobody will release it.
+  void abandon(detail::operation const& one) {
+    if (!one.yes || !state) return;
+    state->granted(one);
+    state->drop();
+  }
+};
+
+void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<void(error_code, permit)> done,
+                                            acquire_options options) {
+  auto state = std::make_shared<detail::lease_state>(key, owner::make());
+  auto* const link = state.get();
+  std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
+  owner const who = state->who();
+  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), give_permit{std::move(state)});
+  detail::refusal const wrong = fill_permit(*call, *key, who, options);
+  call->link = link;
+  call->begin(wrong);
+}
+
+void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done,
+                                     lease_time lease) {
+  auto const finish = [key](detail::operation const& one) {
+    return std::tuple(one.error, one.error || !one.yes ? std::string() : id_of(one, *key));
+  };
+  detail::start_take(key, {.lease = lease}, std::move(done), finish);
+}
+
+void permit_semaphore::start_try_acquire(key_ptr const& key,
+                                         detail::handler<void(error_code, std::optional<std::string>)> done,
+                                         milliseconds wait, lease_time lease) {
+  auto const finish = [key](detail::operation const& one) {
+    std::optional<std::string> id;
+    if (!one.error && one.yes) id = id_of(one, *key);
+    return std::tuple(one.error, std::move(id));
+  };
+  detail::start_take(key, {.wait = wait, .lease = lease}, std::move(done), finish);
+}
+
+void permit_semaphore::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits) {
+  detail::start_command(key, permits_try_set(permits), std::move(done), detail::end_with_yes);
+}
+
+void permit_semaphore::start_set(key_ptr const& key, detail::handler<void(error_code)> done, int permits) {
+  detail::start_command(key, permits_set(permits), std::move(done), detail::end_plainly);
+}
+
+void permit_semaphore::start_add(key_ptr const& key, detail::handler<void(error_code)> done, int permits) {
+  detail::start_command(key, permits_request(permit_command::add, permits), std::move(done), detail::end_plainly);
+}
+
+void permit_semaphore::start_available(key_ptr const& key, detail::handler<void(error_code, int)> done) {
+  detail::start_command(key, permits_request(permit_command::available), std::move(done), detail::end_with_int);
+}
+
+void permit_semaphore::start_acquired(key_ptr const& key, detail::handler<void(error_code, int)> done) {
+  detail::start_command(key, permits_request(permit_command::acquired), std::move(done), detail::end_with_int);
+}
+
+void permit_semaphore::start_release(key_ptr const& key, detail::handler<void(error_code)> done, std::string id) {
+  detail::start_command(key, permit_release(id), std::move(done), end_release);
+}
+
+void permit_semaphore::start_try_release(key_ptr const& key, detail::handler<void(error_code, bool)> done,
+                                         std::string id) {
+  detail::start_command(key, permit_release(id), std::move(done), detail::end_with_yes);
+}
+
+void permit_semaphore::start_update(key_ptr const& key, detail::handler<void(error_code, bool)> done, std::string id,
+                                    milliseconds lease) {
+  detail::start_command(key, permit_update(id, lease), std::move(done), detail::end_with_yes);
+}
+
+}  // namespace latchkey

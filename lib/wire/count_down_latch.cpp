@@ -1,0 +1,170 @@
+#include <wire/commands.hpp>
+#include <wire/kinds.hpp>
+
+#include <stdexcept>
+
+namespace latchkey::detail {
+namespace {
+
+// Redisson says so when the key is deleted, but not when it goes by itself: then this is how long a waiter sleeps.
+constexpr std::int64_t look_again = 5'000;
+
+// KEYS name. No key counts as zero.
+script const& latch_wait() {
+  static script const& the_one = *new script(R"lua(local answer = {}
+for i = 1, #KEYS do
+  local value = redis.pcall('get', KEYS[i])
+  if type(value) == 'table' then answer[i] = value.err
+  elseif not value then answer[i] = -3
+  elseif not tonumber(value) then answer[i] = 'ERR value is not an integer or out of range'
+  else answer[i] = tonumber(value) > 0 and tonumber(ARGV[i]) or -3 end
+end
+return answer)lua");
+  return the_one;
+}
+
+// KEYS name, channel, mark; ARGV unused, again, keep. The DEL of the mark is there so that what follows it passes when
+// memory is short: a latch must open then, too.
+script const& latch_count_down() {
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
+local function count_down(key, channel, mark, again, keep)
+  if again == '1' then
+    local ran = call('exists', mark)
+    if type(ran) == 'table' then return ran.err end
+    if ran == 0 then return -11 end
+    return {0, 1}
+  end
+  local value = call('get', key)
+  if type(value) == 'table' then return value.err end
+  if not value then return {0, 1} end
+  local done = call('del', mark)
+  if type(done) ~= 'table' then done = call('set', mark, '0', 'px', keep) end
+  if type(done) == 'table' and done.err then return done.err end
+  local left = call('decr', key)
+  if type(left) == 'table' then
+    call('del', mark)
+    return left.err
+  end
+  if left > 0 then return {0, 1} end
+  call('del', key)
+  if left < 0 then return {0, 1} end
+  return {0, type(call('publish', channel, '0')) == 'table' and 0 or 1}
+end
+local answer = {}
+for i = 1, #KEYS / 3 do
+  local j = 3 * i
+  answer[i] = count_down(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 1], ARGV[j])
+end
+return answer)lua");
+  return the_one;
+}
+
+// KEYS name, channel, mark; ARGV count, again, keep. The mark keeps the answer.
+script const& latch_try_set() {
+  static script const& the_one = *new script(R"lua(local call = redis.pcall
+local function try_set(key, channel, mark, count, again, keep)
+  if again == '1' then
+    local set = call('get', mark)
+    if type(set) == 'table' then return set.err end
+    if not set then return -11 end
+    return {tonumber(set), 1}
+  end
+  local there = call('exists', key)
+  if type(there) == 'table' then return there.err end
+  local done = call('set', mark, 1 - there, 'px', keep)
+  if done.err then return done.err end
+  if there == 1 then return {0, 1} end
+  done = call('set', key, count)
+  if done.err then
+    call('del', mark)
+    return done.err
+  end
+  return {1, type(call('publish', channel, '1')) == 'table' and 0 or 1}
+end
+local answer = {}
+for i = 1, #KEYS / 3 do
+  local j = 3 * i
+  answer[i] = try_set(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 2], ARGV[j - 1], ARGV[j])
+end
+return answer)lua");
+  return the_one;
+}
+
+// Waiting is an acquire that takes nothing: what one waiter hears is true for all who wait.
+class latch_rules final : public kind {
+ public:
+  latch_rules()
+      : kind({.name = "count_down_latch",
+              .exclusive = false,
+              .hand_off = false,
+              .grant_wakes_next = true,
+              .takes = false,
+              .grant_for_all = true,
+              .renews = false,
+              .remembers = mark_time,
+              .hint_most = look_again}) {}
+
+  // Braces in any case: Redisson does not look for braces in the name here.
+  std::string channel(std::string_view name, std::string_view) const override {
+    std::string made = "redisson_countdownlatch__channel__{";
+    made += name;
+    made += '}';
+    return made;
+  }
+
+  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char) const override {
+    std::string made(client_id);
+    made += ':';
+    made += std::to_string(owner);
+    return made;
+  }
+
+  script const& script_for(ask what) const override {
+    if (what == ask::acquire) return latch_wait();
+    throw std::logic_error("a latch has no such request");
+  }
+
+  script const& command_script(unsigned char command) const override {
+    return static_cast<latch_command>(command) == latch_command::count_down ? latch_count_down() : latch_try_set();
+  }
+
+  command_rules rules_of(unsigned char command) const override {
+    return {.persists = static_cast<latch_command>(command) == latch_command::count_down};
+  }
+
+  void add_keys(item const& one, words& command) const override {
+    command.add(one.name);
+    if (one.what == ask::acquire) return;
+    command.add(channel(one.name, one.field));
+    command.add(mark_of(one.name, one.field));
+  }
+
+  void add_arguments(item const& one, words& command) const override {
+    if (one.what == ask::acquire) return command.add(look_again);
+    command.add(one.amount);
+    command.add(std::int64_t{one.repeated});
+    command.add(mark_time);
+  }
+
+  outcome read(ask what, item const& one, reply const& answer) const override {
+    outcome made = what == ask::acquire ? read_taken(answer) : what == ask::command ? read_done(answer) : outcome{};
+    bool const asked = what == ask::command && one.repeated;
+    return made.what == outcome::type::unseen && !asked ? outcome{} : made;
+  }
+
+  // `0`: it reached zero; `1`: there is a new count, or none any more.
+  wake on_message(std::string_view payload) const override {
+    return payload == "0" || payload == "1" ? wake::one : wake::nobody;
+  }
+
+  admission admit(unsigned char, int const*) const override { return admission::queue; }
+};
+
+}  // namespace
+
+kind const& count_down_latch_kind() {
+  static latch_rules const& the_one = *new latch_rules;
+  return the_one;
+}
+
+}  // namespace latchkey::detail

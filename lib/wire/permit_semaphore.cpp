@@ -1,0 +1,155 @@
+#include <wire/permit_semaphore.hpp>
+
+#include <wire/commands.hpp>
+#include <wire/kinds.hpp>
+#include <wire/permit_semaphore_scripts.hpp>
+
+#include <stdexcept>
+
+namespace latchkey::detail {
+namespace {
+
+constexpr std::size_t id_size = 16;
+constexpr char digits[] = "0123456789abcdef";
+
+int value_of(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+  return -1;
+}
+
+// Every acquire has an owner number of its own, so that the id of its permit is known before it is asked for, and a
+// repeated request finds what its first copy was granted.
+class permit_semaphore_rules final : public kind {
+ public:
+  permit_semaphore_rules()
+      : kind({.name = "permit_semaphore",
+              .exclusive = false,
+              .hand_off = false,
+              .grant_wakes_next = true,
+              .renews = false,
+              .remembers = mark_time,
+              .hint_most = 10'000}) {}
+
+  std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
+
+  // The bytes of the client's UUID, and in the second half the number of the request: no two clients and no two
+  // requests have the same.
+  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char) const override {
+    std::string id(id_size, '\0');
+    std::size_t at = 0;
+    for (char const c : client_id) {
+      int const value = value_of(c);
+      if (value < 0 || at == 2 * id_size) continue;
+      id[at / 2] = static_cast<char>(id[at / 2] | (at % 2 == 0 ? value << 4 : value));
+      ++at;
+    }
+    for (std::size_t i = 0; i < sizeof owner; ++i)
+      id[id_size - 1 - i] = static_cast<char>(id[id_size - 1 - i] ^ static_cast<char>(owner >> (8 * i)));
+    return id;
+  }
+
+  script const& script_for(ask what) const override {
+    switch (what) {
+      case ask::acquire: return permit_acquire();
+      case ask::release: return permit_release();
+      case ask::extend: return permit_extend();
+      default: throw std::logic_error("a permit semaphore has no such request");
+    }
+  }
+
+  script const& command_script(unsigned char command) const override {
+    switch (static_cast<permit_command>(command)) {
+      case permit_command::try_release: return permit_try_release();
+      case permit_command::update: return permit_update();
+      case permit_command::try_set: return permit_try_set();
+      case permit_command::set: return permit_set();
+      case permit_command::add: return permit_add();
+      case permit_command::available: return permit_available();
+      case permit_command::acquired: return permit_acquired();
+    }
+    throw std::logic_error("a permit semaphore has no such command");
+  }
+
+  command_rules rules_of(unsigned char command) const override {
+    return {.persists = static_cast<permit_command>(command) == permit_command::try_release};
+  }
+
+  void add_keys(item const& one, words& command) const override {
+    command.add(one.name);
+    command.add(suffixed(one.name, "timeout"));
+    command.add(channel(one.name, one.field));
+    command.add(mark_of(one.name, permit_id_text(one.field)));
+  }
+
+  void add_arguments(item const& one, words& command) const override {
+    if (one.what == ask::command) {
+      command.add(one.argument);
+      command.add(one.amount);
+      command.add(one.lease);
+      command.add(std::int64_t{one.repeated});
+      command.add(mark_time);
+      return;
+    }
+    command.add(one.field);
+    if (one.what != ask::release) command.add(one.lease);
+  }
+
+  outcome read(ask what, item const& one, reply const& answer) const override {
+    switch (what) {
+      case ask::acquire: return unless_unseen(read_taken(answer));
+      case ask::release: return read_given_back(answer);
+      case ask::extend: return read_extended(answer);
+      case ask::command: return one.repeated ? read_done(answer) : unless_unseen(read_done(answer));
+      default: return {};
+    }
+  }
+
+  wake on_message(std::string_view payload) const override { return says_some(payload) ? wake::one : wake::nobody; }
+
+  admission admit(unsigned char, int const*) const override { return admission::queue; }
+
+ private:
+  static outcome unless_unseen(outcome made) { return made.what == outcome::type::unseen ? outcome{} : made; }
+
+  static outcome read_extended(reply const& answer) {
+    if (!says(answer, verdict::extended)) {
+      auto made = read_given_back(answer);
+      return made.what == outcome::type::released ? outcome{} : made;
+    }
+    outcome made;
+    made.what = outcome::type::extended;
+    return made;
+  }
+};
+
+}  // namespace
+
+std::string permit_id_text(std::string_view bytes) {
+  std::string made;
+  made.reserve(2 * bytes.size());
+  for (char const c : bytes) {
+    made += digits[static_cast<unsigned char>(c) >> 4];
+    made += digits[static_cast<unsigned char>(c) & 0xF];
+  }
+  return made;
+}
+
+std::optional<std::string> permit_id_bytes(std::string_view text) {
+  if (text.size() != 2 * id_size) return std::nullopt;
+  std::string made;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    int const high = value_of(text[i]), low = value_of(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    made += static_cast<char>(high << 4 | low);
+  }
+  return made;
+}
+
+kind const& permit_semaphore_kind() {
+  static permit_semaphore_rules const& the_one = *new permit_semaphore_rules;
+  return the_one;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,283 @@
+#include <wire/permit_semaphore_scripts.hpp>
+
+#include <string>
+
+namespace latchkey::detail {
+namespace {
+
+// `reap` answers the number of free permits, false if none were ever set, or the table of an error. Its first
+// ZREMRANGEBYSCORE removes nothing: behind it memory shortage refuses no step any more.
+constexpr std::string_view common = R"lua(local call = redis.pcall
+local never = '922337203685477'
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function text(number) return string.format('%.0f', number) end
+local function failed(reply) return type(reply) == 'table' and reply.err end
+local function told(channel, number) return failed(call('publish', channel, number)) and 0 or 1 end
+local function reap(key, timeouts, channel)
+  local free = call('get', key)
+  if failed(free) then return free end
+  if free and not tonumber(free) then return {err = 'ERR value is not an integer or out of range'} end
+  free = free and tonumber(free)
+  local ended = call('zcount', timeouts, 0, text(now))
+  if ended == 0 or failed(ended) then return failed(ended) and ended or free end
+  local done = call('zremrangebyscore', timeouts, 1, 0)
+  if failed(done) then return done end
+  free = call('incrby', key, ended)
+  if failed(free) then return free end
+  done = call('zremrangebyscore', timeouts, 0, text(now))
+  if failed(done) then
+    call('decrby', key, ended)
+    return done
+  end
+  if free > 0 then told(channel, text(free)) end
+  return free
+end
+)lua";
+
+// Of the commands that change a number: looks for the mark of a repeated one.
+constexpr std::string_view once =
+    R"lua(local function once(act, key, timeouts, channel, mark, argument, amount, lease, again, keep)
+  if again == '1' then
+    local said = call('get', mark)
+    if failed(said) then return said.err end
+    if not said then return -11 end
+    return {tonumber(said), 1}
+  end
+  local free = reap(key, timeouts, channel)
+  if failed(free) then return free.err end
+  local function leave_mark(value)
+    return failed(call('set', mark, value, 'px', keep))
+  end
+  return act(key, timeouts, channel, free, leave_mark, mark, argument, amount)
+end
+)lua";
+
+constexpr std::string_view over_commands = R"lua(
+local answer = {}
+for i = 1, #KEYS / 4 do
+  local k, a = 4 * i, 5 * i
+  answer[i] = once(act, KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k],
+                   ARGV[a - 4], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
+end
+return answer)lua";
+
+std::string_view joined(std::initializer_list<std::string_view> parts) {
+  auto& made = *new std::string;
+  for (auto const part : parts) made += part;
+  return made;
+}
+
+script const& new_script(std::string_view body) { return *new script(joined({common, body})); }
+
+script const& new_command(std::string_view body) { return *new script(joined({common, once, body, over_commands})); }
+
+}  // namespace
+
+// The scripts are never destroyed: a client of static storage may still release while the process exits.
+
+// Its own id there: an earlier copy was granted; the lease counts anew. The hint is the end of the next lease.
+script const& permit_acquire() {
+  static script const& the_one = new_script(R"lua(
+local function acquire(key, timeouts, channel, id, lease)
+  local free = reap(key, timeouts, channel)
+  if failed(free) then return free.err end
+  local ends = lease == '0' and never or text(now + lease)
+  local own = call('zscore', timeouts, id)
+  if failed(own) then return own.err end
+  if own then return failed(call('zadd', timeouts, ends, id)) or -3 end
+  local granted = free and free >= 1
+  if granted then
+    local left = call('decrby', key, 1)
+    if failed(left) then return left.err end
+    local done = call('zadd', timeouts, ends, id)
+    if failed(done) then
+      call('incrby', key, 1)
+      return done.err
+    end
+    local lives = call('pttl', key)
+    if not failed(lives) and lives > 0 then call('pexpire', timeouts, lives) end
+    if left > 0 then return -3 end
+  end
+  local hint, first = 10000, call('zrange', timeouts, 0, 0, 'withscores')
+  if not failed(first) and first[2] then hint = math.max(1, math.min(hint, math.ceil(first[2] - now))) end
+  return granted and {-3, hint} or hint
+end
+local answer = {}
+for i = 1, #KEYS / 4 do
+  answer[i] = acquire(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[2 * i - 1], ARGV[2 * i])
+end
+return answer)lua");
+  return the_one;
+}
+
+script const& permit_release() {
+  static script const& the_one = new_script(R"lua(
+local function release(key, timeouts, channel, id)
+  local free = reap(key, timeouts, channel)
+  if failed(free) then return free.err end
+  local there = call('zscore', timeouts, id)
+  if failed(there) then return there.err end
+  if not there then return -8 end
+  local gone = call('zrem', timeouts, id)
+  if failed(gone) then return gone.err end
+  free = call('incrby', key, 1)
+  if failed(free) then
+    call('zadd', timeouts, there, id)
+    return free.err
+  end
+  return told(channel, text(free)) == 1 and -5 or -6
+end
+local answer = {}
+for i = 1, #KEYS / 4 do answer[i] = release(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[i]) end
+return answer)lua");
+  return the_one;
+}
+
+script const& permit_extend() {
+  static script const& the_one = new_script(R"lua(
+local function extend(key, timeouts, channel, id, lease)
+  local free = reap(key, timeouts, channel)
+  if failed(free) then return free.err end
+  local there = call('zscore', timeouts, id)
+  if failed(there) then return there.err end
+  if not there then return -8 end
+  return failed(call('zadd', timeouts, text(now + lease), id)) or -9
+end
+local answer = {}
+for i = 1, #KEYS / 4 do
+  answer[i] = extend(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[2 * i - 1], ARGV[2 * i])
+end
+return answer)lua");
+  return the_one;
+}
+
+// The mark says whether it was there.
+script const& permit_try_release() {
+  static script const& the_one = new_command(R"lua(
+local function act(key, timeouts, channel, free, leave_mark, mark, id)
+  local there = call('zscore', timeouts, id)
+  if failed(there) then return there.err end
+  local done = call('del', mark)
+  if failed(done) then return done.err end
+  local wrong = leave_mark(there and '1' or '0')
+  if wrong then return wrong end
+  if not there then return {0, 1} end
+  free = call('incrby', key, 1)
+  if failed(free) then
+    call('del', mark)
+    return free.err
+  end
+  done = call('zrem', timeouts, id)
+  if failed(done) then
+    call('decrby', key, 1)
+    call('del', mark)
+    return done.err
+  end
+  return {1, told(channel, text(free))}
+end)lua");
+  return the_one;
+}
+
+// Twice in a row changes no more than once: no mark.
+script const& permit_update() {
+  static script const& the_one = new_script(R"lua(
+local function update(key, timeouts, channel, id, lease)
+  local free = reap(key, timeouts, channel)
+  if failed(free) then return free.err end
+  local there = call('zscore', timeouts, id)
+  if failed(there) then return there.err end
+  if not there then return {0, 1} end
+  return failed(call('zadd', timeouts, text(now + lease), id)) or {1, 1}
+end
+local answer = {}
+for i = 1, #KEYS / 4 do
+  answer[i] = update(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[5 * i - 4], ARGV[5 * i - 2])
+end
+return answer)lua");
+  return the_one;
+}
+
+script const& permit_try_set() {
+  static script const& the_one = new_command(R"lua(
+local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
+  local wrong = leave_mark(free and '0' or '1')
+  if wrong then return wrong end
+  if free then return {0, 1} end
+  local done = call('set', key, n)
+  if failed(done) then
+    call('del', mark)
+    return done.err
+  end
+  return {1, told(channel, n)}
+end)lua");
+  return the_one;
+}
+
+// The number is of all permits, taken ones included; fewer than are taken leaves a negative number of free ones.
+script const& permit_set() {
+  static script const& the_one = new_command(R"lua(
+local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
+  local taken = call('zcount', timeouts, 0, '+inf')
+  if failed(taken) then return taken.err end
+  local wrong = leave_mark('0')
+  if wrong then return wrong end
+  local done
+  if not free then
+    done = call('set', key, n)
+  elseif free + taken == tonumber(n) then
+    return {0, 1}
+  else
+    done = call('incrby', key, text(n - free - taken))
+  end
+  if failed(done) then
+    call('del', mark)
+    return done.err
+  end
+  return {0, told(channel, n)}
+end)lua");
+  return the_one;
+}
+
+// PERSIST, because Redisson's SET takes a time to live away.
+script const& permit_add() {
+  static script const& the_one = new_command(R"lua(
+local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
+  local wrong = leave_mark('0')
+  if wrong then return wrong end
+  local done = call('incrby', key, n)
+  if failed(done) then
+    call('del', mark)
+    return done.err
+  end
+  call('persist', key)
+  if tonumber(n) <= 0 then return {0, 1} end
+  return {0, told(channel, n)}
+end)lua");
+  return the_one;
+}
+
+script const& permit_available() {
+  static script const& the_one = new_script(R"lua(
+local answer = {}
+for i = 1, #KEYS / 4 do
+  local free = reap(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1])
+  answer[i] = failed(free) or {free or 0, 1}
+end
+return answer)lua");
+  return the_one;
+}
+
+script const& permit_acquired() {
+  static script const& the_one = new_script(R"lua(
+local answer = {}
+for i = 1, #KEYS / 4 do
+  local free = reap(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1])
+  local taken = failed(free) and free or call('zcount', KEYS[4 * i - 2], 0, '+inf')
+  answer[i] = failed(taken) or {taken, 1}
+end
+return answer)lua");
+  return the_one;
+}
+
+}  // namespace latchkey::detail

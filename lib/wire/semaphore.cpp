@@ -1,0 +1,89 @@
+#include <wire/commands.hpp>
+#include <wire/kinds.hpp>
+#include <wire/semaphore_scripts.hpp>
+
+#include <stdexcept>
+
+namespace latchkey::detail {
+namespace {
+
+// Permits are a number: nobody owns them. A grant is therefore no hold; what tells a repeated request that its first
+// copy ran is its mark.
+class semaphore_rules final : public kind {
+ public:
+  semaphore_rules()
+      : kind({.name = "semaphore",
+              .exclusive = false,
+              .hand_off = false,
+              .grant_wakes_next = true,
+              .renews = false,
+              .remembers = mark_time,
+              .hint_most = 10'000}) {}
+
+  std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
+
+  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char) const override {
+    std::string made(client_id);
+    made += ':';
+    made += std::to_string(owner);
+    return made;
+  }
+
+  script const& script_for(ask what) const override {
+    if (what == ask::acquire) return semaphore_acquire();
+    if (what == ask::release) return semaphore_give_back();
+    throw std::logic_error("a semaphore has no such request");
+  }
+
+  script const& command_script(unsigned char command) const override {
+    switch (static_cast<semaphore_command>(command)) {
+      case semaphore_command::release: return semaphore_release();
+      case semaphore_command::add: return semaphore_add();
+      case semaphore_command::drain: return semaphore_drain();
+      case semaphore_command::try_set: return semaphore_try_set();
+    }
+    throw std::logic_error("a semaphore has no such command");
+  }
+
+  command_rules rules_of(unsigned char command) const override {
+    return {.persists = static_cast<semaphore_command>(command) == semaphore_command::release};
+  }
+
+  void add_keys(item const& one, words& command) const override {
+    command.add(one.name);
+    command.add(channel(one.name, one.field));
+    if (one.what == ask::acquire) command.add(prefixed("latchkey_semaphore_claim", one.name));
+    command.add(mark_of(one.name, one.field));
+  }
+
+  void add_arguments(item const& one, words& command) const override {
+    if (one.what == ask::acquire) command.add(one.field.substr(0, one.field.rfind(':')));
+    if (one.what != ask::release) command.add(one.amount);
+    if (one.what == ask::acquire) command.add(std::int64_t{one.wait > 0});
+    if (one.what != ask::release) command.add(std::int64_t{one.repeated});
+    command.add(mark_time);
+  }
+
+  outcome read(ask what, item const& one, reply const& answer) const override {
+    auto made = what == ask::acquire   ? read_taken(answer)
+                : what == ask::release ? read_given_back(answer)
+                : what == ask::command ? read_done(answer)
+                                       : outcome{};
+    // Only a repeated request asks whether it ran, and then nothing else.
+    if (made.what == outcome::type::unseen && !one.repeated) return {};
+    return made;
+  }
+
+  wake on_message(std::string_view payload) const override { return says_some(payload) ? wake::one : wake::nobody; }
+
+  admission admit(unsigned char, int const*) const override { return admission::queue; }
+};
+
+}  // namespace
+
+kind const& semaphore_kind() {
+  static semaphore_rules const& the_one = *new semaphore_rules;
+  return the_one;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <wire/script.hpp>
+
+// The scripts of the semaphore: lists of items, as those of the reentrant lock. `mark` is the key by which a repeated
+// request (`again` is 1) learns whether its earlier copy ran; it lives for `keep` milliseconds.
+namespace latchkey::detail {
+
+script const& semaphore_acquire();    // KEYS name, channel, claim, mark; ARGV client, permits, waits, again, keep
+script const& semaphore_give_back();  // KEYS name, channel, mark of the acquire; ARGV keep
+// KEYS name, channel, mark; ARGV permits, again, keep; answers {value, told} per item
+script const& semaphore_release();
+script const& semaphore_add();
+script const& semaphore_drain();
+script const& semaphore_try_set();
+
+}  // namespace latchkey::detail

@@ -1,0 +1,257 @@
+#include <support/catch.hpp>
+#include <support/unit/fake_permits.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+#include <wire/commands.hpp>
+#include <wire/kinds.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// The semaphore, the permit semaphore and the latch through the machines, with every fault at every step.
+
+namespace {
+
+how some(std::int64_t n, std::size_t client = 0) {
+  return {.client = client, .which = &detail::semaphore_kind(), .amount = n, .keeps = false};
+}
+
+how a_permit(milliseconds lease = 0ms) { return {.lease = lease, .which = &detail::permit_semaphore_kind()}; }
+
+how zero() { return {.which = &detail::count_down_latch_kind(), .keeps = false}; }
+
+template <class Command>
+constexpr unsigned char number(Command what) {
+  return static_cast<unsigned char>(what);
+}
+
+constexpr auto release = number(detail::semaphore_command::release);
+constexpr auto try_release = number(detail::permit_command::try_release);
+constexpr auto count_down = number(detail::latch_command::count_down);
+
+void expect_free(world& w, std::int64_t n) {
+  if (auto const free = w.server.store.count("k", "value"); free != n)
+    w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
+}
+
+std::size_t taken(world& w) {
+  auto const* set = w.server.store.find("{k}:timeout");
+  return set ? set->fields.size() : 0;
+}
+
+// Calls `then` for each as soon as it is done, in whatever order that is.
+template <class Then>
+void serve(world& w, std::vector<task*> waiting, Then const& then) {
+  w.until([&] {
+    std::erase_if(waiting, [&](task* one) {
+      if (!one->done()) return false;
+      then(*one);
+      return true;
+    });
+    return waiting.empty();
+  });
+}
+
+world& semaphore_world(world& w, std::int64_t free) {
+  w.exclusive = false;
+  teach_semaphore(w.server);
+  w.server.store.set("k", "value", free);
+  return w;
+}
+
+world& permit_world(world& w, std::int64_t free) {
+  w.exclusive = false;
+  teach_permit_semaphore(w.server);
+  w.server.store.set("k", "value", free);
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("semaphore: the waiters of a client are served in their order, the big request first if it came first") {
+  world w;
+  semaphore_world(w, 1);
+  task& big = w.acquire(1, some(3));
+  w.run();
+  task& small = w.acquire(2, some(1));
+  w.run();
+  CHECK_FALSE(small.done());
+  w.await(w.command(release, some(1)));
+  w.run();
+  CHECK_FALSE(small.done());
+  w.await(w.command(release, some(2)));
+  w.run();
+  CHECK(big.granted());
+  CHECK(small.granted());
+  expect_free(w, 0);
+  w.finish();
+}
+
+TEST_CASE("semaphore: what a client claims is renewed every second and left alone by others") {
+  world w({}, 2);
+  semaphore_world(w, 1);
+  task& big = w.acquire(1, some(2));
+  w.pass(5s);
+  CHECK(w.server.store.ttl("latchkey_semaphore_claim:{k}") > 900);
+  task& small = w.acquire(2, some(1, 1));
+  w.pass(5s);
+  CHECK_FALSE(small.done());
+  w.cancel(big);
+  w.pass(3'100ms);  // at most 2 s of the claim and 1 s until the next look
+  CHECK(small.granted());
+  w.finish();
+}
+
+TEST_CASE("semaphore: a waiter that missed its message looks again") {
+  world w;
+  semaphore_world(w, 0);
+  task& one = w.acquire(1, some(1));
+  w.run();
+  w.server.store.set("k", "value", 1);
+  w.pass(10'001ms);
+  CHECK(one.granted());
+  CHECK(w.noted(event_type::no_time_to_live) == 0);
+  w.finish();
+}
+
+TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
+  world w;
+  semaphore_world(w, 2);
+  w.await(w.command(release, some(1)));
+  w.mute(role::shared);
+  task& one = w.acquire(1, some(3));
+  w.run();
+  w.cancel(one);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(one.error);
+  expect_free(w, 3);
+  w.finish();
+}
+
+TEST_CASE("sweep: semaphore: callers of two clients take and give back") {
+  sweep({.play =
+             [](world& w) {
+               semaphore_world(w, 2);
+               std::vector<task*> all;
+               for (std::uint64_t i = 1; i <= 5; ++i) {
+                 how one = some(i % 3 == 2 ? 2 : 1, i % 2);
+                 one.direct = i == 3;
+                 if (i == 4) one.wait = 8s;
+                 all.push_back(&w.acquire(i, one));
+               }
+               serve(w, all, [&](task& one) {
+                 w.expect(one.granted(), "everybody gets his permits");
+                 if (one.granted()) w.command(release, some(one.amount, one.client));
+               });
+             },
+         .clients = 2,
+         .after = [](world& w) { expect_free(w, 2); }});
+}
+
+TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
+  world w;
+  permit_world(w, 1);
+  task& first = granted(w, w.acquire(1, a_permit(3s)));
+  task& second = w.acquire(2, a_permit());
+  w.pass(3'100ms);
+  CHECK(first.losses == 1);
+  CHECK(second.granted());
+  w.pass(600s);
+  CHECK(second.trusted(w.now));
+  w.finish();
+  expect_free(w, 1);
+}
+
+TEST_CASE("permit semaphore: a permit that its client believes to hold is on the server") {
+  world w;
+  permit_world(w, 2);
+  task& one = granted(w, w.acquire(1, a_permit(3s)));
+  w.await(w.extend(one, 60s));
+  w.pass(50s);
+  CHECK(one.trusted(w.now));
+  CHECK(taken(w) == 1);
+  w.drop(one);
+  w.run();
+  CHECK(taken(w) == 0);
+  w.finish();
+  expect_free(w, 2);
+}
+
+TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") {
+  sweep({.play =
+             [](world& w) {
+               permit_world(w, 1);
+               task& a = w.acquire(1, a_permit());
+               task& b = w.acquire(2, a_permit(60s));
+               how direct = a_permit();
+               direct.direct = true;
+               task& c = w.acquire(3, direct);
+               w.await(a);
+               if (a.granted()) w.drop(a);
+               w.await(b);
+               if (b.granted()) w.await(w.release(b));
+               w.await(c);
+               if (c.granted()) w.release(c, true);
+               w.expect(a.granted() && b.granted() && c.granted(), "everybody gets one");
+             },
+         .after =
+             [](world& w) {
+               if (taken(w) != 0) w.fail("a permit is left");
+               expect_free(w, 1);
+             }});
+}
+
+TEST_CASE("sweep: permit semaphore: ids are given back by name, once") {
+  sweep({.play =
+             [](world& w) {
+               permit_world(w, 1);
+               for (std::uint64_t i = 1; i <= 3; ++i) {
+                 how one = a_permit();
+                 one.keeps = false;
+                 task& id = w.acquire(i, one);
+                 w.await(id);
+                 w.expect(id.granted(), "granted");
+                 if (!id.granted()) continue;
+                 one.argument = detail::permit_semaphore_kind().field("clientA", i, 0);
+                 task& gone = w.command(try_release, one);
+                 w.await(gone);
+                 if (gone.error || gone.value != 1) w.fail("whoever gave it back is told so");
+               }
+             },
+         .after =
+             [](world& w) {
+               if (taken(w) != 0) w.fail("a permit is left");
+               expect_free(w, 1);
+             }});
+}
+
+TEST_CASE("sweep: latch: waiters go on at zero, and every count is counted once") {
+  sweep({.play =
+             [](world& w) {
+               w.exclusive = false;
+               teach_latch(w.server);
+               w.server.store.set("k", "value", 3);
+               std::vector<task*> all;
+               for (std::uint64_t i = 1; i <= 4; ++i) {
+                 how one = zero();
+                 one.direct = i == 2;
+                 all.push_back(&w.acquire(i, one));
+               }
+               w.run();
+               for (int i = 0; i < 2; ++i) w.await(w.command(count_down, zero()));
+               if (w.server.store.count("k", "value") != 1) w.fail("a count was lost, or counted twice");
+               for (task* one : all)
+                 if (one->granted()) w.fail("not yet zero");
+               w.await(w.command(count_down, zero()));
+               for (task* one : all) {
+                 w.await(*one);
+                 w.expect(one->granted(), "zero");
+               }
+             },
+         .after =
+             [](world& w) {
+               if (w.server.store.find("k")) w.fail("the count is left");
+             }});
+}
