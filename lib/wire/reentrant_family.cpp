@@ -59,7 +59,8 @@ script const& reentrant_family::script_for(ask what) const {
     case ask::extend: return reentrant_extend();
     case ask::force_unlock: return reentrant_force_unlock();
     case ask::none:
-    case ask::leave: break;
+    case ask::leave:
+    case ask::command: break;
   }
   throw std::logic_error("a reentrant lock has no such request");
 }
@@ -94,7 +95,8 @@ void reentrant_family::add_arguments(item const& one, words& command) const {
       return;
     case ask::force_unlock:
     case ask::none:
-    case ask::leave: return;
+    case ask::leave:
+    case ask::command: return;
   }
 }
 
@@ -109,7 +111,8 @@ outcome reentrant_family::read(ask what, item const& one, reply const& answer) c
     case ask::extend: return read_done(answer, verdict::extended, outcome::type::extended);
     case ask::force_unlock: return read_release(answer);
     case ask::none:
-    case ask::leave: break;
+    case ask::leave:
+    case ask::command: break;
   }
   return {};
 }

@@ -78,12 +78,12 @@ TEST_CASE("latch: waiting for zero ends at once, and a count below one is refuse
   latch_world w;
   w.latch.wait();
   CHECK(w.latch.wait_for(0ms));
-  auto const before = w.own.snapshot().commands;
+  auto const before = w.own.snapshot().scripts;
   for (std::int64_t count : {std::int64_t{0}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
     CHECK(error_of([&] { return w.latch.try_set_count(count); }) == errc::bad_argument);
     CHECK(error_in(w.latch.async_try_set_count(count, asio::use_future)) == errc::bad_argument);
   }
-  CHECK(w.own.snapshot().commands == before);
+  CHECK(w.own.snapshot().scripts == before);
   CHECK(error_of([&] { return w.own.get_count_down_latch(""); }) == errc::bad_argument);
   w.admin.ok("SET", w.name, "0");  // Redisson can set this
   CHECK(w.latch.wait_for(1s));

@@ -222,7 +222,7 @@ TEST_CASE("permit semaphore: the number of all permits can be set and changed wh
 TEST_CASE("permit semaphore: what is never lawful is refused before anything is sent (case 14)", "[server][kind]") {
   permit_world w;
   w.permits.try_set_permits(1);
-  auto const before = w.own.snapshot().commands;
+  auto const before = w.own.snapshot().scripts;
   for (auto const& wrong : {std::string(), std::string("x"), std::string(31, 'a'), std::string(33, 'a'),
                             std::string(32, 'g'), std::string(16, '\0')}) {
     CHECK(error_of([&] { w.permits.release(wrong); }) == errc::bad_argument);
@@ -239,7 +239,7 @@ TEST_CASE("permit semaphore: what is never lawful is refused before anything is 
   CHECK(error_of([&] { return w.permits.acquire_permit({.max_hold = 1s}); }) == errc::bad_argument);
   CHECK(error_of([&] { return w.permits.try_set_permits(-1); }) == errc::bad_argument);
   CHECK(error_of([&] { w.permits.set_permits(-1); }) == errc::bad_argument);
-  CHECK(w.own.snapshot().commands == before);
+  CHECK(w.own.snapshot().scripts == before);
   CHECK(error_of([&] { return w.own.get_permit_semaphore(""); }) == errc::bad_argument);
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("semaphore: a name with braces keeps its keys in its own slot", "[serv
 TEST_CASE("semaphore: what is never lawful is refused before anything is sent (case 14)", "[server][kind]") {
   semaphore_world w;
   w.permits.try_set_permits(2);
-  auto const before = w.own.snapshot().commands;
+  auto const before = w.own.snapshot().scripts;
   for (int n : {0, -1, std::numeric_limits<int>::min()}) {
     CHECK(error_of([&] { w.permits.acquire(n); }) == errc::bad_argument);
     CHECK(error_of([&] { return w.permits.try_acquire(n); }) == errc::bad_argument);
@@ -127,7 +127,7 @@ TEST_CASE("semaphore: what is never lawful is refused before anything is sent (c
     CHECK(error_in(w.permits.async_release(n, asio::use_future)) == errc::bad_argument);
   }
   CHECK(error_of([&] { return w.permits.try_set_permits(-1); }) == errc::bad_argument);
-  CHECK(w.own.snapshot().commands == before);
+  CHECK(w.own.snapshot().scripts == before);
   CHECK(w.value() == "2");
   CHECK(error_of([&] { return w.own.get_semaphore(""); }) == errc::bad_argument);
   CHECK_FALSE(w.permits.try_acquire(std::numeric_limits<int>::max()));
