@@ -13,7 +13,7 @@ namespace {
 // of the server's clock, at which a silent waiter counts as dead. `line` is how long a waiter stays in line as the
 // first one without being heard of. Each grant and each leave takes that off the scores of those behind, but never so
 // much that a live one has not the time to look again.
-constexpr std::string_view common = R"lua(local grace, clock = 700, nil
+constexpr std::string_view fair_common = R"lua(local grace, clock = 700, nil
 local function call(...)
   local made = redis.pcall(...)
   if type(made) == 'table' and made.err then error(made, 0) end
@@ -141,7 +141,7 @@ end
 
 // Never destroyed: a client of static storage may still release while the process exits.
 script const& made_of(std::string_view body, std::string_view more = {}) {
-  auto const& text = *new std::string(std::string(common).append(more).append(body));
+  auto const& text = *new std::string(std::string(fair_common).append(more).append(body));
   return *new script(text);
 }
 

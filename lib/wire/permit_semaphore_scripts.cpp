@@ -7,7 +7,7 @@ namespace {
 
 // `reap` answers the number of free permits, false if none were ever set, or the table of an error. Its first
 // ZREMRANGEBYSCORE removes nothing: behind it memory shortage refuses no step any more.
-constexpr std::string_view common = R"lua(local call = redis.pcall
+constexpr std::string_view permit_common = R"lua(local call = redis.pcall
 local never = '922337203685477'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -68,9 +68,9 @@ std::string_view joined(std::initializer_list<std::string_view> parts) {
   return made;
 }
 
-script const& new_script(std::string_view body) { return *new script(joined({common, body})); }
+script const& new_script(std::string_view body) { return *new script(joined({permit_common, body})); }
 
-script const& new_command(std::string_view body) { return *new script(joined({common, once, body, over_commands})); }
+script const& new_command(std::string_view body) { return *new script(joined({permit_common, once, body, over_commands})); }
 
 }  // namespace
 

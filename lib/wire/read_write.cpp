@@ -35,6 +35,7 @@ class read_write final : public kind {
       case ask::force_unlock: return read_write_force_unlock();
       case ask::hand_off:
       case ask::none:
+      case ask::command:
       case ask::leave: break;
     }
     throw std::logic_error("a read/write lock has no such request");

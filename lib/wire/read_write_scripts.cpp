@@ -13,7 +13,7 @@ namespace {
 // here. Nobody but their owner writes them.
 //
 // No loop goes further than a client of ours counts: the server stands still meanwhile, and a count may be anything.
-constexpr std::string_view common = R"lua(local call = redis.pcall
+constexpr std::string_view read_write_common = R"lua(local call = redis.pcall
 local not_a_count = 'ERR hash value is not an integer'
 local function problem(answer) return type(answer) == 'table' and answer.err or nil end
 local function stamps_of(key, field)
@@ -66,7 +66,7 @@ local function release_all(key, channel, message)
 end
 )lua";
 
-script const& made(std::string_view body) { return *new script(*new std::string(std::string(common).append(body))); }
+script const& made(std::string_view body) { return *new script(*new std::string(std::string(read_write_common).append(body))); }
 
 }  // namespace
 

@@ -20,6 +20,17 @@ inline std::vector<exclusive_kind> const& exclusive_kinds() {
   using text = std::string const&;
   static std::vector<exclusive_kind> const all{
       {"lock", 1, [](clients c, text name) { return c[0].get_lock(name); }},
+      {"write_lock", 1, [](clients c, text name) { return c[0].get_read_write_lock(name).write_lock(); }},
+      {"multi_lock", 1,
+       [](clients c, text name) {
+         return c[0].get_multi_lock({c[0].get_lock(name), c[0].get_lock(name + " too")});
+       }},
+      {"red_lock", 5,
+       [](clients c, text name) {
+         std::vector<distributed_lock> members;
+         for (auto const& each : c) members.push_back(each.get_lock(name));
+         return c[0].get_red_lock(members);
+       }},
   };
   return all;
 }
