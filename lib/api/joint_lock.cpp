@@ -108,6 +108,7 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
     case operation::type::query:
       made = std::make_shared<joint_gathering>(shared_from_this(), one, blocking, nullptr, std::move(parts));
       break;
+    case operation::type::command:  // of kinds that no joint lock is
     case operation::type::force_unlock: return fail(one, blocking, errc::bad_argument), nullptr;
   }
   std::scoped_lock const lock(mutex_);

@@ -28,7 +28,7 @@ refusal fill(operation& one, lock_key const& key, operation::type what) {
 refusal check_lease(lock_key const& key, milliseconds length) {
   if (length > milliseconds::zero() && key.joint && key.joint->majority() && to_nanoseconds(length) <= drift_of(length))
     return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
-  return check_lease(length);
+  return detail::check_lease(length);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ class fair final : public kind {
       case ask::force_unlock: return fair_force_unlock();
       case ask::leave: return fair_leave();
       case ask::hand_off: return fair_hand_off();
+      case ask::command:
       case ask::none: break;
     }
     throw std::logic_error("a fair lock has no such request");

@@ -70,7 +70,9 @@ std::string_view joined(std::initializer_list<std::string_view> parts) {
 
 script const& new_script(std::string_view body) { return *new script(joined({permit_common, body})); }
 
-script const& new_command(std::string_view body) { return *new script(joined({permit_common, once, body, over_commands})); }
+script const& new_command(std::string_view body) {
+  return *new script(joined({permit_common, once, body, over_commands}));
+}
 
 }  // namespace
 

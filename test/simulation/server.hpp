@@ -46,7 +46,7 @@ class server final : public publisher {
   bool loading = false;
   bool read_only = false;
   bool full = false;
-  bool busy = false;      // a script runs for long: everything is answered BUSY
+  bool busy = false;  // a script runs for long: everything is answered BUSY
   std::uint64_t lost_messages = 0;
   int lose_messages = 0;  // so many publications reach nobody
   int double_messages = 0;

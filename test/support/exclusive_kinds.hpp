@@ -20,6 +20,11 @@ inline std::vector<exclusive_kind> const& exclusive_kinds() {
   using text = std::string const&;
   static std::vector<exclusive_kind> const all{
       {"lock", 1, [](clients c, text name) { return c[0].get_lock(name); }},
+      {"non_reentrant_lock", 1, [](clients c, text name) { return c[0].get_non_reentrant_lock(name); }},
+      {"fair_lock", 1, [](clients c, text name) { return c[0].get_fair_lock(name); }},
+      {"spin_lock", 1, [](clients c, text name) { return c[0].get_spin_lock(name); }},
+      {"fenced_lock", 1, [](clients c, text name) { return c[0].get_fenced_lock(name); }},
+      {"plain_lock", 1, [](clients c, text name) { return c[0].get_plain_lock(name); }},
       {"write_lock", 1, [](clients c, text name) { return c[0].get_read_write_lock(name).write_lock(); }},
       {"multi_lock", 1,
        [](clients c, text name) {
