@@ -252,7 +252,7 @@ TEST_CASE("seam: a re-entry that queues anew gives back what its earlier copy wa
   w.server.refuse("EVALSHA made_acquire", "LOADING Redis is loading the dataset in memory", -1);
   w.run();
   CHECK(w.server.store.all().size() == 2);
-  w.release(writes);
+  w.drop(writes);
   w.run();
   w.cancel(*reads);
   w.server.accept_all();
