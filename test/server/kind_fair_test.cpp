@@ -259,3 +259,36 @@ TEST_CASE("fair lock: the questions tell who holds it, how often and for how lon
   CHECK(error_of([&] { w.fair.unlock(); }) == errc::not_owner);
   CHECK(error_of([&] { return w.own.get_fair_lock(""); }) == errc::bad_argument);
 }
+
+TEST_CASE("fair lock: a user with the rights that the README names is served", "[server][fair]") {
+  private_world w;
+  std::vector<std::string> words{"ACL", "SETUSER", "till", "on", ">s3cret", "~*", "&redisson_lock__channel:*"};
+  for (auto const* command :
+       {"evalsha",     "eval",        "hset",        "hget",    "hincrby",   "hexists",     "hdel",   "exists",
+        "del",         "pexpire",     "pttl",        "publish", "subscribe", "unsubscribe", "ping",   "client|setname",
+        "client|info", "client|kill", "client|list", "role",    "hlen",      "lindex",      "lpos",   "lrange",
+        "lpop",        "lrem",        "rpush",       "zadd",    "zscore",    "zrem",        "zrange", "zremrangebyrank",
+        "time"})
+    words.push_back(std::string("+") + command);
+  w.admin.send(words);
+  REQUIRE(w.admin.receive().text == "OK");
+  auto settings = w.listening(steady_config());
+  settings.username = "till";
+  settings.password = "s3cret";
+  client own(w.server.uri(), settings);
+  auto const lock = own.get_fair_lock("name");
+  // One that is long dead, one that leaves, one that is served.
+  w.admin.ok("RPUSH", "redisson_lock_queue:{name}", "dead:1");
+  w.admin.ok("ZADD", "redisson_lock_timeout:{name}", 1, "dead:1");
+  lease held = lock.acquire();
+  CHECK_FALSE(value_of(lock.async_try_lock(owner::make(), 50ms, asio::use_future)));
+  auto waiter = lock.async_acquire(asio::use_future);
+  REQUIRE(w.log.wait_for(event_type::waiting, "name", 2));
+  CHECK(held.release() == release_result::released);
+  lease next = value_of(std::move(waiter));
+  CHECK(next.extend(50s));
+  CHECK(lock.hold_count(next.owner()) == 1);
+  CHECK(lock.force_unlock());
+  CHECK(wait_until([&] { return w.admin.integer("DBSIZE") == 0; }));
+  CHECK(w.log.count(event_type::warning) + w.log.count(event_type::publish_refused) == 0);
+}
