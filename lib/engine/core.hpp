@@ -142,6 +142,7 @@ class core : public std::enable_shared_from_this<core> {
   void drive(loan taken);
   void wait(blocking_call& one);
   void wait_for_close();
+  void close_attachments();
   void callback_failed(std::exception_ptr const& what) noexcept;
 
   fork_guard forks_;

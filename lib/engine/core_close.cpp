@@ -34,7 +34,7 @@ std::shared_ptr<attachment> core::attached(std::string const& identity,
   return found;
 }
 
-void core::begin_close() {
+void core::close_attachments() {
   std::vector<std::shared_ptr<attachment>> attached;
   {
     std::scoped_lock const lock(mutex_);
@@ -42,6 +42,10 @@ void core::begin_close() {
       if (auto alive = one.lock()) attached.push_back(std::move(alive));
   }
   for (auto const& one : attached) one->closing();
+}
+
+void core::begin_close() {
+  close_attachments();
   std::shared_ptr<direct_lane> lent;
   std::shared_ptr<transport> io;
   step([&](client_machine& machine, instant now, actions& out) {
@@ -81,6 +85,7 @@ void core::on_closed(std::function<void()> done) {
 }
 
 void core::executor_gone() noexcept try {
+  close_attachments();
   step([&](client_machine& machine, instant now, actions& out) {
     closing_ = finishing_ = true;
     machine.close(now, out);

@@ -59,7 +59,9 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       if (was.call && !was.abandoned) busy(one, was, answer.hint);
       return;
     case outcome::type::untried:
-      if (was.fix) repair(one, was.mode);
+      repair_sides(one, was.fix);
+      // A copy that was never answered may have been granted; this one only says that another member is busy now.
+      if (was.repeated || was.owes) repair(one, was.mode);
       return untried(was);
     case outcome::type::unseen: repair_sides(one, was.fix); return on_unseen(one, was);
     default:

@@ -1,8 +1,11 @@
 // The multi lock: lists of members, good and bad, and what may be asked of it.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
+#include <support/command_counter.hpp>
 #include <support/errors.hpp>
 #include <support/trio.hpp>
+
+#include <boost/asio/use_future.hpp>
 
 #include <future>
 #include <map>
@@ -41,6 +44,50 @@ TEST_CASE("multi lock: equal handles are one lock", "[server][multi]") {
   w.own.get_multi_lock(w.members).lock();
   same.unlock();
   CHECK(w.keys() == 0);
+}
+
+TEST_CASE("multi lock: members of different kinds", "[server][multi]") {
+  common_world w;
+  auto const names = std::vector{new_name(), new_name(), new_name(), new_name(), new_name()};
+  auto const rw = w.own.get_read_write_lock(names[4]);
+  auto const all =
+      w.own.get_multi_lock({w.lock, w.own.get_plain_lock(names[0]), w.own.get_spin_lock(names[1]),
+                            w.own.get_fenced_lock(names[2]), w.own.get_non_reentrant_lock(names[3]), rw.write_lock()});
+  client other(common_server().uri(), steady_config());
+  for (auto const& busy :
+       {other.get_plain_lock(names[0]), other.get_spin_lock(names[1]), other.get_fenced_lock(names[2]),
+        other.get_non_reentrant_lock(names[3]), other.get_read_write_lock(names[4]).read_lock()}) {
+    busy.lock();
+    CHECK_FALSE(all.try_lock());
+    auto waiter = all.async_acquire(asio::use_future);
+    busy.unlock();
+    auto held = value_of(std::move(waiter));
+    REQUIRE(held.held());
+    CHECK(all.is_held_by(held.owner()));
+    CHECK(held.fencing_token() == std::nullopt);
+    CHECK(held.release() == release_result::released);
+    CHECK(w.admin.integer("EXISTS", w.name, names[0], names[1], names[2], names[3], names[4]) == 0);
+  }
+  all.lock();
+  CHECK(error_of([&] { static_cast<void>(all.try_lock()); }) == errc::already_held);  // some are not reentrant
+  CHECK(all.hold_count() == 1);
+  CHECK(error_of([&] { static_cast<void>(all.get_token()); }) == errc::bad_argument);
+  all.unlock();
+  CHECK_FALSE(all.is_locked());
+}
+
+TEST_CASE("multi lock: relatives of the reentrant lock leave in one script call", "[server][multi]") {
+  redis_server server({.tcp = true});
+  client own(server.uri(), steady_config());
+  auto const all = own.get_multi_lock(
+      {own.get_lock("a"), own.get_spin_lock("b"), own.get_non_reentrant_lock("c"), own.get_lock("d")});
+  all.lock();
+  all.unlock();
+  command_counter counter(server);
+  counter.take();
+  all.lock();
+  CHECK(counter.take() == std::map<std::string, int>{{"EVALSHA", 1}});
+  all.unlock();
 }
 
 TEST_CASE("A13: multi lock: bad lists", "[server][multi]") {

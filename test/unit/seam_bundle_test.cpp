@@ -127,6 +127,20 @@ TEST_CASE("seam: a re-entry in a bundle raises the count, and a lost outer hold 
   w.finish();
 }
 
+TEST_CASE("seam: what the unanswered copy of a bundle was granted goes back when the next one finds another busy") {
+  world w;
+  granted(w, w.acquire(3, {.name = "warm"}));
+  std::vector<task*> all;
+  leave_unanswered(w, role::shared, [&] { all = bundle(w, {"a", "b"}); });
+  w.server.store.remove("b");  // the first copy was granted both; now one of them is lost
+  w.server.stranger_takes("b", stranger, 20'000);
+  for (task* one : all) w.await(*one);
+  w.run();
+  CHECK((all[0]->untried && all[1]->busy()));
+  CHECK_FALSE(w.server.store.find("a"));
+  w.finish();
+}
+
 TEST_CASE("seam: a refused member refuses only itself") {
   world w;
   w.server.store.foreign.insert("b");
