@@ -48,7 +48,8 @@ void simulation::check_beliefs() {
 // While the lock is free, somebody who waits for it is on his way. A fault excuses for a while.
 void simulation::check_wake_ups() {
   observe(nobody);
-  moment const patience = 12 * network_.longest_way() + ms(60);
+  moment const patience =
+      12 * network_.longest_way() + ms(60) + (kind_.which.rules().polls ? ms(kind_.which.rules().poll_most) : 0);
   for (task const* one : open_) {
     if (one->what != task::type::acquire || one->once) continue;
     node const& me = *nodes_[one->client];

@@ -132,7 +132,20 @@ bool simulation::excused(task const& one) const {
   return true_time(me, one.shown.until() - longest) <= removed;
 }
 
+// Who is granted after another one has heard of his grant has a higher token. Data that are lost take the counter
+// along.
+void simulation::check_token(task const& done) {
+  if (!kind_.which.rules().tokens || !done.granted()) return;
+  lock_state& lock = lock_of(done.key);
+  for (auto const& [when, other] : lock.grants)
+    if (when < started_.at(&done) && lock.removed < 0 && other->token >= done.token &&
+        (other->client != done.client || other->owner != done.owner))
+      fail(done.label + " has a token that is not above that of " + other->label);
+  lock.grants.emplace_back(now_, &done);
+}
+
 void simulation::check_answer(task const& done) {
+  check_token(done);
   lock_state const& lock = lock_of(done.key);
   moment const began = started_.at(&done);
   std::string const own = field_of(done);

@@ -35,7 +35,7 @@ bool simulated_kind::free(keyspace& data, std::string const& lock, task const&) 
 std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds() {
   static auto const all = [] {
     std::vector<std::unique_ptr<simulated_kind>> made;
-    made.push_back(lock_kind());
+    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind}) made.push_back(make());
     return made;
   }();
   return all;

@@ -47,5 +47,8 @@ class simulated_kind {
 // Every kind that can be simulated. A new one: a file kind_<name>.cpp and a line in kinds.cpp.
 std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds();
 std::unique_ptr<simulated_kind> lock_kind();
+std::unique_ptr<simulated_kind> fenced_kind();
+std::unique_ptr<simulated_kind> non_reentrant_kind();
+std::unique_ptr<simulated_kind> spin_kind();
 
 }  // namespace latchkey::simulation

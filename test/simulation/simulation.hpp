@@ -106,6 +106,7 @@ class simulation final : public server_user, public network_user {
     moment free_since = 0;  // endless: it is not free
     moment ends = 0;        // of who has it now
     moment told_until = 0;  // a time to live was shortened: others may sleep until it would have ended
+    std::vector<std::pair<moment, task const*>> grants;    // with a token, in the order in which their callers heard
     std::vector<std::pair<std::string, moment>> releases;  // that ran: for whom, and when
   };
 
@@ -168,6 +169,7 @@ class simulation final : public server_user, public network_user {
   lock_state& lock_of(std::string_view name);
   std::string field_of(task const& one) const;
   void note_end(lock_state& lock);
+  void check_token(task const& done);
   void note_script(words_view words, reply const& said);
   bool excused(task const& one) const;
   void check_answer(task const& done);
