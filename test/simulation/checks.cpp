@@ -59,7 +59,10 @@ void simulation::check_wake_ups() {
     if (!own && now_ <= lock.told_until + patience) continue;
     moment const since = std::max({lock.free_since, started_.at(one), me.troubled_until, me.borrower_back});
     if (since == endless || now_ - since <= patience) continue;
-    if (kind_.free(server_.data, lock.name, *one))
+    // A connection that has gone silent is noticed when it is used, or by a ping.
+    if (network_.deceives(one->client))
+      trouble(one->client, 0);
+    else if (kind_.free(server_.data, lock.name, *one))
       fail("nobody is on the way to " + lock.name + ", which is free and which " + one->label + " waits for");
   }
 }

@@ -83,6 +83,12 @@ wire* network::find(std::size_t client, role as) {
   return nullptr;
 }
 
+bool network::deceives(std::size_t client) const {
+  return std::any_of(wires_.begin(), wires_.end(), [&](auto const& one) {
+    return one->client == client && one->client_open && (one->silent || one->broken);
+  });
+}
+
 wire* network::of_server(server::handle which) {
   auto const found = by_handle_.find(which);
   return found == by_handle_.end() ? nullptr : wires_[found->second].get();

@@ -81,6 +81,7 @@ class network {
   wire& add(std::size_t client, std::uint32_t serial, role as);
   wire* find(std::size_t client, std::uint32_t serial);
   wire* find(std::size_t client, role as);  // the one in use
+  bool deceives(std::size_t client) const;  // a connection of his is silent, and he does not know
   wire* of_server(server::handle which);
   wire& at(std::uint32_t number) { return *wires_[number]; }
   void known_as(wire& one, server::handle which);
