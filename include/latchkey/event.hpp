@@ -44,6 +44,7 @@ struct event {
   error_code error;                      ///< why, for `lost`, `disconnected`, `connect_failed`
   std::string_view text;                 ///< the server's words or an explanation; never a password
   std::chrono::microseconds took{0};     ///< how long, where it makes sense
+  std::string_view kind{};               ///< of the lock, as `kind_stats::kind`; empty if it concerns the client
 };
 
 }  // namespace latchkey

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace latchkey {
 
@@ -9,6 +11,20 @@ namespace latchkey {
 struct histogram {
   static constexpr std::size_t size = 32;
   std::array<std::uint64_t, size> buckets{};
+};
+
+/// What one kind of lock has in the counters of `stats`. Locks made of others count as their members.
+struct kind_stats {
+  std::string_view kind;  ///< `lock`, `fair_lock`, `read_write_lock` ...; valid for ever
+  // counters
+  std::uint64_t acquired = 0;
+  std::uint64_t contended = 0;
+  std::uint64_t handed_off = 0;
+  std::uint64_t released = 0;
+  std::uint64_t lost = 0;
+  // gauges
+  std::uint64_t held = 0;
+  std::uint64_t waiting = 0;
 };
 
 /// Counters since the client was made, and gauges of this moment.
@@ -39,6 +55,8 @@ struct stats {
   // times
   histogram wait_time;  ///< from the call to the grant
   histogram hold_time;  ///< from the grant to the release
+  /// The same by kind; of the kinds that this client has used.
+  std::vector<kind_stats> kinds;
 };
 
 }  // namespace latchkey

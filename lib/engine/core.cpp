@@ -101,6 +101,7 @@ void core::report(note const& what) noexcept {
   shown.error = what.error;
   shown.text = what.text;
   shown.took = std::chrono::duration_cast<std::chrono::microseconds>(what.took);
+  shown.kind = what.kind;
   try {
     settings_.on_event(shown);
   } catch (...) {

@@ -17,6 +17,7 @@ struct note {
   error_code error;
   std::string text;
   nanoseconds took{0};
+  std::string_view kind{};  // of static storage
 };
 
 // What a step of a machine asks the engine to do at once, outside the mutex. Appended to, never read, by machines.

@@ -22,8 +22,15 @@ milliseconds context::pause(unsigned n, milliseconds most) {
 }
 
 void context::note(event_type type, std::string_view lock, std::uint64_t owner, error_code error, std::string_view text,
-                   nanoseconds took) {
-  if (observed) out->notes.push_back({type, std::string(lock), owner, error, std::string(text), took});
+                   nanoseconds took, std::string_view kind) {
+  if (observed) out->notes.push_back({type, std::string(lock), owner, error, std::string(text), took, kind});
+}
+
+kind_stats& context::tally(std::string_view kind) {
+  auto const found = std::find_if(by_kind.begin(), by_kind.end(), [&](auto const& one) { return one.kind == kind; });
+  if (found != by_kind.end()) return *found;
+  by_kind.push_back({kind});
+  return by_kind.back();
 }
 
 void count(histogram& times, nanoseconds took) {

@@ -8,6 +8,7 @@
 #include <machine/record.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,7 @@ struct context {
   std::string client_id;
   agenda timers;
   stats counters;
+  std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
   bool closed = false;
 
   instant now{};
@@ -57,7 +59,10 @@ struct context {
   milliseconds pause(unsigned n, milliseconds most);
 
   void note(event_type type, std::string_view lock = {}, std::uint64_t owner = 0, error_code error = {},
-            std::string_view text = {}, nanoseconds took = {});
+            std::string_view text = {}, nanoseconds took = {}, std::string_view kind = {});
+
+  // The counters of a kind.
+  kind_stats& tally(std::string_view kind);
 };
 
 // Adds one time to a histogram.

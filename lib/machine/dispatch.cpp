@@ -166,7 +166,8 @@ void session::on_plain(sent_call& call, reply const& answer) {
       found = plain.which->read(ask::force_unlock, {.what = ask::force_unlock}, answer.elements[0]);
     plain.yes = found.what == outcome::type::released;
     plain.text = found.text;
-    if (found.not_published) shared_.note(event_type::publish_refused, plain.name);
+    if (found.not_published)
+      shared_.note(event_type::publish_refused, plain.name, 0, {}, {}, {}, plain.which->rules().name);
     if (found.what == outcome::type::refused) error = classify(found.text).code;
     if (found.what == outcome::type::malformed) error = errc::server_error;
   }

@@ -7,7 +7,7 @@
 namespace latchkey::detail {
 
 void name_machine::acquire(record& one, operation& call) {
-  shared_.note(event_type::attempt, name_, one.owner);
+  note(event_type::attempt, one.owner);
   if (one.holds.size() >= record::most_holds) return complete(call, errc::bad_argument, "held too often");
   if (name_machine const* const other = in_use_elsewhere(one.owner))
     return complete(call, errc::bad_argument,
@@ -79,7 +79,7 @@ void name_machine::granted(record& one, request const& was, instant sent, outcom
   }
 
   if (!call || deadline <= shared_.now || outer_lost) {
-    if (kind_.rules().takes) shared_.note(event_type::abandoned, name_, one.owner);
+    if (kind_.rules().takes) note(event_type::abandoned, one.owner);
     repair(one, was.mode);
     if (!call) return;
     bool const was_head = call->queued && &queue_.front() == call;
@@ -154,15 +154,18 @@ void name_machine::keep(record& one, request const& was, operation& call, instan
   shared_.timers.set_lazily(kept.expiry, deadline);
   if (kept.watchdog) shared_.renewals->add(one.sides[was.mode]);
   ++shared_.counters.held;
+  ++tally_.held;
   call.hold = kept.id;
 }
 
 // A caller has what he asked for.
 void name_machine::served(operation& call) {
   ++shared_.counters.acquired;
+  ++tally_.acquired;
   shared_.counters.contended += call.waited;
+  tally_.contended += call.waited;
   count(shared_.counters.wait_time, shared_.now - call.started);
-  shared_.note(event_type::granted, name_, call.owner, {}, {}, shared_.now - call.started);
+  note(event_type::granted, call.owner, {}, {}, shared_.now - call.started);
   leave(call);
   call.yes = true;
   complete(call);
@@ -180,7 +183,7 @@ void name_machine::grant_others(std::uint64_t up_to) {
 void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   operation& call = *was.call;
   if (!call.queued) return join(one, call);  // it re-entered, but the holds that let it were gone when it was sent
-  if (!call.waited) shared_.note(event_type::waiting, name_, one.owner);
+  if (!call.waited) note(event_type::waiting, one.owner);
   call.where = operation::place::waiting;
   call.waited = call.tried = true;
   ++busy_answers_;
@@ -191,7 +194,7 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
     complete(call);
   }
   if (kind_.rules().own_channel) {
-    if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
+    if (hint < 0) note(event_type::no_time_to_live);
     if (stays) wait_alone(one, was.mode, hint);
     return;
   }
@@ -208,7 +211,7 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
     return new_head();
   head.tried = true;
   if (dirty_ && listening() == view::on && head_idle()) return try_head();
-  if (hint < 0) shared_.note(event_type::no_time_to_live, name_);
+  if (hint < 0) note(event_type::no_time_to_live);
   if (listening() == view::off && kind_.rules().listens) new_head();
   sleep_until_hint(hint);
   ++head.polls;
@@ -295,7 +298,7 @@ void name_machine::fail_acquire(record& one, request const& was, error_code erro
     call.tried = true;
     call.text = text;
     ++call.polls;
-    shared_.note(event_type::warning, name_, one.owner, error, text);
+    note(event_type::warning, one.owner, error, text);
     milliseconds const pause = shared_.pause(call.polls, shared_.settings.retry_delay);
     if (kind_.rules().own_channel) return wait_alone(one, was.mode, pause.count());
     if (was_head) shared_.timers.set(hint_, after(shared_.now, pause));

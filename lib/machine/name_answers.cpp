@@ -114,10 +114,10 @@ void name_machine::conclude_release(record& one, request const& was, outcome con
         found = release_result::unknown;
       }
       break;
-    default: error = error_of(answer); shared_.note(event_type::warning, name_, one.owner, error, words_of(answer));
+    default: error = error_of(answer); note(event_type::warning, one.owner, error, words_of(answer));
   }
-  if (answer.not_published) shared_.note(event_type::publish_refused, name_, one.owner);
-  if (!was.give_back && !error) shared_.note(event_type::released, name_, one.owner, {}, {}, shared_.now - was.began);
+  if (answer.not_published) note(event_type::publish_refused, one.owner);
+  if (!was.give_back && !error) note(event_type::released, one.owner, {}, {}, shared_.now - was.began);
   if (!was.call) return;
   was.call->released = found;
   complete(*was.call, error, answer.text);
@@ -136,7 +136,8 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
   switch (answer.grant) {
     case outcome::type::granted:
       ++shared_.counters.handed_off;
-      shared_.note(event_type::handed_off, name_, to.owner);
+      ++tally_.handed_off;
+      note(event_type::handed_off, to.owner);
       granted(to, next, was.sent, answer);
       break;
     case outcome::type::busy:
@@ -202,7 +203,7 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
       repair(one, side.mode);
     }
   } else if (any) {
-    if (side.failures++ == 0) shared_.note(event_type::at_risk, name_, one.owner, error_of(answer), answer.text);
+    if (side.failures++ == 0) note(event_type::at_risk, one.owner, error_of(answer), answer.text);
   }
   if (one.live(side.mode) > 0) shared_.renewals->again(side);
   advance(one);

@@ -29,11 +29,10 @@ void name_machine::on_command_answer(record& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
-  if (answer.not_published) shared_.note(event_type::publish_refused, name_, one.owner);
+  if (answer.not_published) note(event_type::publish_refused, one.owner);
   if (answer.what == outcome::type::unseen) return on_unseen(one, was);
   if (!was.call) {
-    if (answer.what != outcome::type::done)
-      shared_.note(event_type::warning, name_, one.owner, error_of(answer), words_of(answer));
+    if (answer.what != outcome::type::done) note(event_type::warning, one.owner, error_of(answer), words_of(answer));
     return;
   }
   if (answer.what != outcome::type::done) return complete(*was.call, error_of(answer), words_of(answer));
@@ -56,7 +55,7 @@ void name_machine::on_unseen(record& one, request const& was) {
   }
   if (certain && !wanted) return;
   if (!was.call || was.abandoned)
-    shared_.note(event_type::warning, name_, one.owner, errc::connection_lost, too_late);
+    note(event_type::warning, one.owner, errc::connection_lost, too_late);
   else if (was.what == ask::acquire)
     fail_acquire(one, was, errc::connection_lost, too_late);
   else

@@ -19,8 +19,10 @@ void name_machine::lose(record& one, hold& ended, error_code why) {
   if (ended.lost) return;
   shared_.timers.drop(ended.expiry);
   ++shared_.counters.lost;
+  ++tally_.lost;
   --shared_.counters.held;
-  shared_.note(event_type::lost, name_, one.owner, why, {}, shared_.now - ended.began);
+  --tally_.held;
+  note(event_type::lost, one.owner, why, {}, shared_.now - ended.began);
   bool const shown = ended.link != nullptr;
   if (shown) {
     ended.link->lost.store(true, std::memory_order_release);
@@ -53,7 +55,9 @@ void name_machine::forget(record& one, hold& ended) {
   if (ended.is_linked()) shared_.lost_holds.erase(shared_.lost_holds.iterator_to(ended));
   if (!ended.lost) {
     --shared_.counters.held;
+    --tally_.held;
     ++shared_.counters.released;
+    ++tally_.released;
     count(shared_.counters.hold_time, shared_.now - ended.began);
   }
   one.end(ended);

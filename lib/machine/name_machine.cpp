@@ -9,7 +9,11 @@
 namespace latchkey::detail {
 
 name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : shared_(shared), kind_(which), name_(std::move(name)), channel_(which.channel(name_, {})) {
+    : shared_(shared),
+      kind_(which),
+      tally_(shared.tally(which.rules().name)),
+      name_(std::move(name)),
+      channel_(which.channel(name_, {})) {
   hint_.what = timer_node::type::hint;
   hint_.of = this;
   linger_.what = timer_node::type::linger;
@@ -22,6 +26,11 @@ name_machine::~name_machine() {
   last->next_namesake_ = next_namesake_;
   shared_.timers.drop(hint_);
   shared_.timers.drop(linger_);
+}
+
+void name_machine::note(event_type type, std::uint64_t owner, error_code error, std::string_view text,
+                        nanoseconds took) const {
+  shared_.note(type, name_, owner, error, text, took, kind_.rules().name);
 }
 
 void name_machine::meet(name_machine& namesake) {

@@ -29,6 +29,9 @@ class name_machine final : public listener {
 
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
+  // For config::on_event.
+  void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
+            nanoseconds took = {}) const;
   // The two have the same name and are of different kinds.
   void meet(name_machine& namesake);
 
@@ -172,6 +175,7 @@ class name_machine final : public listener {
 
   context& shared_;
   kind const& kind_;
+  kind_stats& tally_;
   std::string const name_;
   std::string const channel_;
 

@@ -36,6 +36,7 @@ void name_machine::join(record& one, operation& call) {
   queue_.push_back(call);
   ++one.queued;
   ++shared_.counters.waiting;
+  ++tally_.waiting;
   once_waiting_ += call.once;
   watch_deadline(call);
   shared_.timers.drop(linger_);
@@ -57,7 +58,7 @@ void name_machine::join(record& one, operation& call) {
 
 // Without a try of its own it is known what the server would say: busy.
 void name_machine::note_told(operation& head) {
-  if (!head.waited) shared_.note(event_type::waiting, name_, head.owner);
+  if (!head.waited) note(event_type::waiting, head.owner);
   head.waited = head.tried = true;
   ++busy_answers_;
 }
@@ -68,6 +69,7 @@ void name_machine::leave(operation& call) {
   queue_.erase(queue_.iterator_to(call));
   --call.owner_record->queued;
   --shared_.counters.waiting;
+  --tally_.waiting;
   once_waiting_ -= call.once;
   if (call.owner_record->queued == 0) call.owner_record->own.reset();
   if (!queue_.empty()) return;

@@ -71,7 +71,7 @@ void watchdog::tick() {
       for (auto& h : side.of->holds) {
         if (h->mode != side.mode || !h->watchdog || h->lost || h->renew_until > shared_.now) continue;
         h->watchdog = false;
-        shared_.note(event_type::max_hold_reached, side.of->of.name(), side.of->owner);
+        side.of->of.note(event_type::max_hold_reached, side.of->owner);
       }
       if (!has_watchdog_hold(side)) continue;
       side.under_way = true;

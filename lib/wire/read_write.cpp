@@ -12,7 +12,7 @@ constexpr unsigned char write_side = 1;
 // each owner and one queue. Answers are those of the reentrant lock.
 class read_write final : public kind {
  public:
-  read_write() : kind({.name = "read_write", .hand_off = false, .modes = 2, .shared_modes = 1u << read_side}) {}
+  read_write() : kind({.name = "read_write_lock", .hand_off = false, .modes = 2, .shared_modes = 1u << read_side}) {}
 
   std::string channel(std::string_view name, std::string_view) const override {
     return prefixed("redisson_rwlock", name);

@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -190,6 +191,33 @@ TEST_CASE("a thread pool of the caller runs a client too", "[server][contract]")
   CHECK(future.get().held());
   own.close();
   pool.join();
+}
+
+TEST_CASE("snapshot and events tell kinds of lock apart", "[server][contract]") {
+  common_world w;
+  w.lock.lock();
+  lease const fair = w.own.get_fair_lock(new_name()).acquire();
+  lease const written = w.own.get_read_write_lock(new_name()).write_lock().acquire();
+  w.own.get_semaphore(new_name()).add_permits(1);
+  w.lock.unlock();
+  CHECK(w.log.last(event_type::granted)->kind == "read_write_lock");
+  CHECK(w.log.last(event_type::released)->kind == "lock");
+  auto const now = w.own.snapshot();
+  auto const of = [&](std::string_view kind) {
+    auto const found = std::find_if(now.kinds.begin(), now.kinds.end(), [&](auto const& k) { return k.kind == kind; });
+    REQUIRE(found != now.kinds.end());
+    return *found;
+  };
+  CHECK(of("lock").acquired == 1);
+  CHECK(of("lock").released == 1);
+  CHECK(of("lock").held == 0);
+  for (auto const* kind : {"fair_lock", "read_write_lock"}) {
+    CHECK(of(kind).acquired == 1);
+    CHECK(of(kind).held == 1);
+    CHECK(of(kind).waiting == 0);
+  }
+  CHECK(now.acquired == 3);
+  CHECK(now.held == 2);
 }
 
 TEST_CASE("the snapshot counts what happened and shows what is", "[server][contract]") {

@@ -22,7 +22,8 @@ event_log::event_log() : state_(std::make_shared<state>()) {}
 std::function<void(event const&)> event_log::callback() const {
   return [state = state_](event const& e) {
     std::lock_guard guard(state->mutex);
-    state->events.push_back({e.type, std::string(e.lock), e.owner, e.error, std::string(e.text), e.took});
+    state->events.push_back(
+        {e.type, std::string(e.lock), e.owner, e.error, std::string(e.text), e.took, std::string(e.kind)});
     state->more.notify_all();
   };
 }

@@ -20,6 +20,7 @@ struct logged_event {
   error_code error;
   std::string text;
   std::chrono::microseconds took{0};
+  std::string kind{};
 };
 
 // Collects the events of a client, from any thread, and lets a test wait for them.
