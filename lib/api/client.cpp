@@ -64,9 +64,11 @@ distributed_lock client::get_fair_lock(std::string name) const {
   return make_lock(std::move(name), detail::fair_kind());
 }
 
+// [getter]
 distributed_lock client::get_non_reentrant_lock(std::string name) const {
   return make_lock(std::move(name), detail::non_reentrant_kind());
 }
+// [/getter]
 
 distributed_lock client::get_spin_lock(std::string name) const {
   return make_lock(std::move(name), detail::spin_kind());

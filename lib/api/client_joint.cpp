@@ -19,7 +19,7 @@ void add_leaves(key_ptr const& one, std::vector<key_ptr>& leaves) {
   for (auto const& member : one->joint->members()) add_leaves(member, leaves);
 }
 
-bool same(lock_key const& a, lock_key const& b) {
+bool same_lock(lock_key const& a, lock_key const& b) {
   return a.engine == b.engine && a.name == b.name && a.which == b.which && a.mode == b.mode && a.joint == b.joint;
 }
 
@@ -38,7 +38,7 @@ void check(std::vector<key_ptr> const& members, bool majority) {
   for (std::size_t i = 0, begin = 0; i < members.size(); begin = ends[i++])
     for (std::size_t mine = begin; mine < ends[i]; ++mine)
       for (std::size_t other = ends[i]; other < leaves.size(); ++other)
-        if (same(*leaves[mine], *leaves[other]))
+        if (same_lock(*leaves[mine], *leaves[other]))
           throw lock_error(errc::bad_argument, "a red lock must not have the same member twice");
 }
 

@@ -10,7 +10,9 @@ import sys
 import tempfile
 
 FLOORS = {"base": 0, "codec": 1, "wire": 2, "machine": 3, "engine": 4, "api": 5}
-API_HEADERS = {"client", "distributed_lock", "lease", "read_write_lock", "with_lock", "latchkey"}  # and all of latchkey/detail
+# And all of latchkey/detail.
+API_HEADERS = {"client", "count_down_latch", "distributed_lock", "latchkey", "lease", "permit", "permit_semaphore",
+               "read_write_lock", "semaphore", "with_lock"}
 
 THREADS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore", "latch", "barrier"}
 CLOCKS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|timerfd_create)\b")
