@@ -151,8 +151,8 @@ void joint_acquiring::ask(joint_acquire::action const& what) {
     if (max_hold_.count() > 0) asked.max_hold = max_hold_;
     if (auto const wrong = fill_acquire(*made, *key, asked)) {
       // Of the arguments the caller was told; this is a fork, or a member that asks for more than we do.
-      step([&] {
-        machine_.answered(id, {.what = answer_type::failed, .error = wrong.code, .text = wrong.text}, boot_now());
+      step([&, call = id] {  // Clang 14 does not capture a binding by itself
+        machine_.answered(call, {.what = answer_type::failed, .error = wrong.code, .text = wrong.text}, boot_now());
       });
       continue;
     }

@@ -14,7 +14,7 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 
 template <class... More>
 constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b, More... more) {
-  return mix(mix(a) ^ b, more...);
+  return mix(mix(a) ^ b, static_cast<std::uint64_t>(more)...);
 }
 
 // Random numbers that replay with their seed.

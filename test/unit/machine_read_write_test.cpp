@@ -21,7 +21,7 @@ how on(unsigned char side, std::size_t client = 0, milliseconds lease = 0ms) {
 }
 
 struct rw_world : world {
-  explicit rw_world(std::size_t clients = 1, config settings = {}) : world(std::move(settings), clients) {
+  explicit rw_world(std::size_t clients = 1, config given = {}) : world(std::move(given), clients) {
     teach_read_write_lock(server);
   }
   std::int64_t stamp(std::uint64_t owner, int i) {

@@ -24,7 +24,7 @@ how alone(milliseconds wait = -1ms, std::size_t client = 0) {
 }
 
 struct sides_world : world {
-  explicit sides_world(std::size_t clients = 1, config settings = {}) : world(std::move(settings), clients) {
+  explicit sides_world(std::size_t clients = 1, config given = {}) : world(std::move(given), clients) {
     sides().teach_read_write(server);
   }
   std::size_t tries() const { return server.ran("EVALSHA made_acquire"); }
