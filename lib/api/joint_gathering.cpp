@@ -74,6 +74,7 @@ std::int64_t joint_gathering::worth_of(member_call const& one) const {
 void joint_gathering::answered(member_call& one) {
   {
     std::scoped_lock const lock(counting_);
+    if (over_) return;  // a majority has decided; what was counted stays as it is
     std::int64_t const worth = worth_of(one);
     if (worth == joint_vote::failed && !error_) {
       error_ = one.error;
@@ -82,7 +83,7 @@ void joint_gathering::answered(member_call& one) {
     vote_.add(worth);
     // Where all are needed all are tried before anything is said.
     bool const enough = vote_.complete() || (of_->majority() && vote_.decided());
-    if (over_ || !enough) return;
+    if (!enough) return;
     over_ = true;
   }
   if (what_ == operation::type::extend && about_) about_->watch();
