@@ -143,16 +143,18 @@ TEST_CASE("fair lock: who listens keeps its place until its time is over, who do
 }
 
 TEST_CASE("fair lock: waiters whose process was killed cost the next one less than a second in all", "[server][fair]") {
-  fair_world w;
-  lease held = w.fair.acquire();
   std::vector<std::unique_ptr<child_process>> dying;
   for (int i = 0; i < 3; ++i)
-    dying.push_back(std::make_unique<child_process>([uri = common_server().uri(), name = w.name](auto& up) {
+    dying.push_back(std::make_unique<child_process>([uri = common_server().uri()](auto& up) {
+      auto const name = up.hear();
       client own(uri, steady_config());
       auto waiting = own.get_fair_lock(name).async_acquire(asio::use_future);
       up.hear();
       return 0;
     }));
+  fair_world w;
+  lease held = w.fair.acquire();
+  for (auto const& one : dying) one->talk().say(w.name);
   REQUIRE(wait_until([&] { return w.line().size() == 3; }));
   for (auto const& one : w.line()) REQUIRE(w.listening(one));
   auto const me = owner::make();

@@ -46,6 +46,13 @@ int event_log::count(event_type type, std::string_view lock) const {
   return static_cast<int>(state_->count(type, lock));
 }
 
+int event_log::refusals() const {
+  auto const events = all();
+  return static_cast<int>(std::count_if(events.begin(), events.end(), [](logged_event const& e) {
+    return !e.lock.empty() && (e.type == event_type::warning || e.type == event_type::publish_refused);
+  }));
+}
+
 std::optional<logged_event> event_log::last(event_type type) const {
   std::lock_guard guard(state_->mutex);
   auto const& events = state_->events;

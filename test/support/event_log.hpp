@@ -36,6 +36,8 @@ class event_log {
   bool wait_for(event_type type, std::string_view lock, int times = 1) const;
 
   int count(event_type type, std::string_view lock = {}) const;
+  // Events about a lock that say that the server refused something.
+  int refusals() const;
   // The latest of this type.
   std::optional<logged_event> last(event_type type) const;
   std::vector<logged_event> all() const;
