@@ -14,8 +14,8 @@ namespace {
 // first one without being heard of. Each grant and each leave takes that off the scores of those behind, but never so
 // much that a live one has not the time to look again.
 // `tell` wakes who is first. PUBLISH says whether anybody heard it: whom nobody hears may be dead, has `grace`
-// milliseconds to show up, and the next one is told, too. Who cannot listen polls more often than that. An entry without
-// a score, which Redisson would never put out, gets as long.
+// milliseconds to show up, and the next one is told, too. Who cannot listen polls more often than that. An entry
+// without a score, which Redisson would never put out, gets as long.
 constexpr std::string_view fair_common = R"lua(local grace, clock = 700, nil
 local function call(...)
   local made = redis.pcall(...)
