@@ -144,7 +144,7 @@ end
 
 // Never destroyed: a client of static storage may still release while the process exits.
 script const& made_of(std::string_view body, std::string_view more = {}) {
-  auto const& text = *new std::string(std::string(fair_common).append(more).append(body));
+  auto const text = std::string(fair_common).append(more).append(body);
   return *new script(text);
 }
 

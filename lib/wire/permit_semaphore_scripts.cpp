@@ -62,8 +62,8 @@ for i = 1, #KEYS / 4 do
 end
 return answer)lua";
 
-std::string_view joined(std::initializer_list<std::string_view> parts) {
-  auto& made = *new std::string;
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string made;
   for (auto const part : parts) made += part;
   return made;
 }

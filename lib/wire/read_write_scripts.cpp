@@ -66,9 +66,7 @@ local function release_all(key, channel, message)
 end
 )lua";
 
-script const& made(std::string_view body) {
-  return *new script(*new std::string(std::string(read_write_common).append(body)));
-}
+script const& made(std::string_view body) { return *new script(std::string(read_write_common).append(body)); }
 
 }  // namespace
 

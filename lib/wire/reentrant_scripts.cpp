@@ -49,9 +49,7 @@ local function acquire(key, field, target, lease)
 end
 )lua";
 
-script const& with_acquire(std::string_view rest) {
-  return *new script(*new std::string(std::string(acquire_function).append(rest)));
-}
+script const& with_acquire(std::string_view rest) { return *new script(std::string(acquire_function).append(rest)); }
 
 }  // namespace
 

@@ -14,8 +14,8 @@ class script {
   std::string_view sha() const { return sha_; }
 
  private:
-  std::string_view text_;  // of static storage
-  std::string sha_;        // 40 hexadecimal digits, lower case
+  std::string text_;
+  std::string sha_;  // 40 hexadecimal digits, lower case
 };
 
 }  // namespace latchkey::detail
