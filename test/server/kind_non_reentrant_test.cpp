@@ -26,7 +26,7 @@ TEST_CASE("non-reentrant lock: case 24: a second take by the owner is already_he
   once_only w;
   w.lock.lock(60s);
   auto const before = w.admin.hash(w.name);
-  auto const sent = w.own.snapshot().commands;
+  auto const sent = w.own.snapshot().scripts;
   auto const me = owner::this_thread();
   CHECK(error_of([&] { w.lock.lock(); }) == errc::already_held);
   CHECK(error_of([&] { w.lock.lock(5s); }) == errc::already_held);
@@ -35,7 +35,7 @@ TEST_CASE("non-reentrant lock: case 24: a second take by the owner is already_he
   CHECK(error_of([&] { return w.lock.acquire({.owner = me}); }) == errc::already_held);
   CHECK(error_in(w.lock.async_lock(me, asio::use_future)) == errc::already_held);
   CHECK(error_in(w.lock.async_try_lock(me, asio::use_future)) == errc::already_held);
-  CHECK(w.own.snapshot().commands == sent);
+  CHECK(w.own.snapshot().scripts == sent);
   CHECK(w.own.snapshot().held == 1);
   CHECK(w.admin.hash(w.name) == before);
   CHECK(w.admin.integer("PTTL", w.name) > 50'000);

@@ -65,11 +65,11 @@ TEST_CASE("plain lock: case 24: a second take by the owner is already_held at on
           "[server][kind][case-24]") {
   plain_world w;
   w.lock.lock(60s);
-  auto const sent = w.own.snapshot().commands;
+  auto const sent = w.own.snapshot().scripts;
   CHECK(error_of([&] { w.lock.lock(); }) == errc::already_held);
   CHECK(error_of([&] { return w.lock.try_lock(1h); }) == errc::already_held);
   CHECK(error_in(w.lock.async_lock(owner::this_thread(), asio::use_future)) == errc::already_held);
-  CHECK(w.own.snapshot().commands == sent);
+  CHECK(w.own.snapshot().scripts == sent);
   CHECK(w.admin.integer("PTTL", w.name) > 50'000);
   w.lock.unlock();
 }
