@@ -1,5 +1,6 @@
 #include <support/fault_proxy.hpp>
 
+#include <support/patience.hpp>
 #include <support/proxy_loop.hpp>
 
 #include <sys/socket.h>
@@ -60,6 +61,15 @@ void fault_proxy::push(std::string bytes, lines whose) {
     for (auto& link : all.links)
       if (loop::concerns(link, whose)) link.to_client += bytes;
   });
+  auto const written = [&] {
+    bool all_written = true;
+    perform([&](loop& all) {
+      for (auto& link : all.links)
+        if (loop::concerns(link, whose) && link.client && !link.to_client.empty()) all_written = false;
+    });
+    return all_written;
+  };
+  wait_until(written);
 }
 
 void fault_proxy::cut_after(way which, std::size_t bytes) {
