@@ -1,0 +1,75 @@
+package latchkey.interop;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/**
+ * Does with Redisson what it is told, one line at a time.
+ *
+ * <p>Usage: {@code Driver WATCHDOG_TIMEOUT_MS URI...}, one Redisson for each URI. First it says {@code ready} and the
+ * id of each. Then a line {@code NUMBER WORKER OPERATION KIND NAME ARGUMENT...} is a call that the thread WORKER makes;
+ * calls of different workers run beside each other. Names are percent-encoded. Each call is answered by one line,
+ * {@code NUMBER NANOSECONDS ok VALUE} or {@code NUMBER NANOSECONDS failed EXCEPTION}, with the monotonic clock of the
+ * machine when it returned. The process ends with its input.
+ */
+public final class Driver {
+  private final Map<String, Worker> workers = new HashMap<>();
+  private final Calls calls;
+
+  private Driver(Calls calls) {
+    this.calls = calls;
+  }
+
+  public static void main(String[] arguments) throws IOException {
+    long watchdogTimeout = Long.parseLong(arguments[0]);
+    List<RedissonClient> clients = new ArrayList<>();
+    for (int i = 1; i < arguments.length; i++) {
+      clients.add(connect(arguments[i], watchdogTimeout));
+    }
+    StringBuilder ready = new StringBuilder("ready");
+    clients.forEach(client -> ready.append(' ').append(client.getId()));
+    say(ready.toString());
+    new Driver(new Calls(clients)).run();
+    // Without a shutdown: what is held when the input ends is to be found as a process leaves it that dies.
+    Runtime.getRuntime().halt(0);
+  }
+
+  private static RedissonClient connect(String uri, long watchdogTimeout) {
+    Config config = new Config();
+    config.setLockWatchdogTimeout(watchdogTimeout);
+    config.useSingleServer().setAddress(uri).setConnectionPoolSize(16).setConnectionMinimumIdleSize(2);
+    return Redisson.create(config);
+  }
+
+  private void run() throws IOException {
+    BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = input.readLine(); line != null; line = input.readLine()) {
+      Call call = Call.parse(line);
+      workers.computeIfAbsent(call.worker(), Worker::new).execute(() -> answer(call));
+    }
+  }
+
+  private void answer(Call call) {
+    String result;
+    try {
+      result = "ok " + calls.make(call);
+    } catch (Exception problem) {
+      result = "failed " + problem.getClass().getSimpleName();
+    }
+    say(call.number() + " " + System.nanoTime() + " " + result);
+  }
+
+  private static synchronized void say(String line) {
+    System.out.println(line);
+    System.out.flush();
+  }
+}
