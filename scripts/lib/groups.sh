@@ -8,6 +8,7 @@ declare -A about=(
   [server]="the library against real Redis servers, started on private sockets"
   [example]="the programs in examples/"
   [demo]="a short run of the flash sale"
+  [interop]="latchkey and Redisson on the same locks, in both directions; prints a table"
   [stress]="many callers, many processes and many faults at once, against real servers"
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
@@ -19,7 +20,7 @@ declare -A about=(
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server example demo)
-slow_groups=(stress simulate clang asan-ubsan tsan format model bench)
+slow_groups=(stress interop simulate clang asan-ubsan tsan format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -50,7 +51,7 @@ preset_of() {
 targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
-    server | stress) echo "latchkey_$1_tests" ;;
+    server | stress | interop) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_truth_tests ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey ;;
@@ -70,6 +71,7 @@ packages_of() {
     unit | compile | docs | package) echo "${packages_build[@]}" "${packages_test[@]}" ;;
     model) echo g++ python3 ;;
     simulate) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_simulate[@]}" ;;
+    interop) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" ;;
     *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
   esac
 }
@@ -119,6 +121,7 @@ run_group() {
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     model) check model "checking the model" timeout 900 test/model/run ;;
+    interop) run_interop ;;
     bench) check bench "measuring acquire and release beside a bare client" run_bench ;;
     demo)
       run_ctest "$main_preset" demo demo
@@ -154,6 +157,17 @@ run_ctest() {
     if [ -s "$log.txt" ]; then cat "$log.txt"; else tail -n 20 "$log.log"; fi
     echo "        the whole output: $log.log"
   fi
+}
+
+# The tests fill the cells of a table; one that stayed empty is a failure too.
+run_interop() {
+  export LATCHKEY_INTEROP_CELLS=$PWD/$log_dir/interop
+  rm -rf "$LATCHKEY_INTEROP_CELLS"
+  mkdir -p "$LATCHKEY_INTEROP_CELLS"
+  check interop-driver "building the driver of Redisson" test/interop/build-driver || return
+  run_ctest "$main_preset" interop interop
+  check interop-table "putting the table together" python3 test/interop/table.py "$LATCHKEY_INTEROP_CELLS"
+  cat "$log_dir/interop-table.log"
 }
 
 # A missed gate (exit code 1) is a figure here and no failure: a machine that is busy with something else misses it too.

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <interop/latchkey_driver/call.hpp>
+#include <latchkey/latchkey.hpp>
+#include <support/event_log.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace latchkey::test {
+
+// What the calls work with: one client for each server.
+struct driver_world {
+  std::vector<client> clients{};
+  std::vector<std::string> uris{};
+  event_log log{};
+};
+
+std::string word(bool value);
+
+// The lock that a call names.
+distributed_lock find_lock(driver_world const& world, call_line const& call);
+
+// Each makes the call and gives the word for the answer, or nothing if it knows no such kind.
+std::optional<std::string> make_lock_call(driver_world const& world, call_line const& call);
+
+// `turns KIND NAME KEY COUNT`: takes the lock so often, each time reads the number at KEY, adds one and writes it back.
+// Answers how many turns it took, and how many calls failed.
+std::string take_turns(driver_world const& world, call_line const& call);
+
+}  // namespace latchkey::test

@@ -1,0 +1,71 @@
+#include <interop/latchkey_driver/calls.hpp>
+
+#include <stdexcept>
+
+namespace latchkey::test {
+
+std::string word(bool value) { return value ? "true" : "false"; }
+
+distributed_lock find_lock(driver_world const& world, call_line const& call) {
+  auto const& first = world.clients.front();
+  if (call.kind == "lock") return first.get_lock(call.name());
+  throw std::invalid_argument("no such kind: " + call.kind);
+}
+
+namespace {
+
+std::string lock(distributed_lock const& lock, call_line const& call) {
+  if (call.has(0)) {
+    lock.lock(call.time_at(0));
+  } else {
+    lock.lock();
+  }
+  return "held";
+}
+
+// As Redisson's: a lease of -1 leaves the renewal to the watchdog.
+bool try_lock(distributed_lock const& lock, call_line const& call) {
+  if (!call.has(0)) return lock.try_lock();
+  if (call.number_at(1) == -1) return lock.try_lock(call.time_at(0));
+  return lock.try_lock(call.time_at(0), call.time_at(1));
+}
+
+// -1 and -2 as PTTL says it.
+std::string remaining(distributed_lock const& lock) {
+  auto const left = lock.remaining_time_to_live();
+  if (!left) return "-2";
+  return *left == milliseconds::max() ? "-1" : std::to_string(left->count());
+}
+
+// Within so many milliseconds the client says that a hold on this lock is lost.
+std::string await_loss(driver_world const& world, call_line const& call) {
+  auto const end = clock::now() + call.time_at(0);
+  while (world.log.count(event_type::lost, call.name()) == 0) {
+    if (clock::now() >= end) return "kept";
+    std::this_thread::sleep_for(1ms);
+  }
+  return "lost";
+}
+
+}  // namespace
+
+std::optional<std::string> make_lock_call(driver_world const& world, call_line const& call) {
+  auto const& operation = call.operation;
+  if (operation == "owner") return to_string(owner::this_thread());
+  if (operation == "await_loss") return await_loss(world, call);
+  auto const found = find_lock(world, call);
+  if (operation == "lock") return lock(found, call);
+  if (operation == "try_lock") return word(try_lock(found, call));
+  if (operation == "unlock") {
+    found.unlock();
+    return "released";
+  }
+  if (operation == "force_unlock") return word(found.force_unlock());
+  if (operation == "is_locked") return word(found.is_locked());
+  if (operation == "is_held") return word(found.is_held_by_current_thread());
+  if (operation == "hold_count") return std::to_string(found.hold_count());
+  if (operation == "remaining") return remaining(found);
+  return std::nullopt;
+}
+
+}  // namespace latchkey::test

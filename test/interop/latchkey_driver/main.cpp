@@ -1,0 +1,70 @@
+// The other half of the Java driver: does with latchkey what it is told, in the same lines. See Driver.java.
+#include <interop/latchkey_driver/calls.hpp>
+#include <interop/latchkey_driver/worker.hpp>
+
+#include <unistd.h>
+
+#include <iostream>
+#include <map>
+#include <memory>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+namespace {
+
+void say(std::string const& line) {
+  static std::mutex mutex;
+  std::lock_guard const guard(mutex);
+  std::cout << line << std::endl;
+}
+
+std::string result_of(driver_world const& world, call_line const& call) {
+  if (call.operation == "turns") return take_turns(world, call);
+  if (auto const made = make_lock_call(world, call)) return *made;
+  throw std::invalid_argument("no such operation: " + call.operation);
+}
+
+void answer(driver_world const& world, call_line const& call) {
+  std::string result;
+  try {
+    result = "ok " + result_of(world, call);
+  } catch (lock_error const& error) {
+    result = "failed " + error.code().message() + " " + error.server_text();
+  } catch (std::exception const& error) {
+    result = std::string("failed ") + error.what();
+  }
+  auto const now = std::chrono::nanoseconds(clock::now().time_since_epoch()).count();
+  say(call.number + " " + std::to_string(now) + " " + result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: latchkey_interop_driver WATCHDOG_TIMEOUT_MS URI...\n";
+    return 2;
+  }
+  driver_world world;
+  config settings;
+  settings.lock_watchdog_timeout = milliseconds(std::stoll(argv[1]));
+  settings.on_event = [log = world.log.callback()](event const& what) {
+    if (what.type == event_type::lost) log(what);
+  };
+  std::string ready = "ready";
+  for (int i = 2; i < argc; ++i) {
+    world.uris.emplace_back(argv[i]);
+    world.clients.emplace_back(argv[i], settings);
+    ready += " " + world.clients.back().id();
+  }
+  say(ready);
+  std::map<std::string, std::unique_ptr<worker>> workers;
+  for (std::string line; std::getline(std::cin, line);) {
+    auto call = call_line::parse(line);
+    auto& one = workers[call.worker];
+    if (!one) one = std::make_unique<worker>();
+    one->execute([&world, call = std::move(call)] { answer(world, call); });
+  }
+  // Without a close: what is held when the input ends is to be found as a process leaves it that dies.
+  ::_exit(0);
+}

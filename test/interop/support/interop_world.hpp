@@ -1,0 +1,30 @@
+#pragma once
+
+#include <interop/support/cells.hpp>
+#include <support/redis_server.hpp>
+
+#include <memory>
+
+namespace latchkey::test {
+
+// Three servers (the kinds that are made of several locks use all) and a process of each library.
+struct interop_world {
+  explicit interop_world(std::chrono::milliseconds watchdog_timeout);
+
+  std::vector<std::string> uris() const;
+  direction redisson_first() { return {*redisson, *ours}; }
+  direction latchkey_first() { return {*ours, *redisson}; }
+  // Comes back when somebody waits for this lock of a kind.
+  void await_waiter(interop_kind const& kind, std::string const& names);
+
+  std::chrono::milliseconds watchdog_timeout;
+  std::vector<std::unique_ptr<redis_server>> servers;
+  raw_redis admin;
+  std::unique_ptr<peer> redisson;
+  std::unique_ptr<peer> ours;
+};
+
+// With Redisson's watchdog timeout of 30 s. Shared by the tests of a file.
+interop_world& steady_world();
+
+}  // namespace latchkey::test
