@@ -8,6 +8,9 @@ CHECKS = {
     "1 exclusion": "who holds it keeps the other library out, after a re-entry too, and both see the same",
     "1 odd names": "the same under names with spaces, UTF-8, braces, of 1 KiB",
     "2 wake-up": "a release wakes a waiter of the other library by a message",
+    "3 watchdog": "the watchdog keeps a hold for three periods against the other library's tries",
+    "4 crash": "what a killed process held is the other library's when the lease ends, and not before",
+    "5 force": "an unlock by force by the first is a loss to the second",
 }
 KINDS = [
     "lock",

@@ -28,19 +28,41 @@ void demand(answer const& got, std::string_view wanted, std::string const& of) {
   demand(got == wanted, of + ": " + to_string(got) + " instead of " + std::string(wanted));
 }
 
-void cell(std::string const& check, std::string const& kind, std::string const& direction,
-          std::function<std::string()> const& body) {
+namespace {
+
+struct outcome {
   std::string problem;
   std::string remark;
+};
+
+outcome outcome_of(std::function<std::string()> const& body) {
   try {
-    remark = body();
+    return {{}, body()};
   } catch (std::exception const& error) {
-    problem = error.what();
+    return {error.what(), {}};
   }
-  write(check + "\t" + kind + "\t" + direction + "\t" + (problem.empty() ? "yes\t" + remark : "NO\t" + problem));
-  INFO(check << ", " << kind << ", " << direction);
-  CHECK(problem.empty());
-  if (!problem.empty()) WARN(problem);
+}
+
+void report(std::string const& check, std::string const& kind, std::string const& direction, outcome const& got) {
+  bool const good = got.problem.empty();
+  write(check + "\t" + kind + "\t" + direction + "\t" + (good ? "yes\t" + got.remark : "NO\t" + got.problem));
+  INFO(check << ", " << kind << ", " << direction << ": " << got.problem);
+  CHECK(good);
+}
+
+}  // namespace
+
+void cell(std::string const& check, std::string const& kind, std::string const& direction,
+          std::function<std::string()> const& body) {
+  report(check, kind, direction, outcome_of(body));
+}
+
+void cells_together(std::string const& check, std::vector<cell_job> const& jobs) {
+  std::vector<std::future<outcome>> running;
+  for (auto const& job : jobs) {
+    running.push_back(std::async(std::launch::async, [&job] { return outcome_of(job.body); }));
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) report(check, jobs[i].kind, jobs[i].direction, running[i].get());
 }
 
 void no_cell(std::string const& check, std::string const& kind, std::string const& why) {

@@ -29,6 +29,14 @@ struct direction {
 void cell(std::string const& check, std::string const& kind, std::string const& direction,
           std::function<std::string()> const& body);
 
+// Several cells of one check, filled beside each other since each takes its time.
+struct cell_job {
+  std::string kind;
+  std::string direction;
+  std::function<std::string()> body;
+};
+void cells_together(std::string const& check, std::vector<cell_job> const& jobs);
+
 // A cell that cannot be filled, and why.
 void no_cell(std::string const& check, std::string const& kind, std::string const& why);
 

@@ -24,6 +24,9 @@ struct interop_world {
   std::unique_ptr<peer> ours;
 };
 
+// One in which something runs out; the watchdogs renew every second.
+inline constexpr std::chrono::milliseconds quick_timeout = 3s;
+
 // With Redisson's watchdog timeout of 30 s. Shared by the tests of a file.
 interop_world& steady_world();
 
