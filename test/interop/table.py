@@ -11,6 +11,7 @@ CHECKS = {
     "3 watchdog": "the watchdog keeps a hold for three periods against the other library's tries",
     "4 crash": "what a killed process held is the other library's when the lease ends, and not before",
     "5 force": "an unlock by force by the first is a loss to the second",
+    "6 state": "after each step of a history the server shows the same, whichever library made the step",
 }
 KINDS = [
     "lock",

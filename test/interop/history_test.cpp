@@ -1,0 +1,51 @@
+// Check 6: after each step of a history the servers show the same, whichever library made the step.
+#include <interop/support/history.hpp>
+#include <support/catch.hpp>
+
+#include <iostream>
+
+using namespace latchkey::test;
+
+namespace {
+
+std::string compare(history const& what, std::vector<after_step> const& reference,
+                    std::vector<after_step> const& played) {
+  for (std::size_t i = 0; i < what.steps.size(); ++i) {
+    auto const step = "step " + std::to_string(i + 1) + " (" + what.steps[i] + "): ";
+    auto const& before = played[i];
+    auto const& after = played[i + 1];
+    if (after.answered != reference[i + 1].answered) {
+      return step + "answered " + after.answered + " and not " + reference[i + 1].answered;
+    }
+    for (std::size_t server = 0; server < after.states.size(); ++server) {
+      auto const different = difference({before.states[server], after.states[server]},
+                                        {reference[i].states[server], reference[i + 1].states[server]});
+      if (!different.empty()) return step + different;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("each step of a history leaves the same on the server, whoever made it", "[interop]") {
+  auto& world = steady_world();
+  auto const redisson = redisson_peer(30s, world.uris());
+  auto const ours = latchkey_peer(30s, world.uris());
+  std::vector<redis_server*> servers;
+  for (auto const& one : world.servers) servers.push_back(one.get());
+  for (auto const& what : histories()) {
+    auto const title = what.kind + what.title;
+    auto const reference = stage(*world.redisson, *redisson, servers).play(what);
+    auto const check = [&](std::string const& direction, peer& a, peer& b) {
+      cell("6 state", title, direction, [&] {
+        auto const problem = compare(what, reference, stage(a, b, servers).play(what));
+        demand(problem.empty(), problem);
+        return std::to_string(what.steps.size()) + " steps";
+      });
+    };
+    check("Redisson > latchkey", *world.redisson, *ours);
+    check("latchkey > Redisson", *world.ours, *redisson);
+    check("latchkey > Redisson", *world.ours, *ours);
+  }
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <support/raw_redis.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace latchkey::test {
+
+// Everything on a server at one moment, in words that do not depend on who made it: ids and times made symbolic.
+struct state_dump {
+  struct key_state {
+    std::string type;
+    std::vector<std::string> content;           // fields and values, members, elements, as they stand
+    std::map<std::string, long long> instants;  // what stands for a time: the key's own expiry under "", scores
+    bool operator==(key_state const&) const = default;
+  };
+  std::map<std::string, key_state> keys;
+  long long taken_ms = 0;  // the server's clock
+};
+
+// What is to be replaced by what, longest first.
+using symbols = std::vector<std::pair<std::string, std::string>>;
+std::string with_symbols(std::string text, symbols const& table);
+
+// Keys with this prefix are left out: Redisson deletes them with a command of their own, some time later.
+inline constexpr std::string_view unlock_latch = "redisson_unlock_latch";
+
+state_dump dump(raw_redis& server, symbols const& table);
+
+// The difference between two states, each of which came about since its predecessor; empty: there is none. Times agree
+// if they may have been written with the same distance from the time of writing, up to the tolerance.
+struct moment {
+  state_dump const& before;
+  state_dump const& after;
+};
+std::string difference(moment const& one, moment const& other, std::chrono::milliseconds tolerance = 50ms);
+
+// For people and for files: one line for each key. Times are rounded and counted from the moment of the dump.
+std::string to_text(state_dump const& state);
+
+}  // namespace latchkey::test
