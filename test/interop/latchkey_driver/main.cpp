@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   driver_world world;
   config settings;
   settings.lock_watchdog_timeout = milliseconds(std::stoll(argv[1]));
+  settings.client_name = "latchkey";
   settings.on_event = [log = world.log.callback()](event const& what) {
     if (what.type == event_type::lost) log(what);
   };

@@ -7,26 +7,34 @@ std::string take_turns(driver_world const& world, call_line const& call) {
   auto const lock = find_lock(world, call);
   auto const& uri = world.uris.front();
   raw_redis server(endpoint{{}, static_cast<std::uint16_t>(std::stoi(uri.substr(uri.rfind(':') + 1)))});
-  auto const& key = call.arguments.at(0);
+  auto const keys = parts_of(call.arguments.at(0), ',');
+  auto const number = [&](std::string const& key) {
+    auto const text = server.ok("GET", key).text;
+    return text.empty() ? 0 : std::stoll(text);
+  };
+  auto const end = clock::now() + call.time_at(2);
   long long taken = 0;
-  long long failed = 0;
-  for (long long i = 0; i < call.number_at(1); ++i) {
+  long long failed_locks = 0;
+  long long failed_unlocks = 0;
+  for (bool reached = false; !reached && clock::now() < end;) {
     try {
       lock.lock();
     } catch (lock_error const&) {
-      ++failed;
+      ++failed_locks;
       continue;
     }
-    auto const before = server.ok("GET", key);
-    server.ok("SET", key, before.text.empty() ? 1 : std::stoll(before.text) + 1);
-    ++taken;
+    reached = number(keys.front()) >= call.number_at(1);
+    if (!reached) {
+      for (auto const& key : keys) server.ok("SET", key, number(key) + 1);
+      ++taken;
+    }
     try {
       lock.unlock();
     } catch (lock_error const&) {
-      ++failed;
+      ++failed_unlocks;
     }
   }
-  return std::to_string(taken) + " " + std::to_string(failed);
+  return std::to_string(taken) + " " + std::to_string(failed_locks) + " 0 " + std::to_string(failed_unlocks);
 }
 
 }  // namespace latchkey::test

@@ -46,7 +46,11 @@ public final class Driver {
   private static RedissonClient connect(String uri, long watchdogTimeout) {
     Config config = new Config();
     config.setLockWatchdogTimeout(watchdogTimeout);
-    config.useSingleServer().setAddress(uri).setConnectionPoolSize(16).setConnectionMinimumIdleSize(2);
+    config.useSingleServer()
+        .setAddress(uri)
+        .setClientName("redisson")
+        .setConnectionPoolSize(16)
+        .setConnectionMinimumIdleSize(2);
     return Redisson.create(config);
   }
 
@@ -62,7 +66,7 @@ public final class Driver {
     String result;
     try {
       result = "ok " + calls.make(call);
-    } catch (Exception problem) {
+    } catch (Exception | LinkageError problem) {
       result = "failed " + problem.getClass().getSimpleName();
     }
     say(call.number() + " " + System.nanoTime() + " " + result);

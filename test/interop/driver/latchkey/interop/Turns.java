@@ -1,13 +1,16 @@
 package latchkey.interop;
 
-import org.redisson.api.RLock;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.redisson.api.RBucket;
+import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
 /**
- * {@code turns KIND NAME KEY COUNT}: takes the lock so often, each time reads the number at KEY, adds one and writes it
- * back. Answers how many turns it took, and how many unlocks failed.
+ * {@code turns KIND NAME KEYS TARGET MILLISECONDS}: takes the lock again and again, each time reads the number at each
+ * key, adds one and writes it back, until the first number has reached the target or the time is over. Answers four
+ * numbers: turns taken, locks that failed, turns in which reading or writing failed, unlocks that failed.
  */
 final class Turns {
   private final RedissonClient client;
@@ -20,28 +23,43 @@ final class Turns {
 
   Object take(Call call) {
     RLock lock = locks.find(call);
-    RBucket<String> number = client.getBucket(call.arguments().get(0), StringCodec.INSTANCE);
+    List<RBucket<String>> numbers = List.of(call.arguments().get(0).split(",")).stream()
+        .map(key -> client.<String>getBucket(key, StringCodec.INSTANCE))
+        .toList();
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(call.number(2));
     long taken = 0;
-    long failed = 0;
-    for (long i = 0; i < call.number(1); i++) {
+    long failedLocks = 0;
+    long failedTurns = 0;
+    long failedUnlocks = 0;
+    boolean reached = false;
+    while (!reached && System.nanoTime() < end) {
       try {
         lock.lock();
       } catch (RuntimeException problem) {
-        failed++;
+        failedLocks++;
         continue;
       }
       try {
-        String before = number.get();
-        number.set(Long.toString(before == null ? 1 : Long.parseLong(before) + 1));
-        taken++;
+        reached = number(numbers.get(0)) >= call.number(1);
+        if (!reached) {
+          numbers.forEach(number -> number.set(Long.toString(number(number) + 1)));
+          taken++;
+        }
+      } catch (RuntimeException problem) {
+        failedTurns++;
       } finally {
         try {
           lock.unlock();
         } catch (RuntimeException problem) {
-          failed++;
+          failedUnlocks++;
         }
       }
     }
-    return taken + " " + failed;
+    return taken + " " + failedLocks + " " + failedTurns + " " + failedUnlocks;
+  }
+
+  private static long number(RBucket<String> bucket) {
+    String value = bucket.get();
+    return value == null ? 0 : Long.parseLong(value);
   }
 }

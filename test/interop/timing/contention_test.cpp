@@ -1,0 +1,133 @@
+// Two processes of each library, four threads in each, take turns under one lock.
+#include <interop/support/interop_world.hpp>
+#include <support/catch.hpp>
+
+#include <iostream>
+#include <thread>
+
+using namespace latchkey::test;
+
+namespace {
+
+constexpr int threads = 4;
+constexpr long long target = 20'000;
+
+struct turns {
+  long long taken = 0;
+  long long failed_locks = 0;
+  long long failed_turns = 0;
+  long long failed_unlocks = 0;
+
+  void add(answer const& told) {
+    auto const words = parts_of(told.value, ' ');
+    demand(told.ok && words.size() == 4, "turns: " + to_string(told));
+    taken += std::stoll(words[0]);
+    failed_locks += std::stoll(words[1]);
+    failed_turns += std::stoll(words[2]);
+    failed_unlocks += std::stoll(words[3]);
+  }
+
+  std::string words() const {
+    return std::to_string(taken) + " turns, failed: " + std::to_string(failed_locks) + " locks, " +
+           std::to_string(failed_turns) + " turns, " + std::to_string(failed_unlocks) + " unlocks";
+  }
+};
+
+// A second process of each library, and what both processes of each did.
+struct crowd {
+  explicit crowd(std::chrono::milliseconds watchdog_timeout)
+      : world(watchdog_timeout),
+        redisson(redisson_peer(watchdog_timeout, world.uris())),
+        ours(latchkey_peer(watchdog_timeout, world.uris())) {}
+
+  long long number(std::string const& key) { return std::stoll("0" + world.admin.command("GET", key).text); }
+
+  // `during` is called every 50 ms until all are done.
+  void run(std::string const& kind, std::string const& name, long long until, std::chrono::milliseconds limit,
+           std::function<void()> const& during = {}) {
+    auto const begin = [&](peer& who, std::vector<std::future<answer>>& started) {
+      for (int i = 0; i < threads; ++i) {
+        started.push_back(who.start("t" + std::to_string(i), "turns", kind, name,
+                                    "number-" + name + ",number-" + name + "-" + who.library(), until, limit));
+      }
+    };
+    stopwatch const since;
+    std::vector<std::future<answer>> by_redisson;
+    std::vector<std::future<answer>> by_ours;
+    begin(*world.redisson, by_redisson);
+    begin(*world.ours, by_ours);
+    begin(*redisson, by_redisson);
+    begin(*ours, by_ours);
+    std::jthread const beside([&](std::stop_token const& stop) {
+      while (during && !stop.stop_requested()) {
+        during();
+        std::this_thread::sleep_for(50ms);
+      }
+    });
+    auto const enough = limit + 4 * patience;
+    for (auto& one : by_ours) latchkey_part.add(peer::value_in(std::move(one), "latchkey's turns", enough));
+    for (auto& one : by_redisson) redisson_part.add(peer::value_in(std::move(one), "Redisson's turns", enough));
+    took = since.passed();
+  }
+
+  interop_world world;
+  std::unique_ptr<peer> redisson;
+  std::unique_ptr<peer> ours;
+  turns redisson_part;
+  turns latchkey_part;
+  std::chrono::milliseconds took{0};
+};
+
+void contend(std::string const& kind, bool shared_fairly) {
+  cell("7 contention", kind, "both", [&] {
+    crowd all(30s);
+    all.run(kind, "hot", target, 120s);
+    auto const remark = "latchkey " + all.latchkey_part.words() + "; Redisson " + all.redisson_part.words() + "; " +
+                        std::to_string(all.took.count()) + " ms";
+    std::cout << kind << ": " << remark << std::endl;
+    auto const taken = all.latchkey_part.taken + all.redisson_part.taken;
+    demand(all.number("number-hot") == taken,
+           "the number is " + std::to_string(all.number("number-hot")) + " after " + remark);
+    demand(taken >= target, "not enough: " + remark);
+    auto const least = shared_fairly ? target / 5 : 1;
+    demand(all.latchkey_part.taken >= least && all.redisson_part.taken >= least, "not fair: " + remark);
+    return std::to_string(all.latchkey_part.taken) + " by latchkey, " + std::to_string(all.redisson_part.taken) +
+           " by Redisson";
+  });
+}
+
+}  // namespace
+
+TEST_CASE("both libraries in four processes take exact turns under a lock", "[interop]") { contend("lock", false); }
+
+TEST_CASE("turns stay exact while latchkey's connections are killed", "[interop]") {
+  cell("8 killed", "lock", "latchkey's", [] {
+    crowd all(quick_timeout);
+    auto admin = all.world.servers.front()->admin();
+    int kills = 0;
+    all.run("lock", "hot", target, 10s, [&] { kills += admin.kill_clients("name=latchkey"); });
+    auto const remark = "latchkey " + all.latchkey_part.words() + "; Redisson " + all.redisson_part.words() + "; " +
+                        std::to_string(kills) + " connections killed";
+    std::cout << remark << std::endl;
+    demand(all.number("number-hot-latchkey") == all.latchkey_part.taken, "latchkey's number is wrong after " + remark);
+    demand(all.number("number-hot") == all.latchkey_part.taken + all.redisson_part.taken,
+           "the number is " + std::to_string(all.number("number-hot")) + " after " + remark);
+    demand(all.latchkey_part.taken >= 100 && all.redisson_part.taken >= 100, "not enough: " + remark);
+    return std::to_string(kills) + " kills";
+  });
+}
+
+TEST_CASE("latchkey's turns stay exact while Redisson's connections are killed", "[interop]") {
+  cell("8 killed", "lock", "Redisson's", [] {
+    crowd all(quick_timeout);
+    auto admin = all.world.servers.front()->admin();
+    int kills = 0;
+    all.run("lock", "hot", target, 10s, [&] { kills += admin.kill_clients("name=redisson"); });
+    auto const remark = "latchkey " + all.latchkey_part.words() + "; Redisson " + all.redisson_part.words() + "; " +
+                        std::to_string(kills) + " connections killed; number " +
+                        std::to_string(all.number("number-hot"));
+    std::cout << remark << std::endl;
+    demand(all.number("number-hot-latchkey") == all.latchkey_part.taken, "latchkey's number is wrong after " + remark);
+    return std::to_string(kills) + " kills";
+  });
+}
