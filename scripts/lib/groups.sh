@@ -51,12 +51,13 @@ preset_of() {
 targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
-    server | stress | interop) echo "latchkey_$1_tests" ;;
+    server) echo latchkey_server_tests latchkey_replay_tests ;;
+    stress | interop) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_truth_tests ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey ;;
     example | demo) echo latchkey_examples ;;
-    asan-ubsan | tsan) echo latchkey_unit_tests latchkey_server_tests latchkey_stress_tests ;;
+    asan-ubsan | tsan) echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_stress_tests ;;
     clang) echo all ;;
     bench) echo latchkey_bench ;;
     docs | tidy) echo configure ;;

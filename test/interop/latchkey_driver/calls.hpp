@@ -25,9 +25,9 @@ distributed_lock find_lock(driver_world const& world, call_line const& call);
 // Each makes the call and gives the word for the answer, or nothing if it knows no such kind.
 std::optional<std::string> make_lock_call(driver_world const& world, call_line const& call);
 
-// `turns KIND NAME KEYS TARGET MILLISECONDS`: takes the lock again and again, each time reads the number at each key, adds
-// one and writes it back, until the first number has reached the target or the time is over. Answers four numbers: turns
-// taken, locks that failed, turns in which reading or writing failed, unlocks that failed.
+// `turns KIND NAME KEYS TARGET MILLISECONDS`: takes the lock again and again, each time reads the number at each key,
+// adds one and writes it back, until the first number has reached the target or the time is over. Answers four numbers:
+// turns taken, locks that failed, turns in which reading or writing failed, unlocks that failed.
 std::string take_turns(driver_world const& world, call_line const& call);
 
 }  // namespace latchkey::test

@@ -13,7 +13,7 @@ b begin lock
 a unlock
 a unlock; b finish
 b unlock
-a lock 300
+a lock 900
 b try_lock
 expire
 a unlock

@@ -116,12 +116,13 @@ std::string stage::call(history const& what, std::vector<std::string> words) {
                              : actor.start("h", operation, kind, joined(names), line);
   if (!waits) return symbolic(peer::value_in(std::move(future), operation));
   pending_[words[0]] = std::move(future);
-  // Until it stands in the queue, or is about to be served by a message.
+  // Until it listens; then it looks once more, of which nothing tells.
   demand(wait_until([&] {
            return pending_[words[0]].wait_for(0s) == std::future_status::ready ||
                   !servers_.front()->admin().ok("PUBSUB", "CHANNELS").elements.empty();
          }),
          "nobody waits");
+  std::this_thread::sleep_for(60ms);
   return {};
 }
 

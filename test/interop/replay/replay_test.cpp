@@ -1,0 +1,33 @@
+// Without a JVM: latchkey plays the histories that were recorded with Redisson, and is held against the recordings.
+#include <interop/support/trace.hpp>
+#include <support/catch.hpp>
+
+using namespace latchkey::test;
+
+TEST_CASE("latchkey does in each step of a history what was recorded with Redisson", "[server][interop]") {
+  std::vector<std::unique_ptr<redis_server>> owned;
+  std::vector<redis_server*> servers;
+  std::vector<std::string> uris;
+  for (int i = 0; i < 3; ++i) {
+    owned.push_back(std::make_unique<redis_server>(redis_options{.tcp = true}));
+    servers.push_back(owned.back().get());
+    uris.push_back(owned.back()->uri());
+  }
+  auto const a = latchkey_peer(30s, uris);
+  auto const b = latchkey_peer(30s, uris);
+  for (auto const& what : histories()) {
+    auto const recorded = read_trace(what);
+    auto const played = traced(what, *a, *b, servers);
+    for (std::size_t i = 0; i < what.steps.size(); ++i) {
+      INFO(what.kind << what.title << ", step " << i + 1 << ": " << what.steps[i]);
+      auto const& now = played[i];
+      // What Redisson's side can see: answers, the state, messages.
+      CHECK(now.answered == recorded.redisson[i].answered);
+      CHECK(difference(now.state, recorded.redisson[i].state) == "");
+      if (by_chance(what.steps[i])) continue;
+      CHECK(difference(messages_in(now.commands), messages_in(recorded.redisson[i].commands)) == "");
+      // And nothing changed in how latchkey does it without somebody looking at the recording anew.
+      CHECK(difference(now.commands, recorded.ours[i].commands) == "");
+    }
+  }
+}

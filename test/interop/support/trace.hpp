@@ -1,0 +1,35 @@
+#pragma once
+
+#include <interop/support/history.hpp>
+#include <interop/support/monitor.hpp>
+
+namespace latchkey::test {
+
+// What one library sent in one step of a history and what it left behind, in lines of words.
+struct traced_step {
+  std::vector<std::string> commands;
+  std::vector<std::string> state;
+  std::string answered;
+};
+
+// Plays a history with both actors and listens.
+std::vector<traced_step> traced(history const& what, peer& a, peer& b, std::vector<redis_server*> const& servers);
+
+// The same from a file of test/interop/traces, which record-traces writes. Both libraries in one file.
+struct trace_file {
+  std::vector<traced_step> redisson;
+  std::vector<traced_step> ours;
+};
+trace_file read_trace(history const& what);
+void write_trace(history const& what, trace_file const& content);
+
+// The commands that publish.
+std::vector<std::string> messages_in(std::vector<std::string> const& commands);
+
+// latchkey's holder gives back a lease at its end, by its own clock; whether the server ends it before is chance.
+inline bool by_chance(std::string const& step) { return step == "expire"; }
+
+// The first difference, word by word; numbers of some size may differ by what a slow machine adds to a time.
+std::string difference(std::vector<std::string> const& got, std::vector<std::string> const& wanted);
+
+}  // namespace latchkey::test
