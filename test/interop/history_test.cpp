@@ -18,8 +18,10 @@ std::string compare(history const& what, std::vector<after_step> const& referenc
       return step + "answered " + after.answered + " and not " + reference[i + 1].answered;
     }
     for (std::size_t server = 0; server < after.states.size(); ++server) {
-      auto const different = difference({before.states[server], after.states[server]},
-                                        {reference[i].states[server], reference[i + 1].states[server]});
+      auto const different = difference(
+          {before.states[server], after.states[server], played[0].states[server].taken_ms},
+          {reference[i].states[server], reference[i + 1].states[server], reference[0].states[server].taken_ms},
+          what.steps[i].starts_with('~'));
       if (!different.empty()) return step + different;
     }
   }

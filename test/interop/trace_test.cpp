@@ -18,9 +18,9 @@ std::vector<redis_server*> pointers(std::vector<std::unique_ptr<redis_server>> c
 }  // namespace
 
 TEST_CASE("Redisson sends what the recordings show", "[interop]") {
-  auto& world = steady_world();
-  auto const redisson = redisson_peer(30s, world.uris());
-  auto const ours = latchkey_peer(30s, world.uris());
+  interop_world world(unrenewed);
+  auto const redisson = redisson_peer(unrenewed, world.uris());
+  auto const ours = latchkey_peer(unrenewed, world.uris());
   auto const servers = pointers(world.servers);
   for (auto const& what : histories()) {
     auto const by_redisson = traced(what, *world.redisson, *redisson, servers);

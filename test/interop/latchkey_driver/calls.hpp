@@ -24,6 +24,9 @@ distributed_lock find_lock(driver_world const& world, call_line const& call);
 
 // Each makes the call and gives the word for the answer, or nothing if it knows no such kind.
 std::optional<std::string> make_lock_call(driver_world const& world, call_line const& call);
+std::optional<std::string> make_semaphore_call(driver_world const& world, call_line const& call);
+std::optional<std::string> make_permit_call(driver_world const& world, call_line const& call);
+std::optional<std::string> make_latch_call(driver_world const& world, call_line const& call);
 
 // `turns KIND NAME KEYS TARGET MILLISECONDS`: takes the lock again and again, each time reads the number at each key,
 // adds one and writes it back, until the first number has reached the target or the time is over. Answers four numbers:

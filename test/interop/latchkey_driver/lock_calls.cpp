@@ -7,9 +7,46 @@ namespace latchkey::test {
 
 std::string word(bool value) { return value ? "true" : "false"; }
 
-distributed_lock find_lock(driver_world const& world, call_line const& call) {
-  auto const& first = world.clients.front();
+namespace {
+
+// One on each server, as far as there are servers.
+std::vector<distributed_lock> members(driver_world const& world, call_line const& call) {
+  std::vector<distributed_lock> result;
+  for (std::size_t i = 0; i < call.names.size(); ++i) {
+    result.push_back(world.clients[std::min(i, world.clients.size() - 1)].get_lock(call.names[i]));
+  }
+  return result;
+}
+
+template <class Client>
+std::optional<distributed_lock> kind_of(Client const& first, driver_world const& world, call_line const& call) {
   if (call.kind == "lock") return first.get_lock(call.name());
+  if (call.kind == "lock_on_1") return world.clients.at(1).get_lock(call.name());
+  if (call.kind == "lock_on_2") return world.clients.at(2).get_lock(call.name());
+  if constexpr (requires { first.get_fair_lock(""); }) {
+    if (call.kind == "fair_lock") return first.get_fair_lock(call.name());
+  }
+  if constexpr (requires { first.get_spin_lock(""); }) {
+    if (call.kind == "non_reentrant_lock") return first.get_non_reentrant_lock(call.name());
+    if (call.kind == "spin_lock") return first.get_spin_lock(call.name());
+    if (call.kind == "fenced_lock") return first.get_fenced_lock(call.name());
+    if (call.kind == "plain_lock") return first.get_plain_lock(call.name());
+  }
+  if constexpr (requires { first.get_read_write_lock(""); }) {
+    if (call.kind == "read_lock") return first.get_read_write_lock(call.name()).read_lock();
+    if (call.kind == "write_lock") return first.get_read_write_lock(call.name()).write_lock();
+  }
+  if constexpr (requires { first.get_multi_lock(members(world, call)); }) {
+    if (call.kind == "multi_lock") return first.get_multi_lock(members(world, call));
+    if (call.kind == "red_lock") return first.get_red_lock(members(world, call));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+distributed_lock find_lock(driver_world const& world, call_line const& call) {
+  if (auto const found = kind_of(world.clients.front(), world, call)) return *found;
   throw std::invalid_argument("no such kind: " + call.kind);
 }
 

@@ -21,7 +21,11 @@ void say(std::string const& line) {
 
 std::string result_of(driver_world const& world, call_line const& call) {
   if (call.operation == "turns") return take_turns(world, call);
-  if (auto const made = make_lock_call(world, call)) return *made;
+  auto const made = call.kind == "semaphore"          ? make_semaphore_call(world, call)
+                    : call.kind == "permit_semaphore" ? make_permit_call(world, call)
+                    : call.kind == "count_down_latch" ? make_latch_call(world, call)
+                                                      : make_lock_call(world, call);
+  if (made) return *made;
   throw std::invalid_argument("no such operation: " + call.operation);
 }
 

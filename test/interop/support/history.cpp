@@ -29,11 +29,17 @@ stage::stage(peer& a, peer& b, std::vector<redis_server*> servers)
 }
 
 void stage::learn(peer& who, std::string const& letter) {
-  auto const number = who.call("h", "owner", "lock", "any").value;
-  for (auto const& id : who.ids()) {
-    table_.emplace_back(id + ":" + number, letter);
-    table_.emplace_back(id, letter + "-id");
+  // With more digits first.
+  std::vector<std::pair<std::string, std::string>> numbers;
+  for (std::string const worker : {"", "2", "3"}) {
+    numbers.emplace_back(who.call("h" + worker, "owner", "lock", "any").value, letter + worker);
   }
+  std::sort(numbers.begin(), numbers.end(),
+            [](auto const& one, auto const& other) { return one.first.size() > other.first.size(); });
+  for (auto const& id : who.ids()) {
+    for (auto const& [number, name] : numbers) table_.emplace_back(id + ":" + number, name);
+  }
+  for (auto const& id : who.ids()) table_.emplace_back(id, letter + "-id");
 }
 
 std::vector<state_dump> stage::look() {
@@ -61,7 +67,7 @@ std::vector<after_step> stage::play(history const& what, std::function<void(std:
 std::string stage::make(history const& what, std::string const& step) {
   std::string answers;
   for (auto const& part : parts_of(step, ';')) {
-    answers += (answers.empty() ? "" : ";") + make_part(what, part.substr(part.find_first_not_of(' ')));
+    answers += (answers.empty() ? "" : ";") + make_part(what, part.substr(part.find_first_not_of(" ~")));
   }
   return answers;
 }
@@ -94,8 +100,15 @@ void stage::expire() {
   demand(wait_until([&] { return !ends_soon(); }), "a key does not end");
 }
 
+std::size_t stage::channels() {
+  std::size_t result = 0;
+  for (auto* server : servers_) result += server->admin().ok("PUBSUB", "CHANNELS").elements.size();
+  return result;
+}
+
 std::string stage::call(history const& what, std::vector<std::string> words) {
-  auto& actor = *actors_.at(words.at(0));
+  auto& actor = *actors_.at(words.at(0).substr(0, 1));
+  auto const worker = "h" + words[0].substr(1);
   if (words.at(1) == "finish") return symbolic(peer::value_in(std::move(pending_.at(words[0])), words[0] + " finish"));
   bool const waits = words[1] == "begin";
   if (waits) words.erase(words.begin() + 1);
@@ -112,16 +125,13 @@ std::string stage::call(history const& what, std::vector<std::string> words) {
     auto const& word = words[i];
     line += (i == 2 ? "" : " ") + (word.starts_with('$') ? permits_.at(std::stoul(word.substr(1)) - 1) : word);
   }
-  auto future = line.empty() ? actor.start("h", operation, kind, joined(names))
-                             : actor.start("h", operation, kind, joined(names), line);
+  auto const listening = channels();
+  auto future = line.empty() ? actor.start(worker, operation, kind, joined(names))
+                             : actor.start(worker, operation, kind, joined(names), line);
   if (!waits) return symbolic(peer::value_in(std::move(future), operation));
   pending_[words[0]] = std::move(future);
-  // Until it listens; then it looks once more, of which nothing tells.
-  demand(wait_until([&] {
-           return pending_[words[0]].wait_for(0s) == std::future_status::ready ||
-                  !servers_.front()->admin().ok("PUBSUB", "CHANNELS").elements.empty();
-         }),
-         "nobody waits");
+  // Until it listens, if it does and if nobody did before; then it looks once more, of which nothing tells.
+  wait_until([&] { return channels() > listening; }, 300ms);
   std::this_thread::sleep_for(60ms);
   return {};
 }

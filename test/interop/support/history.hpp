@@ -7,10 +7,13 @@
 
 namespace latchkey::test {
 
-// One step of a history, for instance `a lock`, `b try_lock 100 -1`, `a read_lock.unlock`: who, the operation, of which
-// kind if it is not the history's, arguments. Parts between semicolons are one step: nobody looks in between. `b begin
-// lock` does not wait, `b finish` does. `pause 200` lets time pass; `expire` waits until the keys with a time to live
-// of less than a second are gone. `$1` is the first id of a permit that was answered, and so on.
+// One step of a history, for instance `a lock`, `b2 try_lock 100 -1`, `a read_lock.unlock`: who (two processes, each
+// with the threads a, a2 and a3), the operation, of which kind if it is not the history's, arguments. Parts between
+// semicolons are one step: nobody looks in between. `b begin lock` does not wait, `b finish` does. `pause 200` lets
+// time pass; `expire` waits until the keys with a time to live of less than a second are gone. `$1` is the first id of
+// a permit that was answered, and so on.
+// After a step that begins with `~` latchkey may leave a longer time to live: it never shortens, and a release that
+// leaves holds renews them.
 struct history {
   std::string kind;
   std::vector<std::string> steps;
@@ -44,6 +47,7 @@ class stage {
   std::string symbolic(answer const& got);
   void expire();
   std::vector<state_dump> look();
+  std::size_t channels();
 
   std::map<std::string, peer*> actors_;
   std::vector<redis_server*> servers_;

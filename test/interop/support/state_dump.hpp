@@ -27,6 +27,9 @@ std::string with_symbols(std::string text, symbols const& table);
 // Keys with this prefix are left out: Redisson deletes them with a command of their own, some time later.
 inline constexpr std::string_view unlock_latch = "redisson_unlock_latch";
 
+// The same for what latchkey alone keeps and reads: requests that must not run twice, claims of its waiters.
+inline constexpr std::string_view own_keys = "latchkey_";
+
 state_dump dump(raw_redis& server, symbols const& table);
 
 // The difference between two states, each of which came about since its predecessor; empty: there is none. Times agree
@@ -34,8 +37,11 @@ state_dump dump(raw_redis& server, symbols const& table);
 struct moment {
   state_dump const& before;
   state_dump const& after;
+  long long begin_ms;  // of the history
+  long long since_begin() const { return after.taken_ms - begin_ms; }
 };
-std::string difference(moment const& one, moment const& other, std::chrono::milliseconds tolerance = 50ms);
+// With `longer_is_fine` the first may end later, and times may count from what was before the step.
+std::string difference(moment const& one, moment const& other, bool longer_is_fine = false);
 
 // For people and for files: one line for each key. Times are rounded and counted from the moment of the dump.
 std::string to_text(state_dump const& state);

@@ -1,5 +1,7 @@
 #include <interop/support/trace.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
@@ -42,7 +44,7 @@ std::pair<std::string, long long> split(std::string const& word) {
 
 bool same_word(std::string const& one, std::string const& other) {
   if (one == other) return true;
-  constexpr long long slow = 250;
+  constexpr long long slow = 800;
   auto const [head, number] = split(one);
   auto const [other_head, other_number] = split(other);
   bool const times = head.starts_with("<now") || (number > 100 && other_number > 100);
@@ -73,6 +75,7 @@ std::vector<traced_step> traced(history const& what, peer& a, peer& b, std::vect
     }
   });
   for (std::size_t step = 0; step < result.size(); ++step) {
+    result[step].text = what.steps[step];
     result[step].answered = after[step + 1].answered;
     for (std::size_t i = 0; i < servers.size(); ++i) {
       add_lines(result[step].state, lines_of(to_text(after[step + 1].states[i])), i);
@@ -103,6 +106,7 @@ trace_file read_trace(history const& what) {
     if (line.starts_with("# ")) {
       result.redisson.emplace_back();
       result.ours.emplace_back();
+      result.redisson.back().text = result.ours.back().text = line.substr(2);
       if (result.ours.size() > what.steps.size() || line.substr(2) != what.steps[result.ours.size() - 1]) {
         throw std::runtime_error("the recording is of another history: " + line + "; run record-traces");
       }
@@ -122,6 +126,42 @@ std::vector<std::string> messages_in(std::vector<std::string> const& commands) {
   std::vector<std::string> result;
   for (auto const& one : commands) {
     if (one.find("publish ") != std::string::npos) result.push_back(one);
+  }
+  return result;
+}
+
+std::vector<std::vector<std::string>> changes_in(std::vector<traced_step> const& steps) {
+  constexpr std::array<std::string_view, 20> changing{
+      "subscribe", "set",  "del",  "hset",    "hincrby", "hdel",   "pexpire", "persist", "publish",         "rpush",
+      "lpop",      "lrem", "zadd", "zincrby", "zrem",    "incrby", "decrby",  "incr",    "zremrangebyrank", "decr"};
+  std::vector<std::vector<std::string>> blocks;
+  for (auto const& step : steps) {
+    if (by_chance(step.text)) continue;
+    for (auto const& line : step.commands) {
+      bool const by_script = line.starts_with("  ") || line.find(" lua ") != std::string::npos;
+      if (!by_script || blocks.empty()) blocks.emplace_back();
+      blocks.back().push_back(line);
+    }
+  }
+  std::erase_if(blocks, [&](auto const& block) {
+    return std::none_of(block.begin(), block.end(), [&](std::string const& line) {
+      auto const words = parts_of(line, ' ');
+      return std::any_of(words.begin(), words.end(), [&](std::string const& word) {
+        return std::find(changing.begin(), changing.end(), word) != changing.end();
+      });
+    });
+  });
+  return blocks;
+}
+
+std::string missing(std::vector<std::vector<std::string>> const& wanted,
+                    std::vector<std::vector<std::string>> const& among) {
+  std::string result;
+  for (auto const& one : wanted) {
+    bool const found =
+        std::any_of(among.begin(), among.end(), [&](auto const& other) { return difference(one, other).empty(); });
+    if (found) continue;
+    for (auto const& line : one) result += "\n  " + line;
   }
   return result;
 }

@@ -5,8 +5,12 @@
 
 namespace latchkey::test {
 
+// A watchdog timeout with which no renewal comes in the middle of a history.
+inline constexpr std::chrono::milliseconds unrenewed = 10min;
+
 // What one library sent in one step of a history and what it left behind, in lines of words.
 struct traced_step {
+  std::string text;
   std::vector<std::string> commands;
   std::vector<std::string> state;
   std::string answered;
@@ -28,6 +32,14 @@ std::vector<std::string> messages_in(std::vector<std::string> const& commands);
 
 // latchkey's holder gives back a lease at its end, by its own clock; whether the server ends it before is chance.
 inline bool by_chance(std::string const& step) { return step == "expire"; }
+
+// The commands that change something or begin to listen, each with what its script did. How often a waiter looks in
+// vain is a matter of time.
+std::vector<std::vector<std::string>> changes_in(std::vector<traced_step> const& steps);
+
+// Which of these are not among the others.
+std::string missing(std::vector<std::vector<std::string>> const& wanted,
+                    std::vector<std::vector<std::string>> const& among);
 
 // The first difference, word by word; numbers of some size may differ by what a slow machine adds to a time.
 std::string difference(std::vector<std::string> const& got, std::vector<std::string> const& wanted);

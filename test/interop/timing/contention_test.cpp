@@ -1,4 +1,5 @@
 // Two processes of each library, four threads in each, take turns under one lock.
+#include <interop/latchkey_driver/known_kinds.hpp>
 #include <interop/support/interop_world.hpp>
 #include <support/catch.hpp>
 
@@ -79,7 +80,8 @@ struct crowd {
 };
 
 void contend(std::string const& kind, bool shared_fairly) {
-  cell("7 contention", kind, "both", [&] {
+  if (!knows(kind)) return;
+  cell("7 contention", kind, "nobody's", [&] {
     crowd all(30s);
     all.run(kind, "hot", target, 120s);
     auto const remark = "latchkey " + all.latchkey_part.words() + "; Redisson " + all.redisson_part.words() + "; " +
@@ -100,8 +102,16 @@ void contend(std::string const& kind, bool shared_fairly) {
 
 TEST_CASE("both libraries in four processes take exact turns under a lock", "[interop]") { contend("lock", false); }
 
+TEST_CASE("both libraries in four processes take exact turns under a fair lock, each its share", "[interop]") {
+  contend("fair_lock", true);
+}
+
+TEST_CASE("both libraries in four processes take exact turns under a write lock", "[interop]") {
+  contend("write_lock", false);
+}
+
 TEST_CASE("turns stay exact while latchkey's connections are killed", "[interop]") {
-  cell("8 killed", "lock", "latchkey's", [] {
+  cell("7 contention", "lock", "latchkey's", [] {
     crowd all(quick_timeout);
     auto admin = all.world.servers.front()->admin();
     int kills = 0;
@@ -113,12 +123,13 @@ TEST_CASE("turns stay exact while latchkey's connections are killed", "[interop]
     demand(all.number("number-hot") == all.latchkey_part.taken + all.redisson_part.taken,
            "the number is " + std::to_string(all.number("number-hot")) + " after " + remark);
     demand(all.latchkey_part.taken >= 100 && all.redisson_part.taken >= 100, "not enough: " + remark);
-    return std::to_string(kills) + " kills";
+    return std::to_string(all.latchkey_part.taken) + " by latchkey, " + std::to_string(all.redisson_part.taken) +
+           " by Redisson; " + std::to_string(kills) + " connections killed";
   });
 }
 
 TEST_CASE("latchkey's turns stay exact while Redisson's connections are killed", "[interop]") {
-  cell("8 killed", "lock", "Redisson's", [] {
+  cell("7 contention", "lock", "Redisson's", [] {
     crowd all(quick_timeout);
     auto admin = all.world.servers.front()->admin();
     int kills = 0;
@@ -128,6 +139,14 @@ TEST_CASE("latchkey's turns stay exact while Redisson's connections are killed",
                         std::to_string(all.number("number-hot"));
     std::cout << remark << std::endl;
     demand(all.number("number-hot-latchkey") == all.latchkey_part.taken, "latchkey's number is wrong after " + remark);
-    return std::to_string(kills) + " kills";
+    // A turn of Redisson whose reading or writing failed may have been written; one whose hold was lost meanwhile,
+    // which its unlock says, may have written over those of others.
+    auto const sum = all.latchkey_part.taken + all.redisson_part.taken;
+    auto const number = all.number("number-hot");
+    demand(number <= sum + all.redisson_part.failed_turns, "the number is too high after " + remark);
+    demand(number == sum || all.redisson_part.failed_turns + all.redisson_part.failed_unlocks > 0,
+           "the number is wrong, and nothing explains it, after " + remark);
+    return std::to_string(all.latchkey_part.taken) + " by latchkey, " + std::to_string(all.redisson_part.taken) +
+           " by Redisson; " + std::to_string(kills) + " connections killed";
   });
 }

@@ -20,6 +20,8 @@ final class LockCalls {
     RedissonClient client = clients.get(0);
     return switch (call.kind()) {
       case "lock" -> client.getLock(call.name());
+      case "lock_on_1" -> clients.get(1).getLock(call.name());
+      case "lock_on_2" -> clients.get(2).getLock(call.name());
       case "non_reentrant_lock" -> client.getNonReentrantLock(call.name());
       case "fair_lock" -> client.getFairLock(call.name());
       case "spin_lock" -> client.getSpinLock(call.name());

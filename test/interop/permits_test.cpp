@@ -1,0 +1,164 @@
+// Checks 1, 2, 4 and 7 for what nobody owns: the two semaphores and the latch.
+#include <interop/latchkey_driver/known_kinds.hpp>
+#include <interop/support/interop_world.hpp>
+#include <support/catch.hpp>
+
+#include <algorithm>
+
+using namespace latchkey::test;
+
+namespace {
+
+// The kind, what takes the last permit, what gives it back.
+std::string permit_of(peer& who, std::string const& name) {
+  auto const got = who.call("p", "try_acquire", "permit_semaphore", name, 0, 5000);
+  demand(got.ok && got.value.size() == 32, "a permit: " + to_string(got));
+  return got.value;
+}
+
+void semaphores_exclude(direction const& between, std::string const& name) {
+  auto& [a, b] = between;
+  demand(a.call("p", "try_set_permits", "semaphore", name, 2), "true", "set by the first");
+  demand(b.call("p", "try_set_permits", "semaphore", name, 9), "false", "set by the second");
+  demand(a.call("p", "try_acquire", "semaphore", name, 2, 0), "true", "the first takes all");
+  demand(b.call("p", "try_acquire", "semaphore", name, 1, 0), "false", "the second takes one more");
+  demand(b.call("p", "available_permits", "semaphore", name), "0", "left, says the second");
+  demand(b.call("p", "release", "semaphore", name, 1), "released", "the second gives one");
+  demand(a.call("p", "available_permits", "semaphore", name), "1", "left, says the first");
+  demand(a.call("p", "drain_permits", "semaphore", name), "1", "drained by the first");
+}
+
+void permits_exclude(direction const& between, std::string const& name) {
+  auto& [a, b] = between;
+  demand(a.call("p", "try_set_permits", "permit_semaphore", name, 2), "true", "set by the first");
+  auto const first = permit_of(a, name);
+  auto const second = permit_of(b, name);
+  demand(b.call("p", "try_acquire", "permit_semaphore", name, 0, 5000), "null", "a third permit");
+  demand(b.call("p", "acquired_permits", "permit_semaphore", name), "2", "acquired, says the second");
+  demand(b.call("p", "update_lease_time", "permit_semaphore", name, first, 9000), "true", "a longer lease");
+  demand(b.call("p", "try_release", "permit_semaphore", name, first), "true", "the second releases the first's");
+  demand(a.call("p", "try_release", "permit_semaphore", name, first), "false", "the first releases it again");
+  demand(a.call("p", "available_permits", "permit_semaphore", name), "1", "left, says the first");
+  demand(a.call("p", "try_release", "permit_semaphore", name, second), "true", "the first releases the second's");
+}
+
+void latches_agree(direction const& between, std::string const& name) {
+  auto& [a, b] = between;
+  demand(a.call("p", "try_set_count", "count_down_latch", name, 2), "true", "set by the first");
+  demand(b.call("p", "try_set_count", "count_down_latch", name, 9), "false", "set by the second");
+  demand(b.call("p", "count", "count_down_latch", name), "2", "the count, says the second");
+  demand(b.call("p", "wait_for", "count_down_latch", name, 30), "false", "a wait in vain");
+  demand(b.call("p", "count_down", "count_down_latch", name), "counted", "count down");
+  demand(a.call("p", "count", "count_down_latch", name), "1", "the count, says the first");
+  demand(a.call("p", "count_down", "count_down_latch", name), "counted", "count down");
+  demand(b.call("p", "wait_for", "count_down_latch", name, 0), "true", "a wait at zero");
+}
+
+struct kind_of_permit {
+  std::string name;
+  void (*excludes)(direction const&, std::string const&);
+  std::string take;  // arguments of the waiting call
+};
+
+std::vector<kind_of_permit> const kinds{{"semaphore", semaphores_exclude, "try_acquire"},
+                                        {"permit_semaphore", permits_exclude, "try_acquire"},
+                                        {"count_down_latch", latches_agree, "wait_for"}};
+
+// From the call that gives to the return of the waiter.
+std::chrono::microseconds wake_up(interop_world& world, direction const& between, std::string const& kind) {
+  auto& [giver, waiter] = between;
+  auto const name = new_name();
+  std::string permit;
+  giver.call("p", kind == "count_down_latch" ? "try_set_count" : "try_set_permits", kind, name, 1);
+  if (kind == "semaphore") giver.call("p", "try_acquire", kind, name, 1, 0);
+  if (kind == "permit_semaphore") permit = permit_of(giver, name);
+  auto waiting = kind == "semaphore"          ? waiter.start("w", "try_acquire", kind, name, 1, 10'000)
+                 : kind == "permit_semaphore" ? waiter.start("w", "try_acquire", kind, name, 10'000, 5000)
+                                              : waiter.start("w", "wait_for", kind, name, 10'000);
+  world.await_waiter({.name = kind}, name);
+  auto const given = clock::now();
+  if (kind == "semaphore") giver.call("p", "release", kind, name, 1);
+  if (kind == "permit_semaphore") giver.call("p", "try_release", kind, name, permit);
+  if (kind == "count_down_latch") giver.call("p", "count_down", kind, name);
+  auto const got = peer::value_in(std::move(waiting), "the waiter");
+  demand(got.ok && got.value != "false" && got.value != "null", "the waiter: " + to_string(got));
+  return std::chrono::duration_cast<std::chrono::microseconds>(got.at - given);
+}
+
+}  // namespace
+
+TEST_CASE("the table has a row for every kind that latchkey has", "[interop]") {
+  for (auto const& kind : interop_kinds()) expect_kind(kind.name);
+  for (auto const& kind : kinds) {
+    if (knows(kind.name)) expect_kind(kind.name);
+  }
+  CHECK(interop_kinds().size() >= 4);
+}
+
+TEST_CASE("permits and counts are the same to both libraries", "[interop]") {
+  auto& world = steady_world();
+  for (auto const& kind : kinds) {
+    if (!knows(kind.name)) continue;
+    for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
+      cell("1 exclusion", kind.name, between.name(), [&] {
+        kind.excludes(between, new_name());
+        return std::string();
+      });
+      cell("1 odd names", kind.name, between.name(), [&] {
+        for (auto const& server : world.servers) server->admin().ok("FLUSHALL");
+        for (auto const& name : odd_names()) kind.excludes(between, percent_encoded(name));
+        return std::to_string(odd_names().size()) + " names";
+      });
+    }
+  }
+}
+
+TEST_CASE("a permit that comes free wakes a waiter of the other library at once", "[interop]") {
+  auto& world = steady_world();
+  for (auto const& kind : kinds) {
+    if (!knows(kind.name)) continue;
+    for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
+      cell("2 wake-up", kind.name, between.name(), [&] {
+        std::vector<std::chrono::microseconds> times;
+        for (int i = 0; i < 11; ++i) times.push_back(wake_up(world, between, kind.name));
+        std::sort(times.begin(), times.end());
+        demand(times.back() < 500ms, "the slowest wake-up took " + std::to_string(times.back().count()) + " us");
+        return "median " + std::to_string(times[5].count()) + " us";
+      });
+    }
+  }
+}
+
+TEST_CASE("a permit whose holder was killed comes back when its lease ends", "[interop]") {
+  if (!knows("permit_semaphore")) return;
+  interop_world world(quick_timeout);
+  auto const check = [&](direction const& between, peer& second_holder) {
+    cell("4 crash", "permit_semaphore", between.name(), [&] {
+      auto const name = new_name();
+      demand(second_holder.call("p", "try_set_permits", "permit_semaphore", name, 1), "true", "set");
+      auto const got = between.first.call("p", "try_acquire", "permit_semaphore", name, 0, 2000);
+      demand(got.value.size() == 32, "the holder's permit: " + to_string(got));
+      between.first.kill();
+      auto const next = between.second.call("w", "try_acquire", "permit_semaphore", name, 10'000, 5000);
+      auto const after = std::chrono::duration_cast<std::chrono::milliseconds>(next.at - got.at);
+      demand(next.value.size() == 32, "the waiter's permit: " + to_string(next));
+      demand(after > 1900ms && after < 4s, "the permit came back after " + std::to_string(after.count()) + " ms");
+      return std::to_string(after.count()) + " ms";
+    });
+  };
+  check(world.redisson_first(), *world.ours);
+  // What a process holds ends with it, so the other direction takes a Redisson of its own.
+  auto const redisson = redisson_peer(quick_timeout, world.uris());
+  check({*world.ours, *redisson}, *redisson);
+}
+
+TEST_CASE("what nobody owns has no watchdog and no unlock by force", "[interop]") {
+  for (std::string const kind : {"semaphore", "permit_semaphore", "count_down_latch"}) {
+    if (!knows(kind)) continue;
+    no_cell("3 watchdog", kind, "Redisson renews no permit");
+    no_cell("5 force", kind, "Redisson has no such call");
+  }
+  no_cell("4 crash", "semaphore", "its permits have no leases");
+  no_cell("4 crash", "count_down_latch", "nobody holds it");
+  CHECK_FALSE(steady_world().redisson->call("p", "force_unlock", "semaphore", "none").ok);
+}
