@@ -35,7 +35,10 @@ struct exclusion {
     auto const ours = std::stoll(by_holder("remaining").value);
     auto const theirs = std::stoll(other.call("o", "remaining", kind.name, names).value);
     demand(ours > 0 && ours <= kind.longest_lease, "the holder sees a time to live of " + std::to_string(ours));
-    demand(theirs <= ours && theirs > ours - moment_ms, "the other sees a time to live of " + std::to_string(theirs));
+    // A renewal in between cuts what a re-entry of a write lock has added.
+    bool const cut = kind.longest_lease > 30'000 && theirs > 30'000 - moment_ms;
+    demand(theirs <= ours && (theirs > ours - moment_ms || cut),
+           "the other sees a time to live of " + std::to_string(theirs));
   }
 
   void run() {

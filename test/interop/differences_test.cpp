@@ -1,0 +1,134 @@
+// Where latchkey differs from Redisson on purpose: each difference by itself, and what Redisson's side sees of it.
+#include <interop/latchkey_driver/known_kinds.hpp>
+#include <interop/support/interop_world.hpp>
+#include <interop/support/monitor.hpp>
+#include <support/catch.hpp>
+
+using namespace latchkey::test;
+
+namespace {
+
+// The time to live of the lock after these calls, `operation arguments` each, by one worker.
+long long left_after(peer& who, std::string const& kind, std::string const& name,
+                     std::vector<std::string> const& calls) {
+  for (auto const& one : calls) {
+    auto const space = one.find(' ');
+    auto const dot = one.find('.');
+    auto const made = dot == std::string::npos ? kind : one.substr(0, dot);
+    auto const operation =
+        one.substr(dot == std::string::npos ? 0 : dot + 1,
+                   space == std::string::npos ? space : space - (dot == std::string::npos ? 0 : dot + 1));
+    auto const got = space == std::string::npos ? who.call("d", operation, made, name)
+                                                : who.call("d", operation, made, name, one.substr(space + 1));
+    demand(got.ok, one + ": " + to_string(got));
+  }
+  return steady_world().admin.integer("PTTL", name);
+}
+
+struct seen {
+  long long redisson;
+  long long latchkey;
+};
+
+seen by_both(std::string const& kind, std::vector<std::string> const& calls) {
+  auto& world = steady_world();
+  return {left_after(*world.redisson, kind, new_name(), calls), left_after(*world.ours, kind, new_name(), calls)};
+}
+
+bool near(long long left, long long wanted) { return left <= wanted && left > wanted - 2000; }
+
+}  // namespace
+
+TEST_CASE("a re-entry with a shorter lease cuts Redisson's lease and not latchkey's", "[interop]") {
+  auto const left = by_both("lock", {"lock 20000", "lock 5000"});
+  CHECK(near(left.redisson, 5000));
+  CHECK(near(left.latchkey, 20'000));
+}
+
+TEST_CASE("a release that leaves holds cuts Redisson's lease to the latest and not latchkey's", "[interop]") {
+  // Redisson's lock object carries the lease of whoever took it last; a new object carries the watchdog's.
+  auto const left = by_both("lock", {"lock 60000", "lock 5000", "unlock"});
+  CHECK(left.redisson <= 30'000);
+  CHECK(near(left.latchkey, 60'000));
+}
+
+TEST_CASE("a re-entry of a write lock adds its lease to Redisson's and not to latchkey's", "[interop]") {
+  auto const left = by_both("write_lock", {"lock", "lock"});
+  CHECK(near(left.redisson, 60'000));
+  CHECK(near(left.latchkey, 30'000));
+}
+
+TEST_CASE("a read unlock in write mode cuts Redisson's lease to those of its reads and not latchkey's", "[interop]") {
+  auto const left =
+      by_both("write_lock", {"lock 60000", "read_lock.lock 5000", "read_lock.lock 5000", "read_lock.unlock"});
+  CHECK(near(left.redisson, 5000));
+  CHECK(near(left.latchkey, 60'000));
+}
+
+TEST_CASE("an unlock is one command of latchkey and two of Redisson, with a key of its own", "[interop]") {
+  auto& world = steady_world();
+  monitor listening(*world.servers.front());
+  auto const commands = [&](peer& who) {
+    auto const name = new_name();
+    demand(who.call("d", "lock", "lock", name), "held", "lock");
+    listening.read({});
+    demand(who.call("d", "unlock", "lock", name), "released", "unlock");
+    // Redisson's second command comes when its call has returned.
+    std::this_thread::sleep_for(100ms);
+    std::vector<std::string> latches;
+    for (auto const& line : listening.read({})) {
+      if (!line.starts_with(' ')) latches.push_back(line);
+    }
+    return latches;
+  };
+  auto const by_redisson = commands(*world.redisson);
+  REQUIRE(by_redisson.size() == 2);
+  CHECK(by_redisson[1].starts_with("del redisson_unlock_latch"));
+  auto const by_latchkey = commands(*world.ours);
+  REQUIRE(by_latchkey.size() == 1);
+  CHECK(by_latchkey[0].find("unlock_latch") == std::string::npos);
+}
+
+TEST_CASE("anybody may unlock a fair lock that is free with Redisson, and nobody with latchkey", "[interop]") {
+  if (!knows("fair_lock")) return;
+  auto& world = steady_world();
+  CHECK(world.redisson->call("d", "unlock", "fair_lock", new_name()) == "released");
+  CHECK_FALSE(world.ours->call("d", "unlock", "fair_lock", new_name()).ok);
+}
+
+TEST_CASE("a reader who asks for the write lock is refused by Redisson and warned by latchkey", "[interop]") {
+  auto& world = steady_world();
+  for (auto* who : {world.redisson.get(), world.ours.get()}) {
+    auto const name = new_name();
+    demand(who->call("d", "lock", "read_lock", name), "held", "the read lock");
+    auto const got = who->call("d", "try_lock", "write_lock", name);
+    CHECK(got.ok == (who == world.redisson.get()));
+    CHECK(got.value != "true");
+    demand(who->call("d", "unlock", "read_lock", name), "released", "the read lock");
+  }
+}
+
+TEST_CASE("latchkey tells waiters of a downgrade, and Redisson's readers come in at once", "[interop]") {
+  auto& world = steady_world();
+  auto const name = new_name();
+  demand(world.ours->call("d", "lock", "write_lock", name), "held", "the write lock");
+  demand(world.ours->call("d", "lock", "read_lock", name), "held", "the read lock");
+  auto waiting = world.redisson->start("w", "lock", "read_lock", name);
+  world.await_waiter({.name = "read_lock"}, name);
+  demand(world.ours->call("d", "unlock", "write_lock", name), "released", "the write lock");
+  CHECK(peer::value_in(std::move(waiting), "the reader", 2s) == "held");
+  demand(world.redisson->call("w", "unlock", "read_lock", name), "released", "the reader");
+  demand(world.ours->call("d", "unlock", "read_lock", name), "released", "the read lock");
+}
+
+TEST_CASE("a hold of latchkey whose lease ended is given back, so that no field of it stays behind", "[interop]") {
+  auto& world = steady_world();
+  auto const name = new_name();
+  demand(world.redisson->call("d", "lock", "read_lock", name), "held", "Redisson's read lock");
+  demand(world.ours->call("d", "lock", "read_lock", name, 500), "held", "latchkey's read lock");
+  auto const field = world.ours->field("d");
+  CHECK(world.admin.integer("HEXISTS", name, field) == 1);
+  CHECK(wait_until([&] { return world.admin.integer("HEXISTS", name, field) == 0; }));
+  CHECK(world.redisson->call("d", "hold_count", "read_lock", name) == "1");
+  demand(world.redisson->call("d", "unlock", "read_lock", name), "released", "Redisson's read lock");
+}
