@@ -57,12 +57,12 @@ void crash(interop_world& world, direction const& between) {
 
 }  // namespace
 
-TEST_CASE("what a killed Redisson held is latchkey's when the lease ends", "[interop]") {
+TEST_CASE("what a killed Redisson held is latchkey's when the lease ends", "[interop][brief]") {
   interop_world world(quick_timeout);
   crash(world, world.redisson_first());
 }
 
-TEST_CASE("what a killed latchkey held is Redisson's when the lease ends", "[interop]") {
+TEST_CASE("what a killed latchkey held is Redisson's when the lease ends", "[interop][brief]") {
   interop_world world(quick_timeout);
   crash(world, world.latchkey_first());
 }

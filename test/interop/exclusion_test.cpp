@@ -63,7 +63,7 @@ struct exclusion {
 
 }  // namespace
 
-TEST_CASE("who holds a lock keeps the other library out", "[interop]") {
+TEST_CASE("who holds a lock keeps the other library out", "[interop][brief]") {
   auto& world = steady_world();
   for (auto const& kind : interop_kinds()) {
     for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
@@ -75,7 +75,7 @@ TEST_CASE("who holds a lock keeps the other library out", "[interop]") {
   }
 }
 
-TEST_CASE("names of any bytes are the same lock to both libraries", "[interop]") {
+TEST_CASE("names of any bytes are the same lock to both libraries", "[interop][brief]") {
   auto& world = steady_world();
   for (auto const& kind : interop_kinds()) {
     for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {

@@ -31,7 +31,7 @@ void taken_over(direction const& between, interop_kind const& kind, std::string 
 
 }  // namespace
 
-TEST_CASE("latchkey's holder learns that Redisson unlocked by force", "[interop]") {
+TEST_CASE("latchkey's holder learns that Redisson unlocked by force", "[interop][brief]") {
   interop_world world(quick_timeout);
   auto const between = world.redisson_first();
   for (auto const& kind : interop_kinds()) {
@@ -48,7 +48,7 @@ TEST_CASE("latchkey's holder learns that Redisson unlocked by force", "[interop]
   }
 }
 
-TEST_CASE("what latchkey unlocks by force Redisson holds no longer", "[interop]") {
+TEST_CASE("what latchkey unlocks by force Redisson holds no longer", "[interop][brief]") {
   interop_world world(quick_timeout);
   auto const between = world.latchkey_first();
   for (auto const& kind : interop_kinds()) {

@@ -27,6 +27,9 @@ KINDS = [
     "permit_semaphore",
     "count_down_latch",
 ]
+# Redisson of other versions: the short list.
+BRIEF = ("lock", "fair_lock", "read_lock", "write_lock")
+OTHERS = [f"{kind} {version}" for version in ("3.17.7", "3.52.0") for kind in BRIEF]
 DIRECTIONS = {"Redisson > latchkey": "R>l", "latchkey > Redisson": "l>R"}
 # Both libraries at once: check, kind, whose connections are killed.
 CROWDS = [
@@ -75,6 +78,10 @@ def main():
     for kind in (kind for kind in KINDS if kind in known):
         for direction, short in DIRECTIONS.items():
             rows.append([kind, short] + [word(cells, none, check, kind, direction) for check in CHECKS])
+    for kind in (kind for kind in OTHERS if kind.split()[0] in known):
+        none["6 state", kind] = "the short list has none"
+        for direction, short in DIRECTIONS.items():
+            rows.append([kind, short] + [word(cells, none, check, kind, direction) for check in CHECKS])
     show(rows)
     print("\nR>l: Redisson holds, latchkey is kept out, woken, ...; l>R: the other way round. Times are medians.\n")
     crowd = [["two processes of each library", "connections killed", "exact", "turns"]]
@@ -85,14 +92,14 @@ def main():
     print()
     for check, meaning in CHECKS.items():
         print(f"* {check}: {meaning}")
-    for (check, kind), why in sorted(none.items()):
+    for (check, kind), why in sorted(item for item in none.items() if item[0][1] in KINDS):
         print(f"* no {check} of {kind}: {why}")
     for kind in (kind for kind in KINDS if kind not in known):
         print(f"* {kind}: latchkey has none yet")
     for (check, kind, direction), (verdict, remark) in cells.items():
         if verdict != "yes":
             print(f"WRONG: {check}, {kind}, {direction}: {remark}")
-    expected = {(check, kind, way) for check in CHECKS for kind in KINDS for way in DIRECTIONS} | set(CROWDS)
+    expected = {(check, kind, way) for check in CHECKS for kind in KINDS + OTHERS for way in DIRECTIONS} | set(CROWDS)
     unknown = set(cells) - expected
     if unknown:
         print(f"not in the table: {sorted(unknown)}")

@@ -28,7 +28,7 @@ std::chrono::microseconds wake_up(interop_world& world, direction const& between
 
 }  // namespace
 
-TEST_CASE("a release wakes a waiter of the other library at once", "[interop]") {
+TEST_CASE("a release wakes a waiter of the other library at once", "[interop][brief]") {
   auto& world = steady_world();
   for (auto const& kind : interop_kinds()) {
     for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {

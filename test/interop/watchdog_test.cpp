@@ -28,7 +28,7 @@ std::string watch(direction const& between, interop_kind const& kind) {
 
 }  // namespace
 
-TEST_CASE("the watchdog of each library keeps its hold for three periods", "[interop]") {
+TEST_CASE("the watchdog of each library keeps its hold for three periods", "[interop][brief]") {
   interop_world world(quick_timeout);
   std::vector<cell_job> jobs;
   for (auto const& kind : interop_kinds()) {

@@ -24,7 +24,7 @@ TEST_CASE("latchkey does in each step of a history what was recorded with Rediss
       // What Redisson's side can see: answers, the state, messages.
       CHECK(now.answered == recorded.redisson[i].answered);
       CHECK(difference(now.state, recorded.redisson[i].state) == "");
-      if (by_chance(what.steps[i])) continue;
+      if (by_chance(what.steps[i]) || other_messages(what.steps[i])) continue;
       CHECK(difference(messages_in(now.commands), messages_in(recorded.redisson[i].commands)) == "");
     }
     // And nothing changed in how latchkey does it without somebody looking at the recording anew.

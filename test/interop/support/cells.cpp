@@ -43,8 +43,9 @@ outcome outcome_of(std::function<std::string()> const& body) {
   }
 }
 
-void report(std::string const& check, std::string const& kind, std::string const& direction, outcome const& got) {
+void report(std::string const& check, std::string const& plain_kind, std::string const& direction, outcome const& got) {
   bool const good = got.problem.empty();
+  auto const kind = plain_kind + (other_redisson().empty() ? "" : " " + other_redisson());
   write(check + "\t" + kind + "\t" + direction + "\t" + (good ? "yes\t" + got.remark : "NO\t" + got.problem));
   INFO(check << ", " << kind << ", " << direction << ": " << got.problem);
   CHECK(good);

@@ -12,8 +12,8 @@ namespace latchkey::test {
 // semicolons are one step: nobody looks in between. `b begin lock` does not wait, `b finish` does. `pause 200` lets
 // time pass; `expire` waits until the keys with a time to live of less than a second are gone. `$1` is the first id of
 // a permit that was answered, and so on.
-// After a step that begins with `~` latchkey may leave a longer time to live: it never shortens, and a release that
-// leaves holds renews them.
+// After a step marked with `~` latchkey may leave a longer time to live: it never shortens, and a release that leaves
+// holds renews them. In one marked with `!` it publishes other messages than Redisson; docs/interop.md says which.
 struct history {
   std::string kind;
   std::vector<std::string> steps;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -134,15 +135,17 @@ answer peer::value_in(std::future<answer>&& future, std::string const& what, std
 
 std::string peer::field(std::string const& worker) { return id() + ":" + call(worker, "owner", "lock", "any").value; }
 
-std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
-                                    std::string const& version) {
-  std::string const arguments =
-      LATCHKEY_INTEROP_SOURCE_DIR "/target/arguments" + (version.empty() ? "" : "-" + version);
-  return std::make_unique<peer>(
-      "Redisson",
-      std::vector<std::string>{"java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "@" + arguments,
-                               "latchkey.interop.Driver"},
-      watchdog_timeout, uris);
+std::string other_redisson() {
+  char const* const version = std::getenv("LATCHKEY_INTEROP_REDISSON");
+  return version == nullptr ? "" : version;
+}
+
+std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
+  auto const version = other_redisson();
+  auto const arguments = LATCHKEY_INTEROP_SOURCE_DIR "/target/arguments" + (version.empty() ? "" : "-" + version);
+  std::vector<std::string> const command{
+      "java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "@" + arguments, "latchkey.interop.Driver"};
+  return std::make_unique<peer>("Redisson", command, watchdog_timeout, uris);
 }
 
 std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {

@@ -95,9 +95,9 @@ class peer {
 // The names of a call as one word.
 std::string joined(std::vector<std::string> const& names);
 
-// Which Redisson: the folder with the class path of each version is made by scripts/test.
-std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
-                                    std::string const& version = {});
+// The Redisson that pom.xml pins, or the one that LATCHKEY_INTEROP_REDISSON names, for which build-driver was told so.
+std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
+std::string other_redisson();
 std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
 
 }  // namespace latchkey::test

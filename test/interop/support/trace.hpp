@@ -32,9 +32,10 @@ std::vector<std::string> messages_in(std::vector<std::string> const& commands);
 
 // latchkey's holder gives back a lease at its end, by its own clock; whether the server ends it before is chance.
 inline bool by_chance(std::string const& step) { return step == "expire"; }
+inline bool other_messages(std::string const& step) { return step.starts_with('!') || step.starts_with("~!"); }
 
-// The commands that change something or begin to listen, each with what its script did. How often a waiter looks in
-// vain is a matter of time.
+// The commands that change something, each with what its script did. How often a waiter looks in vain, and
+// whether its client still listens from the last time, is a matter of time.
 std::vector<std::vector<std::string>> changes_in(std::vector<traced_step> const& steps);
 
 // Which of these are not among the others.

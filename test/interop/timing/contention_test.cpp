@@ -14,7 +14,7 @@ constexpr int threads = 4;
 // As many turns as a machine with two idle cores takes in half of the time; a busy one stops with the time.
 constexpr long long target = 20'000;
 constexpr auto time_limit = 60s;
-constexpr long long enough = target / 10;
+constexpr long long enough = target / 40;
 
 struct turns {
   long long taken = 0;
