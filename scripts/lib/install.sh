@@ -49,7 +49,6 @@ packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libhiredis-dev
 packages_server=(redis-server)
 packages_test=(catch2 libbenchmark-dev libsqlite3-dev python3)
 packages_interop=(default-jdk-headless maven)
-packages_test=(catch2 libbenchmark-dev python3)
 packages_simulate=(liblua5.1-0-dev)
 packages_clang=(clang-14)
 packages_format=(clang-format-14)

@@ -1,5 +1,4 @@
 // Where latchkey differs from Redisson on purpose: each difference by itself, and what Redisson's side sees of it.
-#include <interop/latchkey_driver/known_kinds.hpp>
 #include <interop/support/interop_world.hpp>
 #include <interop/support/monitor.hpp>
 #include <support/catch.hpp>
@@ -90,7 +89,6 @@ TEST_CASE("an unlock is one command of latchkey and two of Redisson, with a key 
 }
 
 TEST_CASE("anybody may unlock a fair lock that is free with Redisson, and nobody with latchkey", "[interop]") {
-  if (!knows("fair_lock")) return;
   auto& world = steady_world();
   CHECK(world.redisson->call("d", "unlock", "fair_lock", new_name()) == "released");
   CHECK_FALSE(world.ours->call("d", "unlock", "fair_lock", new_name()).ok);

@@ -1,5 +1,4 @@
 // Checks 1, 2, 4 and 7 for what nobody owns: the two semaphores and the latch.
-#include <interop/latchkey_driver/known_kinds.hpp>
 #include <interop/support/interop_world.hpp>
 #include <support/catch.hpp>
 
@@ -87,18 +86,9 @@ std::chrono::microseconds wake_up(interop_world& world, direction const& between
 
 }  // namespace
 
-TEST_CASE("the table has a row for every kind that latchkey has", "[interop]") {
-  for (auto const& kind : interop_kinds()) expect_kind(kind.name);
-  for (auto const& kind : kinds) {
-    if (knows(kind.name)) expect_kind(kind.name);
-  }
-  CHECK(interop_kinds().size() >= 4);
-}
-
 TEST_CASE("permits and counts are the same to both libraries", "[interop]") {
   auto& world = steady_world();
   for (auto const& kind : kinds) {
-    if (!knows(kind.name)) continue;
     for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
       cell("1 exclusion", kind.name, between.name(), [&] {
         kind.excludes(between, new_name());
@@ -116,7 +106,6 @@ TEST_CASE("permits and counts are the same to both libraries", "[interop]") {
 TEST_CASE("a permit that comes free wakes a waiter of the other library at once", "[interop]") {
   auto& world = steady_world();
   for (auto const& kind : kinds) {
-    if (!knows(kind.name)) continue;
     for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
       cell("2 wake-up", kind.name, between.name(), [&] {
         std::vector<std::chrono::microseconds> times;
@@ -130,7 +119,6 @@ TEST_CASE("a permit that comes free wakes a waiter of the other library at once"
 }
 
 TEST_CASE("a permit whose holder was killed comes back when its lease ends", "[interop]") {
-  if (!knows("permit_semaphore")) return;
   interop_world world(quick_timeout);
   auto const check = [&](direction const& between, peer& second_holder) {
     cell("4 crash", "permit_semaphore", between.name(), [&] {
@@ -154,7 +142,6 @@ TEST_CASE("a permit whose holder was killed comes back when its lease ends", "[i
 
 TEST_CASE("what nobody owns has no watchdog and no unlock by force", "[interop]") {
   for (std::string const kind : {"semaphore", "permit_semaphore", "count_down_latch"}) {
-    if (!knows(kind)) continue;
     no_cell("3 watchdog", kind, "Redisson renews no permit");
     no_cell("5 force", kind, "Redisson has no such call");
   }

@@ -18,36 +18,24 @@ std::vector<distributed_lock> members(driver_world const& world, call_line const
   return result;
 }
 
-template <class Client>
-std::optional<distributed_lock> kind_of(Client const& first, driver_world const& world, call_line const& call) {
-  if (call.kind == "lock") return first.get_lock(call.name());
-  if (call.kind == "lock_on_1") return world.clients.at(1).get_lock(call.name());
-  if (call.kind == "lock_on_2") return world.clients.at(2).get_lock(call.name());
-  if constexpr (requires { first.get_fair_lock(""); }) {
-    if (call.kind == "fair_lock") return first.get_fair_lock(call.name());
-  }
-  if constexpr (requires { first.get_spin_lock(""); }) {
-    if (call.kind == "non_reentrant_lock") return first.get_non_reentrant_lock(call.name());
-    if (call.kind == "spin_lock") return first.get_spin_lock(call.name());
-    if (call.kind == "fenced_lock") return first.get_fenced_lock(call.name());
-    if (call.kind == "plain_lock") return first.get_plain_lock(call.name());
-  }
-  if constexpr (requires { first.get_read_write_lock(""); }) {
-    if (call.kind == "read_lock") return first.get_read_write_lock(call.name()).read_lock();
-    if (call.kind == "write_lock") return first.get_read_write_lock(call.name()).write_lock();
-  }
-  if constexpr (requires { first.get_multi_lock(members(world, call)); }) {
-    if (call.kind == "multi_lock") return first.get_multi_lock(members(world, call));
-    if (call.kind == "red_lock") return first.get_red_lock(members(world, call));
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 distributed_lock find_lock(driver_world const& world, call_line const& call) {
-  if (auto const found = kind_of(world.clients.front(), world, call)) return *found;
-  throw std::invalid_argument("no such kind: " + call.kind);
+  auto const& first = world.clients.front();
+  auto const& kind = call.kind;
+  if (kind == "lock") return first.get_lock(call.name());
+  if (kind == "lock_on_1") return world.clients.at(1).get_lock(call.name());
+  if (kind == "lock_on_2") return world.clients.at(2).get_lock(call.name());
+  if (kind == "fair_lock") return first.get_fair_lock(call.name());
+  if (kind == "non_reentrant_lock") return first.get_non_reentrant_lock(call.name());
+  if (kind == "spin_lock") return first.get_spin_lock(call.name());
+  if (kind == "fenced_lock") return first.get_fenced_lock(call.name());
+  if (kind == "plain_lock") return first.get_plain_lock(call.name());
+  if (kind == "read_lock") return first.get_read_write_lock(call.name()).read_lock();
+  if (kind == "write_lock") return first.get_read_write_lock(call.name()).write_lock();
+  if (kind == "multi_lock") return first.get_multi_lock(members(world, call));
+  if (kind == "red_lock") return first.get_red_lock(members(world, call));
+  throw std::invalid_argument("no such kind: " + kind);
 }
 
 namespace {

@@ -1,7 +1,5 @@
 #include <interop/latchkey_driver/calls.hpp>
 
-#if __has_include(<latchkey/semaphore.hpp>)
-
 namespace latchkey::test {
 
 namespace {
@@ -72,15 +70,3 @@ std::optional<std::string> make_latch_call(driver_world const& world, call_line 
 }
 
 }  // namespace latchkey::test
-
-#else
-
-namespace latchkey::test {
-
-std::optional<std::string> make_semaphore_call(driver_world const&, call_line const&) { return std::nullopt; }
-std::optional<std::string> make_permit_call(driver_world const&, call_line const&) { return std::nullopt; }
-std::optional<std::string> make_latch_call(driver_world const&, call_line const&) { return std::nullopt; }
-
-}  // namespace latchkey::test
-
-#endif

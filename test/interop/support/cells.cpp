@@ -66,8 +66,6 @@ void cells_together(std::string const& check, std::vector<cell_job> const& jobs)
   for (std::size_t i = 0; i < jobs.size(); ++i) report(check, jobs[i].kind, jobs[i].direction, running[i].get());
 }
 
-void expect_kind(std::string const& kind) { write("\t" + kind + "\t\tknown\t"); }
-
 void no_cell(std::string const& check, std::string const& kind, std::string const& why) {
   write(check + "\t" + kind + "\t\tnone\t" + why);
 }

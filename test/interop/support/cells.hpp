@@ -37,9 +37,6 @@ struct cell_job {
 };
 void cells_together(std::string const& check, std::vector<cell_job> const& jobs);
 
-// The table has rows for this kind.
-void expect_kind(std::string const& kind);
-
 // A cell that cannot be filled, and why.
 void no_cell(std::string const& check, std::string const& kind, std::string const& why);
 

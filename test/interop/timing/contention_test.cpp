@@ -1,5 +1,4 @@
 // Two processes of each library, four threads in each, take turns under one lock.
-#include <interop/latchkey_driver/known_kinds.hpp>
 #include <interop/support/interop_world.hpp>
 #include <support/catch.hpp>
 
@@ -83,7 +82,6 @@ struct crowd {
 };
 
 void contend(std::string const& kind, bool shared_fairly) {
-  if (!knows(kind)) return;
   cell("7 contention", kind, "nobody's", [&] {
     crowd all(30s);
     all.run(kind, "hot", target, time_limit);
