@@ -31,9 +31,9 @@ std::string compare(history const& what, std::vector<after_step> const& referenc
 }  // namespace
 
 TEST_CASE("each step of a history leaves the same on the server, whoever made it", "[interop]") {
-  auto& world = steady_world();
-  auto const redisson = redisson_peer(30s, world.uris());
-  auto const ours = latchkey_peer(30s, world.uris());
+  interop_world world(unrenewed);
+  auto const redisson = redisson_peer(unrenewed, world.uris());
+  auto const ours = latchkey_peer(unrenewed, world.uris());
   std::vector<redis_server*> servers;
   for (auto const& one : world.servers) servers.push_back(one.get());
   for (auto const& what : histories()) {

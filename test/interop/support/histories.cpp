@@ -57,10 +57,10 @@ a lock 900
 b try_lock
 expire
 b try_lock
-a begin try_lock 150 -1
+a begin try_lock 1200 -1
 a finish; pause 60
-a begin try_lock 600 -1
-b2 begin try_lock 1200 -1
+a begin try_lock 1500 -1
+b2 begin try_lock 2500 -1
 a2 begin lock
 a finish; pause 60
 ! b unlock; b2 finish; pause 60

@@ -27,6 +27,9 @@ struct interop_world {
 // One in which something runs out; the watchdogs renew every second.
 inline constexpr std::chrono::milliseconds quick_timeout = 3s;
 
+// A watchdog timeout with which no renewal comes in the middle of a history.
+inline constexpr std::chrono::milliseconds unrenewed = 10min;
+
 // With Redisson's watchdog timeout of 30 s. Shared by the tests of a file.
 interop_world& steady_world();
 

@@ -108,7 +108,7 @@ state_dump dump(raw_redis& server, symbols const& table) {
 std::string difference(moment const& one, moment const& other, bool longer_is_fine) {
   constexpr long long tolerance = 50;
   // A waiter of latchkey that looks again, as it does every second, has its time written anew.
-  constexpr long long look_again = 1000;
+  auto const looked_again = std::max(one.since_begin(), other.since_begin());
   // A score may count from the lease of who is before it, which is the shorter the longer the history has taken.
   auto const pace = std::max(std::llabs(one.since_begin() - other.since_begin()),
                              std::llabs(one.before.taken_ms - one.begin_ms - other.before.taken_ms + other.begin_ms));
@@ -128,7 +128,7 @@ std::string difference(moment const& one, moment const& other, bool longer_is_fi
       auto const b = distance_of(other, key, of);
       if (!a.changed && !b.changed) continue;
       auto const apart = longer_is_fine ? b.least - a.most : std::max(a.least - b.most, b.least - a.most);
-      auto const allowed = tolerance + (of.empty() ? 0 : look_again) + (of.empty() && !longer_is_fine ? 0 : pace);
+      auto const allowed = tolerance + (of.empty() ? 0 : looked_again) + (of.empty() && !longer_is_fine ? 0 : pace);
       if (apart > allowed) {
         return key + " " + of + ": " + std::to_string(a.least) + ".." + std::to_string(a.most) + " ms, and not " +
                std::to_string(b.least) + ".." + std::to_string(b.most) + " ms";

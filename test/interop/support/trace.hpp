@@ -5,9 +5,6 @@
 
 namespace latchkey::test {
 
-// A watchdog timeout with which no renewal comes in the middle of a history.
-inline constexpr std::chrono::milliseconds unrenewed = 10min;
-
 // What one library sent in one step of a history and what it left behind, in lines of words.
 struct traced_step {
   std::string text;
