@@ -31,9 +31,10 @@ TEST_CASE("Redisson sends what the recordings show", "[interop]") {
     auto const recorded = read_trace(what).redisson;
     for (std::size_t i = 0; i < what.steps.size(); ++i) {
       INFO(what.kind << what.title << ", step " << i + 1 << ": " << what.steps[i]);
-      CHECK(difference(messages_in(by_redisson[i].commands), messages_in(recorded[i].commands)) == "");
       CHECK(difference(by_redisson[i].state, recorded[i].state) == "");
       CHECK(by_redisson[i].answered == recorded[i].answered);
+      if (by_chance(what.steps[i])) continue;
+      CHECK(difference(messages_in(by_redisson[i].commands), messages_in(recorded[i].commands)) == "");
     }
   }
 }

@@ -59,8 +59,8 @@ expire
 b try_lock
 a begin try_lock 1200 -1
 a finish; pause 60
-a begin try_lock 1500 -1
-b2 begin try_lock 2500 -1
+a begin try_lock 3000 -1
+b2 begin try_lock 6000 -1
 a2 begin lock
 a finish; pause 60
 ! b unlock; b2 finish; pause 60
@@ -125,13 +125,14 @@ a try_lock
 a unlock)";
 
 // What is made of several locks: nobody is asked, nobody unlocked by force. A red lock is held when most servers have
-// said so, and a refused one is given back; the rest comes a little later.
+// said so, and a refused one is given back; the rest comes a little later. A waiter may take members that are free
+// before the others are, and give them back.
 constexpr std::string_view joint_steps = R"(a lock; pause 60
 b try_lock; pause 60
 a try_lock; pause 60
 ~ a unlock; pause 60
 b begin lock
-a unlock; b finish; pause 60
+? a unlock; b finish; pause 60
 b unlock; pause 60
 b try_lock 0 5000; pause 60
 a try_lock; pause 60

@@ -67,7 +67,7 @@ std::vector<after_step> stage::play(history const& what, std::function<void(std:
 std::string stage::make(history const& what, std::string const& step) {
   std::string answers;
   for (auto const& part : parts_of(step, ';')) {
-    answers += (answers.empty() ? "" : ";") + make_part(what, part.substr(part.find_first_not_of(" ~!")));
+    answers += (answers.empty() ? "" : ";") + make_part(what, part.substr(part.find_first_not_of(" ~!?")));
   }
   return answers;
 }

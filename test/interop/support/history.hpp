@@ -13,7 +13,8 @@ namespace latchkey::test {
 // time pass; `expire` waits until the keys with a time to live of less than a second are gone. `$1` is the first id of
 // a permit that was answered, and so on.
 // After a step marked with `~` latchkey may leave a longer time to live: it never shortens, and a release that leaves
-// holds renews them. In one marked with `!` it publishes other messages than Redisson; docs/interop.md says which.
+// holds renews them. In one marked with `!` it publishes other messages than Redisson; docs/interop.md says which. In
+// one marked with `?` it is a matter of time which commands it takes.
 struct history {
   std::string kind;
   std::vector<std::string> steps;

@@ -58,15 +58,26 @@ bool all_of(std::string_view text, int (*is)(int)) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [is](unsigned char c) { return is(c) != 0; });
 }
 
+// The id of a permit that nobody was told of stands there as 16 random bytes.
+bool is_unknown_permit(std::string const& text) {
+  return text.size() == 16 &&
+         std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isprint(c) == 0; });
+}
+
 std::string symbolic(std::string const& word, double now, symbols const& table) {
   auto const text = with_symbols(word, table);
+  if (is_unknown_permit(text)) return "<permit>";
   if (text.size() == 40 && all_of(text, std::isxdigit)) return "<script>";
   if (all_of(text, std::isdigit) && text.size() == 13) {
     return "<now+" + std::to_string(std::stoll(text) - static_cast<long long>(now * 1000)) + ">";
   }
-  // Redisson's unlock latch: a random id, and a time to live that is random in part.
-  if (auto const at = text.rfind(':'); text.starts_with(unlock_latch) && at != std::string::npos) {
-    return text.substr(0, at) + ":<request>";
+  // Redisson's unlock latch: a random id, and a time to live that is random in part. latchkey's request for a permit
+  // has a random id too.
+  if (auto const at = text.rfind(':'); at != std::string::npos) {
+    auto const last = std::string_view(text).substr(at + 1);
+    bool const random = text.starts_with(unlock_latch) ||
+                        (text.starts_with(own_keys) && last.size() == 32 && all_of(last, std::isxdigit));
+    if (random) return text.substr(0, at) + ":<request>";
   }
   if (all_of(text, std::isdigit) && text.size() == 5 && text >= "16000" && text <= "20000") return "<latch-time>";
   std::string printable;

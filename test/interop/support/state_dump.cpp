@@ -108,7 +108,7 @@ state_dump dump(raw_redis& server, symbols const& table) {
 std::string difference(moment const& one, moment const& other, bool longer_is_fine) {
   constexpr long long tolerance = 50;
   // A waiter of latchkey that looks again, as it does every second, has its time written anew.
-  auto const looked_again = std::max(one.since_begin(), other.since_begin());
+  auto const looked_again = 1000 + std::max(one.since_begin(), other.since_begin());
   // A score may count from the lease of who is before it, which is the shorter the longer the history has taken.
   auto const pace = std::max(std::llabs(one.since_begin() - other.since_begin()),
                              std::llabs(one.before.taken_ms - one.begin_ms - other.before.taken_ms + other.begin_ms));

@@ -35,7 +35,7 @@ std::pair<std::string, long long> split(std::string const& word) {
   if (begin == end || end - begin > 15) return {word, 0};
   auto head = word.substr(0, begin);
   auto number = std::stoll(word.substr(begin, end - begin));
-  if (head == "<now-") {
+  if (head == "<now+-") {
     head = "<now+";
     number = -number;
   }

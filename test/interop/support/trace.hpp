@@ -28,7 +28,7 @@ void write_trace(history const& what, trace_file const& content);
 std::vector<std::string> messages_in(std::vector<std::string> const& commands);
 
 // latchkey's holder gives back a lease at its end, by its own clock; whether the server ends it before is chance.
-inline bool by_chance(std::string const& step) { return step == "expire"; }
+inline bool by_chance(std::string const& step) { return step == "expire" || step.starts_with('?'); }
 inline bool other_messages(std::string const& step) { return step.starts_with('!') || step.starts_with("~!"); }
 
 // The commands that change something, each with what its script did. How often a waiter looks in vain, and
