@@ -23,9 +23,11 @@ std::string take_turns(driver_world const& world, call_line const& call) {
       ++failed_locks;
       continue;
     }
-    reached = number(keys.front()) >= call.number_at(1);
+    auto const before = number(keys.front());
+    reached = before >= call.number_at(1);
     if (!reached) {
-      for (auto const& key : keys) server.ok("SET", key, number(key) + 1);
+      server.ok("SET", keys.front(), before + 1);
+      for (std::size_t i = 1; i < keys.size(); ++i) server.ok("SET", keys[i], number(keys[i]) + 1);
       ++taken;
     }
     try {

@@ -40,9 +40,11 @@ final class Turns {
         continue;
       }
       try {
-        reached = number(numbers.get(0)) >= call.number(1);
+        long before = number(numbers.get(0));
+        reached = before >= call.number(1);
         if (!reached) {
-          numbers.forEach(number -> number.set(Long.toString(number(number) + 1)));
+          numbers.get(0).set(Long.toString(before + 1));
+          numbers.stream().skip(1).forEach(number -> number.set(Long.toString(number(number) + 1)));
           taken++;
         }
       } catch (RuntimeException problem) {
