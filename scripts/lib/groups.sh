@@ -8,7 +8,7 @@ declare -A about=(
   [server]="the library against real Redis servers, started on private sockets"
   [example]="the programs in examples/"
   [demo]="a short run of the flash sale"
-  [interop]="latchkey and Redisson on the same locks, in both directions; prints a table"
+  [interop]="latchkey beside Redisson, redis-py, redsync and redlock on the same locks, both ways; prints a table"
   [stress]="many callers, many processes and many faults at once, against real servers"
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
@@ -72,7 +72,9 @@ packages_of() {
     unit | compile | docs | package) echo "${packages_build[@]}" "${packages_test[@]}" ;;
     model) echo g++ python3 ;;
     simulate) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_simulate[@]}" ;;
-    interop) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" ;;
+    interop)
+      echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)
+      ;;
     *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
   esac
 }
@@ -169,6 +171,7 @@ run_interop() {
   rm -rf "$LATCHKEY_INTEROP_CELLS"
   mkdir -p "$LATCHKEY_INTEROP_CELLS"
   check interop-driver "building the driver of Redisson" test/interop/build-driver $interop_versions || return
+  check interop-peers "building the drivers of redis-py, redsync and redlock" test/interop/build-peers || return
   run_ctest "$main_preset" interop interop
   local version
   for version in $interop_versions; do

@@ -53,3 +53,11 @@ packages_simulate=(liblua5.1-0-dev)
 packages_clang=(clang-14)
 packages_format=(clang-format-14)
 packages_tidy=(clang-tidy-14)
+
+# Packages for the toolchains of other languages that the machine has not: one of its own will do.
+toolchains() {
+  command -v go >/dev/null || echo golang-go
+  command -v node >/dev/null || echo nodejs
+  command -v npm >/dev/null || echo npm
+  python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+}

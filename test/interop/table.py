@@ -40,6 +40,24 @@ CROWDS = [
     ("7 contention", "lock", "Redisson's"),
 ]
 
+# What holds the plain lock in other languages. None of them has a watchdog.
+PEERS = ("redis-py", "redsync", "redlock")
+PEER_CHECKS = {
+    "exclusion": "who holds it keeps the other out, and nobody releases what the other holds",
+    "odd names": "the same under odd names",
+    "waiting": "from a release to the return of the other's waiter, which polls",
+    "extension": "a lease of 600 ms that is extended to 1500 ms keeps the other out for so long, and no longer",
+    "watchdog": "latchkey's keeps its hold for longer than a lease",
+}
+
+
+def ways(peer):
+    return {f"{peer} > latchkey": "P>l", f"latchkey > {peer}": "l>P"}
+
+
+def has(peer, check, direction):
+    return check != "watchdog" or direction.startswith("latchkey")
+
 
 def read(folder):
     cells = {}
@@ -58,7 +76,8 @@ def word(cells, none, check, kind, direction):
     if (check, kind) in none:
         return "-"
     verdict, remark = cells.get((check, kind, direction), ("EMPTY", ""))
-    return remark.removeprefix("median ") if verdict == "yes" and remark.startswith("median ") else verdict
+    timed = remark.startswith("median ") or check == "waiting"
+    return remark.removeprefix("median ") if verdict == "yes" and timed else verdict
 
 
 def show(rows):
@@ -87,7 +106,18 @@ def main():
         crowd.append([kind, killed, verdict, remark])
     show(crowd)
     print()
-    for check, meaning in CHECKS.items():
+    plain = [["plain lock", ""] + list(PEER_CHECKS)]
+    for peer in PEERS:
+        verdict, version = cells.get(("version", peer, ""), ("EMPTY", "EMPTY"))
+        for direction, short in ways(peer).items():
+            words = [
+                word(cells, none, check, peer, direction) if has(peer, check, direction) else "-"
+                for check in PEER_CHECKS
+            ]
+            plain.append([f"{peer} {version}", short] + words)
+    show(plain)
+    print("\nP>l: the peer holds, latchkey is kept out, waits; l>P: the other way round.\n")
+    for check, meaning in (CHECKS | PEER_CHECKS).items():
         print(f"* {check}: {meaning}")
     for (check, kind), why in sorted(item for item in none.items() if item[0][1] in KINDS):
         print(f"* no {check} of {kind}: {why}")
@@ -95,10 +125,12 @@ def main():
         if verdict != "yes":
             print(f"WRONG: {check}, {kind}, {direction}: {remark}")
     expected = {(check, kind, way) for check in CHECKS for kind in KINDS + OTHERS for way in DIRECTIONS} | set(CROWDS)
+    expected |= {(check, peer, way) for check in PEER_CHECKS for peer in PEERS for way in ways(peer)}
+    expected |= {("version", peer, "") for peer in PEERS}
     unknown = set(cells) - expected
     if unknown:
         print(f"not in the table: {sorted(unknown)}")
-    bad = [text for row in rows + crowd for text in row if text in ("EMPTY", "NO")]
+    bad = [text for row in rows + crowd + plain for text in row if "EMPTY" in text or text == "NO"]
     sys.exit(1 if bad or unknown else 0)
 
 

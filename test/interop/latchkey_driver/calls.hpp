@@ -22,8 +22,12 @@ std::string word(bool value);
 // The lock that a call names.
 distributed_lock find_lock(driver_world const& world, call_line const& call);
 
+// The time to live as PTTL says it, with -1 and -2.
+std::string remaining(distributed_lock const& lock);
+
 // Each makes the call and gives the word for the answer, or nothing if it knows no such kind.
 std::optional<std::string> make_lock_call(driver_world const& world, call_line const& call);
+std::optional<std::string> make_plain_call(driver_world const& world, call_line const& call);
 std::optional<std::string> make_semaphore_call(driver_world const& world, call_line const& call);
 std::optional<std::string> make_permit_call(driver_world const& world, call_line const& call);
 std::optional<std::string> make_latch_call(driver_world const& world, call_line const& call);

@@ -7,6 +7,12 @@ namespace latchkey::test {
 
 std::string word(bool value) { return value ? "true" : "false"; }
 
+std::string remaining(distributed_lock const& lock) {
+  auto const left = lock.remaining_time_to_live();
+  if (!left) return "-2";
+  return *left == milliseconds::max() ? "-1" : std::to_string(left->count());
+}
+
 namespace {
 
 // One on each server, as far as there are servers.
@@ -30,7 +36,6 @@ distributed_lock find_lock(driver_world const& world, call_line const& call) {
   if (kind == "non_reentrant_lock") return first.get_non_reentrant_lock(call.name());
   if (kind == "spin_lock") return first.get_spin_lock(call.name());
   if (kind == "fenced_lock") return first.get_fenced_lock(call.name());
-  if (kind == "plain_lock") return first.get_plain_lock(call.name());
   if (kind == "read_lock") return first.get_read_write_lock(call.name()).read_lock();
   if (kind == "write_lock") return first.get_read_write_lock(call.name()).write_lock();
   if (kind == "multi_lock") return first.get_multi_lock(members(world, call));
@@ -54,13 +59,6 @@ bool try_lock(distributed_lock const& lock, call_line const& call) {
   if (!call.has(0)) return lock.try_lock();
   if (call.number_at(1) == -1) return lock.try_lock(call.time_at(0));
   return lock.try_lock(call.time_at(0), call.time_at(1));
-}
-
-// -1 and -2 as PTTL says it.
-std::string remaining(distributed_lock const& lock) {
-  auto const left = lock.remaining_time_to_live();
-  if (!left) return "-2";
-  return *left == milliseconds::max() ? "-1" : std::to_string(left->count());
 }
 
 // Within so many milliseconds the client says that a hold is lost: of this lock, or of one that it is a part of.

@@ -23,6 +23,7 @@ std::string result_of(driver_world const& world, call_line const& call) {
   if (call.operation == "turns") return take_turns(world, call);
   auto const made = call.kind == "semaphore"          ? make_semaphore_call(world, call)
                     : call.kind == "permit_semaphore" ? make_permit_call(world, call)
+                    : call.kind == "plain_lock"       ? make_plain_call(world, call)
                     : call.kind == "count_down_latch" ? make_latch_call(world, call)
                                                       : make_lock_call(world, call);
   if (made) return *made;

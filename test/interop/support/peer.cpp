@@ -21,11 +21,7 @@ std::string joined(std::vector<std::string> const& names) {
   return result;
 }
 
-peer::peer(std::string library, std::vector<std::string> command, std::chrono::milliseconds watchdog_timeout,
-           std::vector<std::string> const& uris)
-    : library_(std::move(library)) {
-  command.push_back(std::to_string(watchdog_timeout.count()));
-  command.insert(command.end(), uris.begin(), uris.end());
+peer::peer(std::string library, std::vector<std::string> const& command) : library_(std::move(library)) {
   launch(command);
   listener_ = std::thread([this] { listen(); });
   try {
@@ -140,16 +136,38 @@ std::string other_redisson() {
   return version == nullptr ? "" : version;
 }
 
+namespace {
+
+std::unique_ptr<peer> watching_peer(std::string library, std::vector<std::string> command,
+                                    std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
+  command.push_back(std::to_string(watchdog_timeout.count()));
+  command.insert(command.end(), uris.begin(), uris.end());
+  return std::make_unique<peer>(std::move(library), command);
+}
+
+}  // namespace
+
 std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
   auto const version = other_redisson();
   auto const arguments = LATCHKEY_INTEROP_SOURCE_DIR "/target/arguments" + (version.empty() ? "" : "-" + version);
-  std::vector<std::string> const command{
-      "java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "@" + arguments, "latchkey.interop.Driver"};
-  return std::make_unique<peer>("Redisson", command, watchdog_timeout, uris);
+  return watching_peer(
+      "Redisson",
+      {"java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "@" + arguments, "latchkey.interop.Driver"},
+      watchdog_timeout, uris);
 }
 
 std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
-  return std::make_unique<peer>("latchkey", std::vector<std::string>{LATCHKEY_INTEROP_DRIVER}, watchdog_timeout, uris);
+  return watching_peer("latchkey", {LATCHKEY_INTEROP_DRIVER}, watchdog_timeout, uris);
+}
+
+std::unique_ptr<peer> plain_peer(std::string const& library, std::string const& uri) {
+  std::string const built = LATCHKEY_INTEROP_SOURCE_DIR "/target/";
+  std::string const sources = LATCHKEY_INTEROP_SOURCE_DIR "/peers/";
+  std::map<std::string, std::vector<std::string>> const commands{
+      {"redis-py", {built + "redis_py/bin/python3", sources + "redis_py/driver.py", uri}},
+      {"redsync", {built + "redsync", uri}},
+      {"redlock", {"env", "NODE_PATH=" + built + "redlock/node_modules", "node", sources + "redlock/driver.js", uri}}};
+  return std::make_unique<peer>(library, commands.at(library));
 }
 
 }  // namespace latchkey::test

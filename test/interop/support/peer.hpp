@@ -33,15 +33,14 @@ std::string to_string(answer const& what);
 class peer {
  public:
   // Comes back when the process is connected to the servers.
-  peer(std::string library, std::vector<std::string> command, std::chrono::milliseconds watchdog_timeout,
-       std::vector<std::string> const& uris);
+  peer(std::string library, std::vector<std::string> const& command);
   peer(peer const&) = delete;
   peer& operator=(peer const&) = delete;
   ~peer();
 
-  // "Redisson" or "latchkey".
+  // "Redisson" or "latchkey", or one of those that share the plain lock.
   std::string const& library() const { return library_; }
-  // The UUID of each of its clients.
+  // The UUID of each of its clients; of the others their version.
   std::vector<std::string> const& ids() const { return ids_; }
   std::string const& id() const { return ids_.front(); }
 
@@ -99,5 +98,8 @@ std::string joined(std::vector<std::string> const& names);
 std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
 std::string other_redisson();
 std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
+
+// A driver in peers/, which build-peers has built: "redis-py", "redsync" or "redlock".
+std::unique_ptr<peer> plain_peer(std::string const& library, std::string const& uri);
 
 }  // namespace latchkey::test
