@@ -130,3 +130,81 @@ TEST_CASE("a hold of latchkey whose lease ended is given back, so that no field 
   CHECK(world.redisson->call("d", "hold_count", "read_lock", name) == "1");
   demand(world.redisson->call("d", "unlock", "read_lock", name), "released", "Redisson's read lock");
 }
+
+TEST_CASE("a waiter of latchkey for a fair lock that looks again has its time written anew", "[interop]") {
+  auto& world = steady_world();
+  auto const rise = [&](peer& waiter) {
+    auto const name = new_name();
+    auto const scores = "redisson_lock_timeout:{" + name + "}";
+    auto const field = waiter.field("w");
+    auto const score = [&] { return std::stoll("0" + world.admin.command("ZSCORE", scores, field).text); };
+    demand(world.redisson->call("d", "lock", "fair_lock", name, 5000), "held", "the lock");
+    auto waiting = waiter.start("w", "lock", "fair_lock", name);
+    demand(wait_until([&] { return score() > 0; }), "nobody waits");
+    auto const first = score();
+    demand(world.redisson->call("d", "lock", "fair_lock", name, 20'000), "held", "the lock for longer");
+    bool const risen = wait_until([&] { return score() > first; }, 2s);
+    auto const by = score() - first;
+    demand(risen == (by > 0), "the score fell");
+    demand(world.redisson->call("d", "unlock", "fair_lock", name), "released", "the unlock");
+    demand(world.redisson->call("d", "unlock", "fair_lock", name), "released", "the last unlock");
+    demand(peer::value_in(std::move(waiting), "the waiter"), "held", "the waiter");
+    demand(waiter.call("w", "unlock", "fair_lock", name), "released", "the waiter's unlock");
+    return by;
+  };
+  CHECK(rise(*world.redisson) == 0);
+  auto const by = rise(*world.ours);
+  CHECK(by >= 15'000);
+  CHECK(by < 16'000);
+}
+
+TEST_CASE("many locks that latchkey takes by one command are each busy to Redisson", "[interop]") {
+  constexpr int locks = 60;
+  auto& world = steady_world();
+  monitor listening(*world.servers.front());
+  std::vector<std::string> names;
+  std::vector<std::future<answer>> asked;
+  for (int i = 0; i < locks; ++i) {
+    names.push_back(new_name());
+    asked.push_back(world.ours->start("many" + std::to_string(i), "lock", "lock", names.back()));
+  }
+  for (auto& one : asked) CHECK(peer::value_in(std::move(one), "one of many") == "held");
+  long commands = 0;
+  for (auto const& line : listening.read({})) commands += line.starts_with("evalsha ") || line.starts_with("eval ");
+  INFO(commands << " commands for " << locks << " locks");
+  CHECK(commands < locks);
+  for (int i = 0; i < locks; ++i) {
+    CHECK(world.redisson->call("d", "try_lock", "lock", names[static_cast<std::size_t>(i)]) == "false");
+    CHECK(world.ours->call("many" + std::to_string(i), "unlock", "lock", names[static_cast<std::size_t>(i)]) ==
+          "released");
+    CHECK(world.redisson->call("d", "try_lock", "lock", names[static_cast<std::size_t>(i)]) == "true");
+  }
+}
+
+TEST_CASE("a lock that latchkey hands to its own next caller is never free, and Redisson's waiter comes after",
+          "[interop]") {
+  auto& world = steady_world();
+  auto const name = new_name();
+  auto const held = [&](std::string const& worker) {
+    return world.admin.integer("HEXISTS", name, world.ours->field(worker)) == 1;
+  };
+  demand(world.ours->call("h1", "lock", "lock", name), "held", "the first caller's lock");
+  auto theirs = world.redisson->start("w", "lock", "lock", name);
+  world.await_waiter({.name = "lock"}, name);
+  auto next = world.ours->start("h2", "lock", "lock", name);
+  // What waits inside the client shows nowhere else.
+  std::this_thread::sleep_for(100ms);
+  monitor listening(*world.servers.front());
+  demand(world.ours->call("h1", "unlock", "lock", name), "released", "the first caller's unlock");
+  demand(peer::value_in(std::move(next), "the next caller"), "held", "the next caller's lock");
+  CHECK(held("h2"));
+  CHECK_FALSE(held("h1"));
+  int told = 0;
+  for (auto const& line : listening.read({})) told += line.starts_with("  publish");
+  CHECK(told == 0);
+  CHECK(theirs.wait_for(0s) == std::future_status::timeout);
+  CHECK(world.redisson->call("d", "hold_count", "lock", name) == "0");
+  demand(world.ours->call("h2", "unlock", "lock", name), "released", "the next caller's unlock");
+  CHECK(peer::value_in(std::move(theirs), "Redisson's waiter", 2s) == "held");
+  demand(world.redisson->call("w", "unlock", "lock", name), "released", "Redisson's unlock");
+}
