@@ -40,7 +40,8 @@ struct exclusion {
     auto const after = std::stoll(by_holder("remaining").value);
     auto const all = std::to_string(before) + ", " + std::to_string(theirs) + ", " + std::to_string(after);
     demand(std::min(before, after) > 0 && std::max(before, after) <= kind.longest_lease, "times to live: " + all);
-    demand(theirs <= std::max(before, after) && theirs >= std::min(before, after) - moment_ms, "times to live: " + all);
+    demand(theirs <= (after > before ? kind.longest_lease : before), "times to live: " + all);
+    demand(theirs >= std::min(before, after) - moment_ms, "times to live: " + all);
   }
 
   void run() {

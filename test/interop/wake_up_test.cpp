@@ -17,7 +17,7 @@ std::chrono::microseconds wake_up(interop_world& world, direction const& between
   auto const& rival = kind.rivals.front();
   demand(holder.call("h", "try_lock", kind.name, names), "true", "the holder's try");
   auto waiting = waiter.start("w", "lock", rival, names);
-  world.await_waiter(kind, names);
+  world.await_waiter(kind, names, waiter, "w");
   auto const unlocked = clock::now();
   demand(holder.call("h", "unlock", kind.name, names), "released", "the holder's unlock");
   auto const held = peer::value_in(std::move(waiting), "the waiter's lock");

@@ -132,6 +132,7 @@ std::string stage::call(history const& what, std::vector<std::string> words) {
   pending_[words[0]] = std::move(future);
   // Until it listens, if it does and if nobody did before; then it looks once more, of which nothing tells.
   wait_until([&] { return channels() > listening; }, 300ms);
+  if (actor.library() == "Redisson") actor.call("observer", "await_blocked", kind, joined(names), worker, 300);
   std::this_thread::sleep_for(60ms);
   return {};
 }

@@ -44,6 +44,13 @@ void interop_world::await_waiter(interop_kind const& kind, std::string const& na
   demand(wait_until(listens), "nobody waits");
 }
 
+void interop_world::await_waiter(interop_kind const& kind, std::string const& names, peer& waiter,
+                                 std::string const& worker) {
+  await_waiter(kind, names);
+  if (!kind.messages || waiter.library() != "Redisson") return;
+  demand(waiter.call("observer", "await_blocked", kind.name, names, worker, patience), "blocked", "the waiter");
+}
+
 interop_world& steady_world() {
   static interop_world world(30s);
   return world;

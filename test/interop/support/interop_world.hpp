@@ -16,6 +16,8 @@ struct interop_world {
   direction latchkey_first() { return {*ours, *redisson}; }
   // Comes back when somebody waits for this lock of a kind.
   void await_waiter(interop_kind const& kind, std::string const& names);
+  // The same for a worker of this process: also when it is Redisson's, which is deaf for a moment after it subscribed.
+  void await_waiter(interop_kind const& kind, std::string const& names, peer& waiter, std::string const& worker);
 
   std::chrono::milliseconds watchdog_timeout;
   std::vector<std::unique_ptr<redis_server>> servers;

@@ -5,9 +5,9 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
@@ -22,7 +22,7 @@ import org.redisson.config.Config;
  * machine when it returned. The process ends with its input.
  */
 public final class Driver {
-  private final Map<String, Worker> workers = new HashMap<>();
+  private final Map<String, Worker> workers = new ConcurrentHashMap<>();
   private final Calls calls;
 
   private Driver(Calls calls) {
@@ -65,11 +65,19 @@ public final class Driver {
   private void answer(Call call) {
     String result;
     try {
-      result = "ok " + calls.make(call);
+      result = "ok " + make(call);
     } catch (Exception | LinkageError problem) {
       result = "failed " + problem.getClass().getSimpleName();
     }
     say(call.number() + " " + System.nanoTime() + " " + result);
+  }
+
+  /** {@code await_blocked KIND NAME WORKER MILLISECONDS} is about another worker; all else is Redisson's. */
+  private Object make(Call call) throws Exception {
+    if (call.operation().equals("await_blocked")) {
+      return workers.get(call.arguments().get(0)).awaitBlocked(call.number(1)) ? "blocked" : "running";
+    }
+    return calls.make(call);
   }
 
   private static synchronized void say(String line) {
