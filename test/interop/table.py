@@ -30,7 +30,8 @@ KINDS = [
 ]
 # Redisson of other versions: the short list.
 BRIEF = ("lock", "fair_lock", "read_lock", "write_lock")
-OTHERS = [f"{kind} {version}" for version in ("3.17.7", "3.52.0") for kind in BRIEF]
+VERSIONS = pathlib.Path(__file__).with_name("other-versions").read_text(encoding="utf-8").split()
+OTHERS = [f"{kind} {version}" for version in VERSIONS for kind in BRIEF]
 DIRECTIONS = {"Redisson > latchkey": "R>l", "latchkey > Redisson": "l>R"}
 # Both libraries at once: check, kind, whose connections are killed.
 CROWDS = [

@@ -34,9 +34,11 @@ TEST_CASE("a release wakes a waiter of the other library at once", "[interop][br
     for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
       cell("2 wake-up", kind.name, between.name(), [&] {
         std::vector<std::chrono::microseconds> times;
-        for (int i = 0; i < rounds; ++i) times.push_back(wake_up(world, between, kind, names_for(kind)));
+        for (int i = 0; i < rounds; ++i) {
+          times.push_back(wake_up(world, between, kind, names_for(kind)));
+          demand(times.back() < 500ms, "a wake-up took " + std::to_string(times.back().count()) + " us");
+        }
         std::sort(times.begin(), times.end());
-        demand(times.back() < 500ms, "the slowest wake-up took " + std::to_string(times.back().count()) + " us");
         return "median " + std::to_string(times[rounds / 2].count()) + " us";
       });
     }

@@ -94,7 +94,7 @@ class peer {
 // The names of a call as one word.
 std::string joined(std::vector<std::string> const& names);
 
-// The Redisson that pom.xml pins, or the one that LATCHKEY_INTEROP_REDISSON names, for which build-driver was told so.
+// The Redisson that pom.xml pins, or the one that LATCHKEY_INTEROP_REDISSON names, one of other-versions.
 std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
 std::string other_redisson();
 std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
