@@ -234,7 +234,10 @@ void name_machine::tidy(record& one) {
 // An answer also ends calls of others; their records go when nothing in the step looks at them any more.
 void name_machine::tidy_served() {
   for (std::uint64_t const owner : served_)
-    if (record* one = known(owner)) tidy(*one);
+    if (record* one = known(owner)) {
+      leave_line(*one);
+      tidy(*one);
+    }
   served_.clear();
 }
 

@@ -232,3 +232,24 @@ TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same
              },
          .clients = 2});
 }
+
+TEST_CASE("fair lock: who leaves the client's queue because another was granted leaves the server's, too",
+          "[unit][machine]") {
+  line_world f(2);
+  world& w = f.w;
+  task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
+  w.acquire(2, in_line());
+  task& waited = w.acquire(3, in_line(1'400ms));
+  task& tried = w.once(3, in_line());  // one request of an owner at a time: it waits for the first one's turn
+  w.acquire(2, in_line());
+  w.run();
+  REQUIRE(f.fair.of().size() == 2);
+  w.pass(1'401ms);
+  REQUIRE(waited.busy());
+  REQUIRE_FALSE(tried.done());
+  w.release(held);
+  w.run();
+  CHECK(tried.busy());
+  CHECK(f.fair.shown().empty());
+  w.finish();
+}
