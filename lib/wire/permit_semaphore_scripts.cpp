@@ -84,7 +84,7 @@ script const& permit_acquire() {
 local function acquire(key, timeouts, channel, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
-  local ends = lease == '0' and never or text(now + lease)
+  local ends = lease == '0' and never or text(now + 1 + lease)
   local own = call('zscore', timeouts, id)
   if failed(own) then return own.err end
   if own then return failed(call('zadd', timeouts, ends, id)) or -3 end
@@ -144,7 +144,7 @@ local function extend(key, timeouts, channel, id, lease)
   local there = call('zscore', timeouts, id)
   if failed(there) then return there.err end
   if not there then return -8 end
-  return failed(call('zadd', timeouts, text(now + lease), id)) or -9
+  return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or -9
 end
 local answer = {}
 for i = 1, #KEYS / 4 do
@@ -190,7 +190,7 @@ local function update(key, timeouts, channel, id, lease)
   local there = call('zscore', timeouts, id)
   if failed(there) then return there.err end
   if not there then return {0, 1} end
-  return failed(call('zadd', timeouts, text(now + lease), id)) or {1, 1}
+  return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or {1, 1}
 end
 local answer = {}
 for i = 1, #KEYS / 4 do

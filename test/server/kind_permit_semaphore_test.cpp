@@ -86,6 +86,22 @@ asio::awaitable<void> take_and_give(permit_semaphore permits) {
 
 }  // namespace
 
+TEST_CASE("a permit's lease ends no earlier than it was granted for") {
+  permit_world w;
+  REQUIRE(w.permits.try_set_permits(1));
+  for (int i = 0; i < 20; ++i) {  // the server's clock shows parts of a millisecond, scores do not
+    auto const time = w.admin.ok("TIME").elements;
+    auto const before = std::stoll(time[0].text) * 1'000'000 + std::stoll(time[1].text);
+    std::string const id = w.permits.acquire(1s);
+    CHECK(std::stoll(w.taken().at(id)) * 1'000 >= before + 1'000'000);
+    auto const later = w.admin.ok("TIME").elements;
+    auto const asked = std::stoll(later[0].text) * 1'000'000 + std::stoll(later[1].text);
+    CHECK(w.permits.update_lease_time(id, 5s));
+    CHECK(std::stoll(w.taken().at(id)) * 1'000 >= asked + 5'000'000);
+    w.permits.release(id);
+  }
+}
+
 TEST_CASE("permit semaphore: it shows as a number of free permits and a set of ids, and tells every change",
           "[server][kind]") {
   permit_world w;
