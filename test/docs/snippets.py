@@ -2,7 +2,7 @@
 snippets.py --update ROOT: makes it so. snippets.py --self-test: shows that --check can fail.
 
 A block is preceded by a line `<!-- from: examples/first_lock.cpp#region -->`; the file has `// [region]` and
-`// [/region]` lines around the text.
+`// [/region]` lines around the text. A file that a page names by its whole path exists, and so does one that it links to.
 """
 
 import pathlib
@@ -13,6 +13,8 @@ import textwrap
 
 MARKER = re.compile(r"<!-- from: ([^#\s]+)#([\w-]+) -->")
 FENCE = re.compile(r"^(\s*)```\s*(cpp|c\+\+|cc|cxx)\b", re.IGNORECASE)
+NAMED = re.compile(r"`((?:include|lib|test|bench|examples|scripts|docs|cmake)/[\w./-]+\.(?:cpp|hpp|md|py|txt|cmake))`")
+LINKED = re.compile(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
 COMPILED = ("examples/", "test/", "bench/", "include/", "lib/")
 
 
@@ -60,6 +62,11 @@ def rewritten(root, path):
         found = blocks(lines)
     except Bad as bad:
         return lines, [f"{name}: {bad}"], 0
+    for i, line in enumerate(lines, 1):
+        missing = [one for one in NAMED.findall(line) if not (root / one).exists()]
+        missing += [one for one in LINKED.findall(line) if not (path.parent / one).exists()]
+        faults += [f"{name}:{i}: there is no {one}" for one in reversed(missing)]
+    faults.reverse()
     for start, end, marker in reversed(found):
         try:
             if not marker:
@@ -106,6 +113,9 @@ CASES = [
     (GOOD.replace("a.cpp", "b.cpp"), "does not exist"),
     (GOOD.replace("examples/a.cpp", "docs/a.cpp"), "not a file that the build compiles"),
     (GOOD.removesuffix("```\n"), "not closed"),
+    (GOOD + "`examples/a.cpp` and [it](examples/a.cpp#L1), [elsewhere](https://a.example/b)\n", None),
+    (GOOD + "`examples/b.cpp`\n", "there is no examples/b.cpp"),
+    (GOOD + "[it](examples/b.cpp)\n", "there is no examples/b.cpp"),
 ]
 
 

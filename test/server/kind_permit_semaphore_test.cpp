@@ -4,11 +4,9 @@
 #include <support/channel_ear.hpp>
 #include <support/check_equal.hpp>
 #include <support/errors.hpp>
+#include <support/permit_world.hpp>
 #include <support/run_coro.hpp>
-#include <support/worlds.hpp>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -22,37 +20,6 @@ using namespace latchkey;
 using namespace latchkey::test;
 
 namespace {
-
-constexpr auto never = "922337203685477";
-
-std::string hex_of(std::string const& bytes) {
-  std::string made;
-  for (char const c : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    made += digits;
-  }
-  return made;
-}
-
-struct permit_world : common_world {
-  permit_semaphore permits = own.get_permit_semaphore(name);
-  std::string timeouts = "{" + name + "}:timeout";
-  std::string channel = "redisson_sc:{" + name + "}";
-
-  std::string free() { return admin.text("GET", name); }
-  // Ids as users see them, with their scores.
-  std::map<std::string, std::string> taken() {
-    std::map<std::string, std::string> made;
-    auto const words = admin.ok("ZRANGE", timeouts, "0", "-1", "WITHSCORES").elements;
-    for (std::size_t i = 0; i + 1 < words.size(); i += 2) made[hex_of(words[i].text)] = words[i + 1].text;
-    return made;
-  }
-  std::int64_t server_ms() {
-    auto const time = admin.ok("TIME").elements;
-    return std::stoll(time[0].text) * 1000 + std::stoll(time[1].text) / 1000;
-  }
-};
 
 bool is_id(std::string const& id) {
   return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -86,7 +53,7 @@ asio::awaitable<void> take_and_give(permit_semaphore permits) {
 
 }  // namespace
 
-TEST_CASE("a permit's lease ends no earlier than it was granted for") {
+TEST_CASE("permit semaphore: a lease ends no earlier than it was granted for", "[server][kind]") {
   permit_world w;
   REQUIRE(w.permits.try_set_permits(1));
   for (int i = 0; i < 20; ++i) {  // the server's clock shows parts of a millisecond, scores do not
@@ -285,78 +252,6 @@ TEST_CASE(
   CHECK(error_of([&] { return w.permits.try_acquire(); }) == errc::wrong_type);
   CHECK(error_of([&] { return w.permits.try_release(id); }) == errc::wrong_type);
   CHECK(w.free() == "1");
-}
-
-TEST_CASE("permit semaphore: a permit releases itself, in its destructor and when it is asked to", "[server][kind]") {
-  permit_world w;
-  w.permits.try_set_permits(2);
-  {
-    permit one = w.permits.acquire_permit();
-    permit two = w.permits.acquire_permit({.lease = 60s});
-    CHECK(one);
-    CHECK(one.held());
-    CHECK(one.remaining() > 1'000h);
-    CHECK(two.remaining() <= 60s);
-    CHECK(w.taken().at(one.id()) == never);
-    CHECK(w.taken().contains(two.id()));
-    CHECK(w.own.snapshot().held == 2);
-    permit three = w.permits.acquire_permit({.wait = 10ms});
-    CHECK_FALSE(three);
-    CHECK(three.id().empty());
-    CHECK(one.release() == release_result::released);
-    CHECK_FALSE(one);
-    CHECK(one.release() == release_result::expired);
-    three = std::move(two);
-    CHECK(three.held());
-  }
-  CHECK(wait_until([&] { return w.free() == "2"; }));
-  CHECK(w.own.snapshot().held == 0);
-  CHECK(w.log.count(event_type::lost) == 0);
-}
-
-TEST_CASE("permit semaphore: a permit learns that its lease has ended or that it was taken away", "[server][kind]") {
-  permit_world w;
-  w.permits.try_set_permits(2);
-  permit one = w.permits.acquire_permit({.lease = 200ms});
-  std::promise<error_code> told;
-  one.on_lost([&](error_code why) { told.set_value(why); });
-  CHECK(value_of(told.get_future()) == errc::lease_lost);
-  CHECK(one.lost().stop_requested());
-  CHECK_FALSE(one.held());
-  CHECK(one.release() == release_result::expired);
-  permit two = w.permits.acquire_permit({.lease = 60s});
-  CHECK(two.extend(90s));
-  CHECK(two.remaining() > 60s);
-  CHECK(w.permits.try_release(two.id()));
-  CHECK_FALSE(two.extend(90s));
-  CHECK_FALSE(two.held());
-}
-
-TEST_CASE("permit semaphore: a permit whose wait is stopped is empty, and nothing is taken", "[server][kind]") {
-  permit_world w;
-  w.permits.try_set_permits(0);
-  std::stop_source stop;
-  auto waiter =
-      std::async(std::launch::async, [&] { return static_cast<bool>(w.permits.acquire_permit({}, stop.get_token())); });
-  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
-  stop.request_stop();
-  CHECK_FALSE(waiter.get());
-  asio::cancellation_signal cancel;
-  auto other = w.permits.async_acquire(asio::bind_cancellation_slot(cancel.slot(), asio::use_future));
-  REQUIRE(wait_until([&] { return w.own.snapshot().waiting == 1; }));
-  cancel.emit(asio::cancellation_type::total);
-  CHECK(error_in(std::move(other)) == asio::error::operation_aborted);
-  w.permits.add_permits(1);
-  CHECK(w.permits.try_acquire());
-}
-
-TEST_CASE("permit semaphore: closing releases what permits hold, and tells them", "[server][kind]") {
-  permit_world w;
-  w.permits.try_set_permits(1);
-  permit one = w.permits.acquire_permit();
-  w.own.close();
-  CHECK(w.free() == "1");
-  CHECK_FALSE(one.held());
 }
 
 TEST_CASE("permit semaphore: every key of ours has a time to live (case 35)", "[server][kind]") {
