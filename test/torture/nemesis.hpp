@@ -1,0 +1,49 @@
+#pragma once
+
+#include <simulation/randomness.hpp>
+#include <torture/stage.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace latchkey::torture {
+
+// In the order of record::code of faults.
+std::vector<std::string> const& nemesis_names();
+std::string nemesis_about(std::string const& name);
+
+// Strikes again and again, as the seed says, and heals what it did.
+class nemeses {
+ public:
+  nemeses(stage& on, std::vector<std::string> const& which, std::uint64_t seed);
+
+  // Does what is due; comes back soon.
+  void step();
+  // Heals everything, and strikes no more.
+  void heal();
+  std::map<std::string, int> const& struck() const { return struck_; }
+
+ private:
+  struct wound {
+    std::uint32_t which;
+    std::int64_t begin, end;
+    std::int64_t whom;
+    std::function<bool()> heal;
+  };
+
+  void strike();
+  std::int64_t next_strike();
+
+  stage& on_;
+  std::vector<std::uint32_t> which_;
+  simulation::dice dice_;
+  std::vector<wound> wounds_;
+  std::map<std::string, int> struck_;
+  std::int64_t const began_;
+  std::int64_t next_;
+};
+
+}  // namespace latchkey::torture

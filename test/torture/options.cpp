@@ -1,0 +1,214 @@
+#include <torture/kinds.hpp>
+#include <torture/nemesis.hpp>
+#include <torture/options.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <sstream>
+#include <string_view>
+
+namespace latchkey::torture {
+
+namespace {
+
+constexpr char const* help = R"(Usage: scripts/torture [OPTION...]
+
+Worker processes take and release locks on real redis-servers through proxies, while nemeses kill and stop processes,
+cut connections, restart servers and more. Every process writes its history; a checker then looks for whatever
+docs/reliability.md says must not be there.
+
+  --minutes M       how long (default 1; a fraction is allowed)
+  --kind K,...|all  which kinds of locks, all at the same time (default all). Kinds: %s
+  --processes P     worker processes, 1 to 32 (default 4)
+  --nemesis N,...|all|none
+                    what goes wrong (default all). Nemeses:
+%s  --seed S          what goes wrong when, and who asks for what, follows from it (default 1). The scheduler of the
+                    system does not, so a seed finds the same again often, and not always
+  --lease MS        the time of the watchdog; other times follow from it (default 1000)
+  --broken early|ignore
+                    makes the workers release before their work is done, or now and then not ask for the lock: the
+                    checker must find it
+  --keep            keep the histories of a run without findings too
+  --check FOLDER    check the histories of an earlier run again
+  --show FOLDER     tell these histories in words, in the order of time
+  --experiment pauses
+                    lost updates of a register under a lease of 2 s, when processes are paused every 5 s: the bare
+                    lock, the lock with lost() checked before the write, and fencing tokens
+  --help
+
+The last line of a run gives the figures. A run with findings keeps its histories and says where. Exit code: 0 no
+violation, no unreported loss, nothing hung and nothing leaked; 1 some of these; 2 wrong usage.
+)";
+
+template <class Number>
+bool read_number(std::string_view word, Number& out) {
+  auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), out);
+  return failed == std::errc() && end == word.data() + word.size();
+}
+
+std::vector<std::string> parts_of(std::string_view word) {
+  std::vector<std::string> parts;
+  std::istringstream rest{std::string(word)};
+  for (std::string part; std::getline(rest, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+bool read_kinds(std::string_view word, options& out) {
+  out.kinds.clear();
+  auto const& all = torture_kinds();
+  for (auto const& name : parts_of(word)) {
+    auto const before = out.kinds.size();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (name == "all" || name == all[i].name) out.kinds.push_back(static_cast<std::uint8_t>(i));
+    if (out.kinds.size() == before) return false;
+  }
+  return !out.kinds.empty();
+}
+
+bool read_nemeses(std::string_view word, options& out) {
+  out.nemeses.clear();
+  for (auto const& name : parts_of(word)) {
+    if (name == "none") continue;
+    auto const before = out.nemeses.size();
+    for (auto const& one : nemesis_names())
+      if (name == "all" || name == one) out.nemeses.push_back(one);
+    if (out.nemeses.size() == before) return false;
+  }
+  return true;
+}
+
+bool read_broken(std::string_view word, options& out) {
+  out.broken = word == "early" ? broken::early : broken::ignore;
+  return word == "early" || word == "ignore";
+}
+
+bool read_lease(std::string_view word, options& out) {
+  std::int64_t count = 0;
+  out.lease = milliseconds(read_number(word, count) ? count : 0);
+  return out.lease.count() >= 100 && out.lease.count() <= 60'000;
+}
+
+bool read_value(std::string_view name, std::string_view value, options& out) {
+  if (name == "--minutes") return read_number(value, out.minutes) && out.minutes > 0;
+  if (name == "--kind") return read_kinds(value, out);
+  if (name == "--processes")
+    return read_number(value, out.processes) && out.processes > 0 && out.processes <= static_cast<int>(most_processes);
+  if (name == "--nemesis") return read_nemeses(value, out);
+  if (name == "--seed") return read_number(value, out.seed);
+  if (name == "--lease") return read_lease(value, out);
+  if (name == "--broken") return read_broken(value, out);
+  if (name == "--check") return !(out.check = value).empty();
+  if (name == "--show") return !(out.show = value).empty();
+  if (name == "--experiment") return out.pauses = value == "pauses";
+  if (name == "--index") return read_number(value, out.index);
+  if (name == "--incarnation") return read_number(value, out.incarnation);
+  if (name == "--folder") return !(out.folder = value).empty();
+  if (name == "--server") return !out.servers.emplace_back(value).empty();
+  return false;
+}
+
+std::string joined(std::vector<std::string> const& words) {
+  std::string made;
+  for (auto const& one : words) made += (made.empty() ? "" : ",") + one;
+  return made.empty() ? "none" : made;
+}
+
+std::string kind_names(options const& run) {
+  if (run.kinds.size() == torture_kinds().size()) return "all";
+  std::vector<std::string> names;
+  for (auto kind : run.kinds) names.push_back(torture_kinds()[kind].name);
+  return joined(names);
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+void print_help() {
+  std::vector<std::string> kinds;
+  for (auto const& one : torture_kinds()) kinds.push_back(one.name);
+  std::string faults;
+  for (auto const& name : nemesis_names()) {
+    auto shown = name;
+    shown.resize(14, ' ');
+    faults += "                      " + shown + nemesis_about(name) + "\n";
+  }
+  std::printf(help, joined(kinds).c_str(), faults.c_str());
+}
+
+}  // namespace
+
+std::optional<int> read_options(int count, char const* const* words, options& out) {
+  read_kinds("all", out);
+  read_nemeses("all", out);
+  for (int i = 1; i < count; ++i) {
+    std::string_view const name = words[i];
+    if (name == "--help" || name == "-h") {
+      print_help();
+      return 0;
+    }
+    if (name == "--keep") {
+      out.keep = true;
+    } else if (name == "--worker") {
+      out.worker = true;
+    } else if (i + 1 >= count || !read_value(name, words[i + 1], out)) {
+      std::fprintf(stderr, "scripts/torture: what is %s%s%s? Try --help\n", words[i], i + 1 < count ? " " : "",
+                   i + 1 < count ? words[i + 1] : "");
+      return 2;
+    } else {
+      ++i;
+    }
+  }
+  return {};
+}
+
+std::string command_for(options const& run) {
+  std::string made = "scripts/torture --minutes " + number(run.minutes) + " --kind " + kind_names(run) +
+                     " --processes " + std::to_string(run.processes) + " --nemesis " +
+                     (run.nemeses.size() == nemesis_names().size() ? "all" : joined(run.nemeses)) + " --seed " +
+                     std::to_string(run.seed);
+  if (run.lease != options{}.lease) made += " --lease " + std::to_string(run.lease.count());
+  if (run.broken != broken::not_at_all) made += run.broken == broken::early ? " --broken early" : " --broken ignore";
+  return made;
+}
+
+std::vector<std::string> words_for_worker(options const& run, std::string const& folder, int index, int incarnation,
+                                          std::vector<std::string> const& servers) {
+  std::vector<std::string> words{"--worker"};
+  auto const add = [&](std::string name, std::string value) {
+    words.push_back(std::move(name));
+    words.push_back(std::move(value));
+  };
+  add("--folder", folder);
+  add("--index", std::to_string(index));
+  add("--incarnation", std::to_string(incarnation));
+  add("--seed", std::to_string(run.seed));
+  add("--lease", std::to_string(run.lease.count()));
+  add("--kind", kind_names(run));
+  if (run.broken != broken::not_at_all) add("--broken", run.broken == broken::early ? "early" : "ignore");
+  if (run.pauses) add("--experiment", "pauses");
+  for (auto const& one : servers) add("--server", one);
+  return words;
+}
+
+config worker_config(options const& run) {
+  config settings;
+  settings.lock_watchdog_timeout = run.lease;
+  settings.timeout = run.lease * 3 / 10;
+  settings.connect_timeout = run.lease * 3 / 10;
+  settings.retry_delay = run.lease / 20;
+  settings.ping_interval = run.lease / 3;
+  settings.fair_lock_wait_timeout = run.lease * 2;
+  settings.close_timeout = run.lease * 2;
+  settings.client_name = "torture-" + std::to_string(run.index);
+  return settings;
+}
+
+milliseconds longest_call(config const& settings) {
+  return settings.connect_timeout + settings.timeout * (settings.retry_attempts + 1);
+}
+
+}  // namespace latchkey::torture

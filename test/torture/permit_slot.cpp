@@ -1,0 +1,126 @@
+#include <torture/watch.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace latchkey::torture {
+
+namespace {
+
+std::string pool_name(slot& own, std::uint32_t lock) {
+  return lock_name(static_cast<std::uint8_t>(&own.kind() - torture_kinds().data()), lock);
+}
+
+void rest_after_error(slot& own) { std::this_thread::sleep_for(milliseconds(own.dice().between(1, 30))); }
+
+// Sets the number of permits if nobody has yet. False: nobody knows.
+template <class Pool>
+bool prepare(slot& own, Pool const& pool, std::uint32_t lock) {
+  own.begin(call::set_permits, lock, longest_call(own.in().settings));
+  try {
+    bool const first = pool.try_set_permits(permits);
+    own.end({}, first);
+    return true;
+  } catch (lock_error const& error) {
+    own.end(error.code());
+    rest_after_error(own);
+    return false;
+  }
+}
+
+template <class Holding>
+watch<Holding> work_inside(Holding const& held, std::int64_t work) {
+  watch<Holding> at_work(held, work);
+  while (at_work.look()) std::this_thread::sleep_for(at_work.pause());
+  return at_work;
+}
+
+bool pretend(slot& own, plan const& what) {
+  if (!own.ignores_exclusion()) return false;
+  own.granted(0);
+  auto const seen = work_inside(pretended{}, what.work + 20 * ms);
+  own.leave(seen.trusted(), seen.told(), 0);
+  own.released(outcome::released);
+  return true;
+}
+
+void leased_section(slot& own, permit_semaphore const& pool, plan const& what) {
+  own.ask(what);
+  if (pretend(own, what)) return;
+  permit held;
+  // Without a lease the permit of a killed process would never come back.
+  auto const length = what.lease.value_or(own.in().run.lease * 2);
+  try {
+    acquire_options how;
+    how.wait = what.wait;
+    how.lease = length;
+    held = pool.acquire_permit(how);
+  } catch (lock_error const& error) {
+    own.refused(error.code());
+    return rest_after_error(own);
+  }
+  if (!held) return own.refused({});
+  own.granted(0);
+  try {
+    if (what.extends) static_cast<void>(held.extend(*what.extends));
+  } catch (lock_error const&) {
+    // Then it lasts as long as before at most.
+  }
+  auto const seen = work_inside(held, what.work);
+  own.leave(seen.trusted(), seen.told(), std::max(length, what.extends.value_or(milliseconds(0))).count() * ms);
+  try {
+    if (what.drops) {
+      held = permit();
+      return own.released(outcome::dropped);
+    }
+    own.released(static_cast<outcome>(held.release()));
+  } catch (lock_error const& error) {
+    own.released(error.code());
+  }
+}
+
+void bare_section(slot& own, semaphore const& pool, plan const& what) {
+  own.ask(what);
+  if (pretend(own, what)) return;
+  try {
+    if (!pool.try_acquire(1, what.wait)) return own.refused({});
+  } catch (lock_error const& error) {
+    own.refused(error.code());
+    return rest_after_error(own);
+  }
+  own.granted(0);
+  auto const seen = work_inside(pretended{}, std::min(what.work, 10 * ms));
+  own.leave(seen.trusted(), seen.told(), 0);
+  try {
+    pool.release();
+    own.released(outcome::released);
+  } catch (lock_error const& error) {
+    own.released(error.code());
+  }
+}
+
+}  // namespace
+
+void run_permit_thread(slot& own) {
+  bool ready[locks_of_a_kind] = {};
+  auto const one = [&](plan const& what) {
+    auto const pool = own.in().clients[0].get_permit_semaphore(pool_name(own, what.lock));
+    ready[what.lock] = ready[what.lock] || prepare(own, pool, what.lock);
+    if (ready[what.lock]) leased_section(own, pool, what);
+  };
+  while (own.phase() == board::work) one(own.draw());
+  for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) one(own.last(lock));
+}
+
+void run_semaphore_thread(slot& own) {
+  std::uint32_t ready[locks_of_a_kind] = {};
+  auto const one = [&](plan const& what) {
+    auto const pool = own.in().clients[0].get_semaphore(pool_name(own, what.lock));
+    auto& known = ready[what.lock % locks_of_a_kind];
+    if (known != what.lock + 1 && prepare(own, pool, what.lock)) known = what.lock + 1;
+    if (known == what.lock + 1) bare_section(own, pool, what);
+  };
+  while (own.phase() == board::work) one(own.draw());
+}
+
+}  // namespace latchkey::torture

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <latchkey/client.hpp>
+#include <simulation/randomness.hpp>
+#include <torture/board.hpp>
+#include <torture/history.hpp>
+#include <torture/kinds.hpp>
+#include <torture/options.hpp>
+
+#include <optional>
+#include <vector>
+
+namespace latchkey::torture {
+
+// What all slots of a worker process share.
+struct workplace {
+  options const& run;
+  board& shared;
+  history_writer& log;
+  std::vector<client>& clients;  // one per server
+  config settings;
+};
+
+// What a section is going to be; drawn before it begins.
+struct plan {
+  std::uint32_t lock = 0;
+  bool reads = false;   // the read side
+  milliseconds wait{};  // zero: one attempt
+  std::optional<milliseconds> lease;
+  std::int64_t work = 0;  // nanoseconds
+  bool drops = false;     // leaves the release to the destructor
+  bool reenters = false;
+  bool cancels = false;
+  std::optional<milliseconds> extends;
+};
+
+// One thread or coroutine of a worker: draws what to do and writes down what came of it.
+class slot {
+ public:
+  slot(workplace& in, std::uint8_t kind, std::uint16_t number, bool coroutine);
+
+  workplace& in() { return in_; }
+  torture_kind const& kind() const { return torture_kinds()[kind_]; }
+  simulation::dice& dice() { return dice_; }
+  board::phase phase() const { return static_cast<board::phase>(in_.shared.now_is.load()); }
+
+  plan draw();
+  // For the last round: every lock once, with patience.
+  plan last(std::uint32_t lock) const;
+
+  // --- the history of one section ---
+  void ask(plan const& what);
+  void granted(std::uint64_t token);
+  void refused(error_code const& why);
+  void leave(std::int64_t trusted, std::uint32_t told, std::int64_t longest_lease);
+  void released(outcome how);
+  void released(error_code const& why);
+  // --- of another call ---
+  void begin(call which, std::uint32_t lock, milliseconds limit);
+  void end(error_code const& why, std::int64_t value = 0);
+
+  // Is this section a pretended one?
+  bool ignores_exclusion() { return in_.run.broken == broken::ignore && dice_.one_in(20); }
+  bool releases_early() const { return in_.run.broken == broken::early; }
+  // The nesting of a re-entry has a history of its own.
+  std::uint64_t section() const { return section_; }
+
+ private:
+  record line(what happened) const;
+  std::uint32_t current_pool() const;
+
+  workplace& in_;
+  std::uint8_t const kind_;
+  std::uint16_t const number_;
+  bool const coroutine_;
+  simulation::dice dice_;
+  std::uint64_t section_ = 0;
+  std::uint32_t lock_ = 0;
+};
+
+// After these seconds nothing that works still waits.
+constexpr milliseconds last_wait{20'000};
+
+// Runs sections until the board says otherwise, then the last round. A thread's whole life.
+void run_lock_thread(slot& own);
+void run_permit_thread(slot& own);
+void run_semaphore_thread(slot& own);
+void run_latch_thread(slot& own);
+
+}  // namespace latchkey::torture
