@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
@@ -11,6 +12,14 @@
 namespace latchkey::detail {
 
 namespace {
+
+// Asio takes descriptors with the first timer of an execution context. Later there may be none left, at a place that
+// can tell nobody.
+void prepare_timers(asio::any_io_executor const& executor) try {
+  asio::steady_timer const unused(executor);
+} catch (std::exception const& problem) {
+  throw lock_error(errc::connect_failed, std::string("no timers: ") + problem.what());
+}
 
 std::string new_id() try {
   return to_string(boost::uuids::random_generator()());
@@ -59,6 +68,7 @@ core::core(std::optional<asio::any_io_executor> executor, target where, config g
       executor_(executor ? std::move(*executor) : thread_->executor()),
       probe_(executor_),
       machine_(settings_, identity_of(where_, settings_, id_)) {
+  prepare_timers(executor_);
   if (where_.how == target::scheme::embedded) {
     server_ = std::make_unique<embedded_server>();
     where_.how = target::scheme::unix_socket;

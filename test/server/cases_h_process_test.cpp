@@ -197,6 +197,32 @@ TEST_CASE("case 87: a client that finds no descriptor at its first use works whe
   CHECK(late.get_lock(new_name()).try_lock(patience));
 }
 
+TEST_CASE("case 87: a client without a descriptor left can still wait for a lock of other clients' members",
+          "[server][case-87]") {
+  common_world w;
+  auto const other = w.own.get_lock(new_name());
+  auto const holder = owner::make();
+  for (auto const& one : {w.lock, other}) one.async_lock(holder, asio::use_future).get();
+  client late(common_server().uri(), steady_config());
+  auto const lock = late.get_red_lock({w.lock, other});
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  rlimit const none{3, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::string problem;
+  bool got = true;
+  try {
+    got = lock.try_lock(300ms);
+  } catch (std::exception const& one) {
+    problem = one.what();
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  CHECK(problem == "");
+  CHECK_FALSE(got);
+  for (auto const& one : {w.lock, other}) one.async_unlock(holder, asio::use_future).get();
+  CHECK(lock.try_lock(patience));
+}
+
 #endif
 
 // A sanitizer has a clock_gettime of its own.
