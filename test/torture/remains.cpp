@@ -20,13 +20,24 @@ bool is_mark(std::string_view key) { return key.starts_with("latchkey_request:")
 
 constexpr std::int64_t mark_time = 20'000;
 
+std::vector<std::string> keys_like(test::raw_redis& admin, std::string const& pattern) {
+  std::vector<std::string> found;
+  std::string cursor = "0";
+  do {
+    auto const answer = admin.ok("SCAN", cursor, "MATCH", pattern, "COUNT", 1'000);
+    cursor = answer.elements.at(0).text;
+    for (auto const& one : answer.elements.at(1).elements) found.push_back(one.text);
+  } while (cursor != "0");
+  return found;
+}
+
 std::vector<std::string> wrong_keys(test::raw_redis& admin) {
   std::vector<std::string> found;
-  for (auto const& one : admin.ok("KEYS", "*").elements) {
-    auto const left = admin.integer("PTTL", one.text);
-    if (left == -2 || stays(one.text)) continue;
-    if (is_mark(one.text) && left >= 0 && left <= mark_time) continue;
-    found.push_back("the key " + one.text + ", time to live " + std::to_string(left) + " ms");
+  for (auto const& one : keys_like(admin, "*")) {
+    if (stays(one)) continue;
+    auto const left = admin.integer("PTTL", one);
+    if (left == -2 || (is_mark(one) && left >= 0 && left <= mark_time)) continue;
+    found.push_back("the key " + one + ", time to live " + std::to_string(left) + " ms");
   }
   return found;
 }
@@ -35,9 +46,9 @@ std::vector<std::string> wrong_keys(test::raw_redis& admin) {
 std::vector<std::string> missing_permits(test::redis_server const& server, test::raw_redis& admin) {
   std::vector<std::string> found;
   client const own(server.uri());
-  for (auto const& one : admin.ok("KEYS", "permit_semaphore-*").elements)
-    if (auto const free = own.get_permit_semaphore(one.text).available_permits(); free != permits)
-      found.push_back(one.text + " has " + std::to_string(free) + " permits free");
+  for (auto const& one : keys_like(admin, "permit_semaphore-*"))
+    if (auto const free = own.get_permit_semaphore(one).available_permits(); free != permits)
+      found.push_back(one + " has " + std::to_string(free) + " permits free");
   return found;
 }
 
@@ -60,12 +71,12 @@ void note_pools(stage& on) {
     auto const& all = torture_kinds();
     return std::find_if(all.begin(), all.end(), [](auto const& one) { return one.name == "semaphore"; }) - all.begin();
   }();
-  for (auto const& one : admin.ok("KEYS", prefix + "*").elements) {
+  for (auto const& one : keys_like(admin, prefix + "*")) {
     record line;
     line.what = what::pool;
     line.kind = static_cast<std::uint8_t>(kind);
-    line.lock = static_cast<std::uint32_t>(std::stoul(one.text.substr(prefix.size())));
-    line.a = std::stoll(admin.text("GET", one.text));
+    line.lock = static_cast<std::uint32_t>(std::stoul(one.substr(prefix.size())));
+    line.a = std::stoll(admin.text("GET", one));
     on.log().write(line);
   }
 }

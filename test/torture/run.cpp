@@ -119,7 +119,8 @@ int run_torture(options const& run) {
   std::error_code ignored;
   if (std::filesystem::is_directory("/dev/shm", ignored) && ::access("/dev/shm", W_OK) == 0)
     ::setenv("TMPDIR", "/dev/shm", 1);
-  std::printf("%s\n", command_for(run).c_str());
+  std::printf("%s\nhistories: %s\n", command_for(run).c_str(), folder.c_str());
+  std::fflush(stdout);
   auto const began = now();
   verdict found;
   {
