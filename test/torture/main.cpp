@@ -1,4 +1,5 @@
 #include <torture/options.hpp>
+#include <torture/pauses.hpp>
 #include <torture/run.hpp>
 #include <torture/worker.hpp>
 
@@ -9,10 +10,10 @@ int main(int count, char** words) try {
   using namespace latchkey::torture;
   options given;
   if (auto const code = read_options(count, words, given)) return *code;
-  if (given.worker) return run_worker(given);
+  if (given.worker) return given.pauses ? run_pauses_worker(given) : run_worker(given);
   if (!given.check.empty()) return check_again(given.check);
   if (!given.show.empty()) return show(given.show);
-  return run_torture(given);
+  return given.pauses ? run_pauses(given) : run_torture(given);
 } catch (std::exception const& problem) {
   std::fprintf(stderr, "latchkey_torture: %s\n", problem.what());
   return 1;

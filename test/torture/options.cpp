@@ -89,6 +89,15 @@ bool read_lease(std::string_view word, options& out) {
   return out.lease.count() >= 100 && out.lease.count() <= 60'000;
 }
 
+// As published for etcd: leases of 2 s and five processes.
+bool read_experiment(std::string_view word, options& out) {
+  out.pauses = word == "pauses";
+  out.lease = milliseconds(2'000);
+  out.processes = 5;
+  read_kinds("lock", out);
+  return out.pauses;
+}
+
 bool read_value(std::string_view name, std::string_view value, options& out) {
   if (name == "--minutes") return read_number(value, out.minutes) && out.minutes > 0;
   if (name == "--kind") return read_kinds(value, out);
@@ -100,7 +109,7 @@ bool read_value(std::string_view name, std::string_view value, options& out) {
   if (name == "--broken") return read_broken(value, out);
   if (name == "--check") return !(out.check = value).empty();
   if (name == "--show") return !(out.show = value).empty();
-  if (name == "--experiment") return out.pauses = value == "pauses";
+  if (name == "--experiment") return read_experiment(value, out);
   if (name == "--index") return read_number(value, out.index);
   if (name == "--incarnation") return read_number(value, out.incarnation);
   if (name == "--folder") return !(out.folder = value).empty();
@@ -186,10 +195,10 @@ std::vector<std::string> words_for_worker(options const& run, std::string const&
   add("--index", std::to_string(index));
   add("--incarnation", std::to_string(incarnation));
   add("--seed", std::to_string(run.seed));
+  if (run.pauses) add("--experiment", "pauses");
   add("--lease", std::to_string(run.lease.count()));
   add("--kind", kind_names(run));
   if (run.broken != broken::not_at_all) add("--broken", run.broken == broken::early ? "early" : "ignore");
-  if (run.pauses) add("--experiment", "pauses");
   for (auto const& one : servers) add("--server", one);
   return words;
 }

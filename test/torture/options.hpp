@@ -30,6 +30,7 @@ struct options {
   int incarnation = 0;
   std::string folder;
   std::vector<std::string> servers;
+  std::vector<std::string> more_servers{};  // behind no proxy
 };
 
 // Prints help, or what is wrong, and gives the exit code then.

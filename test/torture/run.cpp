@@ -86,7 +86,8 @@ class whole_run {
 
 void tell(verdict const& found, std::string const& folder, options const& run) {
   for (auto const& line : found.findings) std::printf("%s\n", line.c_str());
-  if (found.good() && !run.keep) {
+  bool const expected = found.good() || run.broken != broken::not_at_all;
+  if (expected && !run.keep) {
     std::filesystem::remove_all(folder);
     return;
   }

@@ -55,6 +55,7 @@ void stage::spawn(int index) {
   auto& one = seats_[at(index)];
   std::vector<std::string> uris;
   for (int s = 0; s < servers(); ++s) uris.push_back(uri_of(proxy(index, s)));
+  uris.insert(uris.end(), run_.more_servers.begin(), run_.more_servers.end());
   auto words = words_for_worker(run_, folder_, index, ++one.incarnation, uris);
   words.insert(words.begin(), "latchkey_torture");
   std::vector<char*> arguments;

@@ -1,0 +1,301 @@
+// Histories written by hand. Those that break a rule must be found; those that do not must not.
+#include <support/catch.hpp>
+#include <torture/checker.hpp>
+#include <torture/kinds.hpp>
+
+#include <algorithm>
+
+using namespace latchkey::torture;
+
+namespace {
+
+std::uint8_t kind_called(std::string const& name) {
+  auto const& all = torture_kinds();
+  auto const found = std::find_if(all.begin(), all.end(), [&](auto const& one) { return one.name == name; });
+  REQUIRE(found != all.end());
+  return static_cast<std::uint8_t>(found - all.begin());
+}
+
+// Times in milliseconds.
+struct story {
+  run_history run;
+  std::uint64_t sections = 0;
+
+  explicit story(int workers = 2) {
+    for (int i = 0; i < workers; ++i) {
+      auto& one = run.workers.emplace_back();
+      one.index = i;
+      one.incarnation = 1;
+      add(i, 1, what::born);
+      one.lines.back().a = i;
+      one.lines.back().b = 1;
+    }
+  }
+
+  record& add(int worker, std::int64_t time, what happened) {
+    auto& lines = run.workers[static_cast<std::size_t>(worker)].lines;
+    auto& line = lines.emplace_back();
+    line.time = time * ms;
+    line.what = happened;
+    return line;
+  }
+  record& coordinator(what happened, std::int64_t a, std::int64_t b, std::int64_t c = 0) {
+    auto& line = run.coordinator.emplace_back();
+    line.what = happened;
+    line.a = a * ms;
+    line.b = b * ms;
+    line.c = c;
+    return line;
+  }
+
+  struct times {
+    std::int64_t asked, granted, trusted, left, released;
+    std::uint32_t told = told_not;
+    outcome end = outcome::released;
+    std::int64_t lease = 0, longest = 1'000;
+    std::uint64_t token = 0;
+    bool reads = false;
+  };
+  void section(int worker, std::string const& kind, times at, std::uint32_t lock = 0) {
+    auto const number = ++sections;
+    auto const line = [&](std::int64_t time, what happened) -> record& {
+      auto& made = add(worker, time, happened);
+      made.section = number;
+      made.kind = kind_called(kind);
+      made.lock = lock;
+      return made;
+    };
+    auto& asked = line(at.asked, what::ask);
+    asked.b = at.lease * ms;
+    asked.c = 5 * second;
+    asked.code = at.reads ? static_cast<std::uint32_t>(mode::shared) : 0u;
+    if (at.granted == 0) return;
+    line(at.granted, what::granted).a = static_cast<std::int64_t>(at.token);
+    if (at.left == 0) return;
+    auto& left = line(at.left, what::leave);
+    left.a = at.trusted * ms;
+    left.b = (at.lease != 0 ? at.lease : at.longest) * ms;
+    left.c = 5 * second;
+    left.code = at.told;
+    if (at.released != 0) line(at.released, what::released).code = static_cast<std::uint32_t>(at.end);
+  }
+  void removed(std::int64_t begin, std::int64_t end, bool certain = true) {
+    coordinator(what::deletion, begin, end).code = certain;
+  }
+  void call_of(int worker, call which, std::int64_t begin, std::int64_t end, std::int64_t value, std::uint32_t lock) {
+    for (auto const happened : {what::begin, what::end}) {
+      auto& line = add(worker, happened == what::begin ? begin : end, happened);
+      line.section = sections + (happened == what::begin ? 1 : 0);
+      if (happened == what::begin) ++sections;
+      line.kind = kind_called("latch");
+      line.lock = lock;
+      line.code = happened == what::begin ? static_cast<std::uint32_t>(which) : 0;
+      if (happened == what::begin)
+        line.c = 5 * second;
+      else
+        line.a = value;
+    }
+  }
+  verdict judge() const { return check(run); }
+};
+
+}  // namespace
+
+TEST_CASE("sections one after the other are in order", "[torture]") {
+  story s;
+  s.section(0, "lock", {1, 2, 9, 10, 11});
+  s.section(1, "lock", {3, 11, 15, 16, 17});
+  auto const found = s.judge();
+  CHECK(found.good());
+  CHECK(found.sections == 2);
+  CHECK(found.last_line() == "sections=2 violations=0 lost_reported=0 lost_unreported=0 hung=0 leaked=0");
+}
+
+TEST_CASE("two trusted holders at a time are a violation", "[torture]") {
+  for (auto const& kind : torture_kinds()) {
+    if (kind.who == rule::permits || kind.who == rule::rounds) continue;
+    story s;
+    s.section(0, kind.name, {.asked = 1, .granted = 2, .trusted = 9, .left = 10, .released = 11, .token = 1});
+    s.section(1, kind.name, {.asked = 3, .granted = 8, .trusted = 12, .left = 13, .released = 14, .token = 2});
+    INFO(kind.name);
+    CHECK(s.judge().violations == 1);
+  }
+}
+
+TEST_CASE("different locks do not exclude each other", "[torture]") {
+  story s;
+  s.section(0, "lock", {1, 2, 9, 10, 11}, 0);
+  s.section(1, "lock", {3, 8, 12, 13, 14}, 1);
+  CHECK(s.judge().good());
+}
+
+TEST_CASE("who knew that his hold was over did not violate anything by staying", "[torture]") {
+  story s;
+  s.section(0, "lock", {1, 2, 5, 20, 21, told_by_held | told_by_lost, outcome::expired});
+  s.section(1, "lock", {3, 8, 12, 13, 14});
+  auto const found = s.judge();
+  CHECK(found.good());
+  CHECK(found.lost_reported == 1);
+}
+
+TEST_CASE("readers are together, a writer is alone", "[torture]") {
+  for (bool const second_reads : {true, false}) {
+    story s;
+    s.section(0, "read_write_lock",
+              {.asked = 1, .granted = 2, .trusted = 9, .left = 10, .released = 11, .reads = true});
+    s.section(1, "read_write_lock",
+              {.asked = 3, .granted = 8, .trusted = 12, .left = 13, .released = 14, .reads = second_reads});
+    CHECK(s.judge().violations == (second_reads ? 0 : 1));
+  }
+}
+
+TEST_CASE("a stranger's deletion excuses an overlap for one lease", "[torture]") {
+  for (auto const& [begin, excused] : {std::pair(5, true), {12, false}}) {
+    story s;
+    s.section(0, "lock", {1, 2, 9, 10, 11, told_not, outcome::expired});
+    s.section(1, "lock", {3, 8, 12, 13, 14});
+    s.removed(begin, begin + 1);
+    auto const found = s.judge();
+    CHECK(found.violations == (excused ? 0 : 1));
+    CHECK(found.excused == (excused ? 1 : 0));
+  }
+}
+
+TEST_CASE("a deletion long before does not excuse anything", "[torture]") {
+  story s;
+  s.section(0, "lock", {1, 2'000, 2'100, 2'110, 2'120});
+  s.section(1, "lock", {3, 2'050, 2'090, 2'200, 2'210});
+  s.removed(5, 6);
+  CHECK(s.judge().violations == 1);
+}
+
+TEST_CASE("trust that outlives its lease is an unreported loss", "[torture]") {
+  story s;
+  s.section(0, "lock", {.asked = 1, .granted = 2, .trusted = 103, .left = 104, .released = 105, .lease = 100});
+  CHECK(s.judge().lost_unreported == 1);
+}
+
+TEST_CASE("trust that outlives its removal by more than a lease is an unreported loss", "[torture]") {
+  for (auto const& [trusted, good] : {std::pair(1'010, true), {1'012, false}}) {
+    story s;
+    s.section(0, "lock", {1, 2, trusted, trusted + 1, trusted + 2, told_by_lost, outcome::expired});
+    s.removed(9, 11);
+    CHECK(s.judge().good() == good);
+  }
+}
+
+TEST_CASE("trust that outlives its server by more than a lease is an unreported loss", "[torture]") {
+  for (auto const& [end, good] : {std::pair(1'050, true), {3'000, false}}) {
+    story s;
+    s.section(0, "lock", {1, 2, 1'100, 1'101, 1'102});
+    s.coordinator(what::outage, 10, end, 0);
+    CHECK(s.judge().good() == good);
+  }
+}
+
+TEST_CASE("a release that says released of what another had been granted is an unreported loss", "[torture]") {
+  for (auto const how : {outcome::released, outcome::expired}) {
+    story s;
+    s.section(0, "lock", {1, 2, 5, 20, 21, told_by_held, how});
+    s.section(1, "lock", {3, 8, 12, 13, 14});
+    CHECK(s.judge().lost_unreported == (how == outcome::released ? 1 : 0));
+  }
+}
+
+TEST_CASE("a lost() that stays silent is an unreported loss", "[torture]") {
+  story s;
+  s.section(0, "lock", {1, 2, 5, 3'020, 3'021, told_by_held | told_silently, outcome::expired});
+  CHECK(s.judge().lost_unreported == 1);
+}
+
+TEST_CASE("more trusted permits than there are are a violation", "[torture]") {
+  for (int takers : {permits, permits + 1}) {
+    story s;
+    for (int i = 0; i < takers; ++i)
+      s.section(i % 2, "permit_semaphore", {.asked = 1, .granted = 2 + i, .trusted = 20, .left = 21, .released = 22});
+    CHECK(s.judge().violations == (takers > permits ? 1 : 0));
+  }
+}
+
+TEST_CASE("a semaphore that ends with other permits than it had is found", "[torture]") {
+  for (int left : {permits - 1, permits, permits + 1}) {
+    story s;
+    auto& pool = s.coordinator(what::pool, 0, 0);
+    pool.kind = kind_called("semaphore");
+    pool.a = left;
+    auto const found = s.judge();
+    CHECK(found.violations == (left > permits ? 1 : 0));
+    CHECK(found.leaked == (left < permits ? 1 : 0));
+  }
+}
+
+TEST_CASE("a token that does not rise, or comes twice, is a violation", "[torture]") {
+  for (std::uint64_t token : {6u, 7u, 8u}) {
+    story s;
+    s.section(0, "fenced_lock", {.asked = 1, .granted = 2, .trusted = 9, .left = 10, .released = 11, .token = 7});
+    s.section(1, "fenced_lock",
+              {.asked = 12, .granted = 13, .trusted = 15, .left = 16, .released = 17, .token = token});
+    CHECK(s.judge().violations == (token > 7 ? 0 : 1));
+  }
+}
+
+TEST_CASE("tokens of callers who asked at the same time may come in any order", "[torture]") {
+  story s;
+  s.section(0, "fenced_lock", {.asked = 1, .granted = 20, .trusted = 29, .left = 30, .released = 31, .token = 8});
+  s.section(1, "fenced_lock", {.asked = 2, .granted = 3, .trusted = 4, .left = 5, .released = 6, .token = 7});
+  CHECK(s.judge().good());
+}
+
+TEST_CASE("a latch that is passed before its count was reached is a violation", "[torture]") {
+  for (int counts : {latch_parties - 1, latch_parties}) {
+    story s;
+    s.call_of(0, call::set_count, 1, 2, latch_parties, 5);
+    for (int i = 0; i < counts; ++i) s.call_of(0, call::count_down, 3 + i, 4 + i, 0, 5);
+    s.section(1, "latch", {3, 20, 20, 21, 22}, 5);
+    CHECK(s.judge().violations == (counts == latch_parties ? 0 : 1));
+  }
+}
+
+TEST_CASE("a call that took longer than it may hung, but for the time its process was stopped", "[torture]") {
+  for (bool const stopped : {false, true}) {
+    story s;
+    s.section(0, "lock", {1, 12'000, 12'001, 12'002, 12'003});
+    if (stopped) s.coordinator(what::pause, 100, 6'000, 0);
+    CHECK(s.judge().hung == (stopped ? 0 : 1));
+  }
+}
+
+TEST_CASE("a call without an end hung, unless its process was killed before it had to end", "[torture]") {
+  for (int ending = 0; ending < 4; ++ending) {
+    story s;
+    s.section(0, "lock", {.asked = 1, .granted = 0, .trusted = 0, .left = 0, .released = 0});
+    auto& line = ending == 0 ? s.add(0, 100, what::over) : s.coordinator(what::kill, 0, 0);
+    line.b = ending == 0 ? 0 : 1;
+    line.time = ending == 1 ? 100 * ms : 20 * second;
+    if (ending == 3) s.coordinator(what::overdue, 0, 0).b = 1;
+    CHECK(s.judge().hung == (ending == 1 ? 0u : ending == 3 ? 2u : 1u));
+  }
+}
+
+TEST_CASE("a lock that cannot be had when all is healed hung", "[torture]") {
+  story s;
+  s.section(0, "lock", {.asked = 1, .granted = 0, .trusted = 0, .left = 0, .released = 0});
+  s.run.workers[0].lines.back().code = mode::final_round;
+  auto& line = s.add(0, 100, what::refused);
+  line.section = s.sections;
+  CHECK(s.judge().hung == 1);
+}
+
+TEST_CASE("what is left in a client or on a server leaked, and a worker that ended on its own is a violation",
+          "[torture]") {
+  story s;
+  CHECK(s.judge().good());
+  s.add(0, 5, what::rest).c = 1;
+  s.add(0, 6, what::rest).code = 1;
+  s.add(1, 7, what::over).a = 2;
+  s.run.left_behind.push_back("the key x");
+  s.run.accidents.push_back("worker 1.1 ended with signal 6");
+  auto const found = s.judge();
+  CHECK(found.leaked == 4);
+  CHECK(found.violations == 1);
+}
