@@ -11,6 +11,7 @@ declare -A about=(
   [interop]="latchkey beside Redisson, redis-py, redsync and redlock on the same locks, both ways; prints a table"
   [stress]="many callers, many processes and many faults at once, against real servers"
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server"
+  [torture]="real processes on real servers with every nemesis for a minute; the checker; workers that break the rule"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
   [asan-ubsan]="unit, server and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="unit, server and stress tests under ThreadSanitizer"
@@ -20,7 +21,7 @@ declare -A about=(
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server example demo)
-slow_groups=(stress interop simulate clang asan-ubsan tsan format model bench)
+slow_groups=(stress interop simulate torture clang asan-ubsan tsan format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -54,6 +55,7 @@ targets_of() {
     server) echo latchkey_server_tests latchkey_replay_tests ;;
     stress | interop) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_truth_tests ;;
+    torture) echo latchkey_torture latchkey_checker_tests ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey ;;
     example | demo) echo latchkey_examples ;;

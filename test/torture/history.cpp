@@ -15,10 +15,11 @@ namespace {
 // Tells a line from a torn one.
 std::uint32_t check_of(record const& line) {
   std::uint64_t sum = 0x9E3779B97F4A7C15u;
-  for (auto part : {static_cast<std::uint64_t>(line.time), line.section, static_cast<std::uint64_t>(line.a),
-                    static_cast<std::uint64_t>(line.b), static_cast<std::uint64_t>(line.c),
-                    std::uint64_t{line.lock} << 32 | line.code,
-                    std::uint64_t{line.slot} << 16 | line.kind << 8 | static_cast<std::uint64_t>(line.what)})
+  for (auto part :
+       {static_cast<std::uint64_t>(line.time), line.section, static_cast<std::uint64_t>(line.a),
+        static_cast<std::uint64_t>(line.b), static_cast<std::uint64_t>(line.c),
+        std::uint64_t{line.lock} << 32 | line.code,
+        std::uint64_t{line.slot} << 16 | std::uint64_t{line.kind} << 8 | static_cast<std::uint64_t>(line.what)})
     sum = (sum ^ part) * 0xBF58476D1CE4E5B9u, sum ^= sum >> 29;
   return static_cast<std::uint32_t>(sum >> 32);
 }

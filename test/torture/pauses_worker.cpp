@@ -13,7 +13,13 @@ namespace latchkey::torture {
 
 namespace {
 
-// The store that the lock guards: a server of its own, which nobody disturbs. Refuses who comes with an older token.
+// The store that the lock guards is a server of its own, which nobody disturbs. It refuses who comes with an older
+// token than one that it has seen, and sees one with every read: if it looked at tokens of writers only, an older
+// holder could write between the read and the write of the next one, be thanked for it, and be overwritten.
+constexpr char const* fenced_read = R"(
+if tonumber(redis.call('get', KEYS[2]) or '0') > tonumber(ARGV[1]) then return false end
+redis.call('set', KEYS[2], ARGV[1])
+return redis.call('get', KEYS[1]) or '')";
 constexpr char const* fenced_write = R"(
 if tonumber(redis.call('get', KEYS[2]) or '0') > tonumber(ARGV[2]) then return 0 end
 redis.call('set', KEYS[2], ARGV[2])
@@ -47,11 +53,21 @@ class updater {
     how.wait = milliseconds(3'000);
     auto const held = lock_.acquire(how);
     if (!held) return;
-    auto set = store_.text("GET", set_);
+    auto const token = held.fencing_token().value_or(0);
+    auto const set = read(token);
+    if (!set) return;
     std::this_thread::sleep_for(milliseconds(dice_.between(0, 2'000)));
     auto const element = std::to_string(run_.index) + "." + std::to_string(++elements_);
     if (how_ == guard::lost && (held.lost().stop_requested() || !held.held())) return;
-    if (write(set + element + " ", held.fencing_token().value_or(0))) acknowledge(element);
+    if (write(*set + element + " ", token)) acknowledge(element);
+  }
+
+  // Empty: refused.
+  std::optional<std::string> read(std::uint64_t token) {
+    if (how_ != guard::token) return store_.text("GET", set_);
+    auto const answer = store_.ok("EVAL", fenced_read, 2, set_, set_ + ":token", token);
+    if (answer.kind == detail::reply::type::nil) return std::nullopt;
+    return answer.text;
   }
 
   bool write(std::string const& set, std::uint64_t token) {
@@ -61,7 +77,10 @@ class updater {
   }
 
   // What this process may believe to be done.
-  void acknowledge(std::string const& element) { store_.integer("RPUSH", set_ + ":acknowledged", element); }
+  void acknowledge(std::string const& element) {
+    store_.integer("RPUSH", set_ + ":acknowledged", element);
+    ++shared_.sections[static_cast<std::size_t>(run_.index)];
+  }
 
   options const& run_;
   board& shared_;

@@ -44,6 +44,20 @@ bool pretend(slot& own, plan const& what) {
   return true;
 }
 
+// What the workers of `--broken early` do.
+template <class Release>
+bool end_early(slot& own, plan const& what, Release&& release) try {
+  if (!own.releases_early() || !own.dice().one_in(5)) return false;
+  release();
+  auto const seen = work_inside(pretended{}, what.work + 20 * ms);
+  own.leave(seen.trusted(), seen.told(), 0);
+  own.released(outcome::released);
+  return true;
+} catch (lock_error const& error) {
+  own.released(error.code());
+  return true;
+}
+
 void leased_section(slot& own, permit_semaphore const& pool, plan const& what) {
   own.ask(what);
   if (pretend(own, what)) return;
@@ -61,6 +75,7 @@ void leased_section(slot& own, permit_semaphore const& pool, plan const& what) {
   }
   if (!held) return own.refused({});
   own.granted(0);
+  if (end_early(own, what, [&] { held.release(); })) return;
   try {
     if (what.extends) static_cast<void>(held.extend(*what.extends));
   } catch (lock_error const&) {
@@ -89,6 +104,7 @@ void bare_section(slot& own, semaphore const& pool, plan const& what) {
     return rest_after_error(own);
   }
   own.granted(0);
+  if (end_early(own, what, [&] { pool.release(); })) return;
   auto const seen = work_inside(pretended{}, std::min(what.work, 10 * ms));
   own.leave(seen.trusted(), seen.told(), 0);
   try {
