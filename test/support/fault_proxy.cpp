@@ -28,6 +28,12 @@ void fault_proxy::hold(way which, bool on, lines whose) {
   perform([=](loop& all) { (which == way::requests ? all.held_requests : all.held_replies)[whose] = on; });
 }
 
+void fault_proxy::hold_back(bool on) {
+  perform([=](loop& all) {
+    for (auto& link : all.links) link.held_back = on;
+  });
+}
+
 void fault_proxy::swallow_replies(bool on, lines whose) {
   perform([=](loop& all) { all.swallowed[whose] = on; });
 }

@@ -31,6 +31,9 @@ class fault_proxy {
 
   // Bytes of this way are kept until hold is false again.
   void hold(way which, bool on, lines whose = lines::all);
+  // What is sent on the connections of this moment is kept until it is off again; new ones work. So requests arrive
+  // after those of a connection that came later, also when their sender is gone.
+  void hold_back(bool on);
   // Replies are thrown away; the connection stays open.
   void swallow_replies(bool on, lines whose = lines::all);
   // One byte per write.

@@ -71,7 +71,8 @@ bool fault_proxy::loop::concerns(proxy_link const& link, lines whose) {
 }
 
 bool fault_proxy::loop::held(proxy_link const& link, way which) const {
-  return silent || any(which == way::requests ? held_requests : held_replies, link);
+  bool const back = which == way::requests && link.held_back;
+  return silent || back || any(which == way::requests ? held_requests : held_replies, link);
 }
 
 void fault_proxy::loop::run() {

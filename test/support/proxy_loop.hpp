@@ -27,6 +27,7 @@ struct proxy_link {
   std::deque<answer> owed;
   bool messages = false;     // has sent SUBSCRIBE
   bool half_closed = false;  // the client was told that nothing more comes
+  bool held_back = false;    // what this client sends is kept
   bool pretending = false;   // has no server behind it
 };
 

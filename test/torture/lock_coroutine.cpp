@@ -25,6 +25,7 @@ asio::awaitable<void> section(slot& own, plan const what) {
   acquire_options how;
   how.wait = what.wait;
   how.lease = what.lease;
+  if (what.same_owner) how.owner = own.who();
   auto [error, held] = co_await lock.async_acquire(how, as_result);
   if (error || !held) {
     own.refused(error);

@@ -66,6 +66,7 @@ void section(slot& own, plan const& what) {
     acquire_options how;
     how.wait = what.wait;
     how.lease = what.lease;
+    if (what.same_owner) how.owner = own.who();
     std::stop_source stop;
     std::jthread canceller;
     if (what.cancels)

@@ -55,6 +55,19 @@ std::optional<blow> half_open(stage& on, simulation::dice& dice) {
               }};
 }
 
+// Late copies: the client gives the connections up and goes on with new ones, and what it sent on the old ones arrives
+// afterwards, unless it has taken care that it does not run.
+std::optional<blow> late_copies(stage& on, simulation::dice& dice) {
+  auto const [worker, server] = any_place(on, dice);
+  auto& proxy = on.proxy(worker, server);
+  proxy.hold_back(true);
+  auto const lease = on.run().lease.count() * ms;
+  return blow{worker, dice.between(lease / 4, lease), [&proxy] {
+                proxy.hold_back(false);
+                return true;
+              }};
+}
+
 std::optional<blow> silence(stage& on, simulation::dice& dice) {
   auto const [worker, server] = any_place(on, dice);
   auto& proxy = on.proxy(worker, server);
@@ -94,6 +107,7 @@ std::vector<nemesis> network_nemeses() {
       {"cut", "a connection is cut at some byte of a request or an answer", cut_at_byte},
       {"eof", "a client reads an end of file; what it sends still arrives", end_of_file},
       {"half-open", "bytes of one way, or of both, are held up and come later", half_open},
+      {"late", "what was sent on a connection arrives after what is sent on the next one", late_copies},
       {"silence", "connections are made, and nothing passes", silence},
       {"refusal", "connections are refused", refusal},
       {"slices", "one byte arrives at a time", byte_by_byte},

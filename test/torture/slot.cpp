@@ -35,6 +35,7 @@ plan slot::draw() {
                                 : part(100, 1'000);
   if (dice_.one_in(5)) made.lease = std::max(part(5, 150), milliseconds(20));
   made.work = dice_.one_in(200) ? part(10, 250).count() * ms : dice_.one_in(10) ? dice_.between(0, 5) * ms : 0;
+  made.same_owner = dice_.one_in(2);
   made.drops = dice_.one_in(10);
   made.reenters = kind().reenters && dice_.one_in(10);
   made.cancels = dice_.one_in(30);

@@ -27,8 +27,9 @@ struct plan {
   bool reads = false;   // the read side
   milliseconds wait{};  // zero: one attempt
   std::optional<milliseconds> lease;
-  std::int64_t work = 0;  // nanoseconds
-  bool drops = false;     // leaves the release to the destructor
+  std::int64_t work = 0;    // nanoseconds
+  bool same_owner = false;  // as in other sections of this slot
+  bool drops = false;       // leaves the release to the destructor
   bool reenters = false;
   bool cancels = false;
   std::optional<milliseconds> extends;
@@ -42,6 +43,7 @@ class slot {
   workplace& in() { return in_; }
   torture_kind const& kind() const { return torture_kinds()[kind_]; }
   simulation::dice& dice() { return dice_; }
+  owner const& who() const { return who_; }
   board::phase phase() const { return static_cast<board::phase>(in_.shared.now_is.load()); }
 
   plan draw();
@@ -74,6 +76,7 @@ class slot {
   std::uint16_t const number_;
   bool const coroutine_;
   simulation::dice dice_;
+  owner const who_ = owner::make();
   std::uint64_t section_ = 0;
   std::uint32_t lock_ = 0;
 };
