@@ -30,12 +30,25 @@ std::vector<std::string> simulated_kind::holders(keyspace& data, std::string con
   return made;
 }
 
+std::vector<std::pair<detail::script const*, char const*>> simulated_kind::scripts() const {
+  using detail::ask;
+  std::vector<std::pair<detail::script const*, char const*>> made;
+  constexpr std::pair<ask, char const*> always[] = {{ask::acquire, "acquire"},
+                                                    {ask::release, "release"},
+                                                    {ask::renew, "renew"},
+                                                    {ask::extend, "extend"},
+                                                    {ask::force_unlock, "force_unlock"}};
+  for (auto const& [what, called] : always) made.emplace_back(&which.script_for(what), called);
+  if (which.rules().hand_off) made.emplace_back(&which.script_for(ask::hand_off), "hand_off");
+  return made;
+}
+
 bool simulated_kind::free(keyspace& data, std::string const& lock, task const&) const { return !data.find(lock); }
 
 std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds() {
   static auto const all = [] {
     std::vector<std::unique_ptr<simulated_kind>> made;
-    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind}) made.push_back(make());
+    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind, plain_kind}) made.push_back(make());
     return made;
   }();
   return all;

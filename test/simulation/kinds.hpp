@@ -38,6 +38,8 @@ class simulated_kind {
   virtual bool may_stay(std::string const&) const { return false; }
   // Puts the server into the state in which the lock can be used.
   virtual void prepare(server&, std::string const&) const {}
+  // Every script that a client of this kind may send, and what histories call it.
+  virtual std::vector<std::pair<detail::script const*, char const*>> scripts() const;
 
   std::string const name;
   detail::kind const& which;
@@ -50,5 +52,6 @@ std::unique_ptr<simulated_kind> lock_kind();
 std::unique_ptr<simulated_kind> fenced_kind();
 std::unique_ptr<simulated_kind> non_reentrant_kind();
 std::unique_ptr<simulated_kind> spin_kind();
+std::unique_ptr<simulated_kind> plain_kind();
 
 }  // namespace latchkey::simulation

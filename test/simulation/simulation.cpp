@@ -9,10 +9,6 @@ namespace {
 constexpr std::int64_t server_epoch = 1'700'000'000'000;  // what the server's clock shows at the beginning
 constexpr char const* lock_names[] = {"k", "other"};
 
-constexpr std::pair<detail::ask, char const*> script_asks[] = {
-    {detail::ask::acquire, "acquire"}, {detail::ask::release, "release"}, {detail::ask::hand_off, "hand_off"},
-    {detail::ask::renew, "renew"},     {detail::ask::extend, "extend"},   {detail::ask::force_unlock, "force_unlock"}};
-
 config settings_of(std::uint64_t seed) {
   dice chances(mix(seed, 11));
   constexpr std::int64_t leases[] = {300, 1'000, 3'000, 30'000};
@@ -57,7 +53,7 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
                   3 * settings_.connect_timeout + 6 * settings_.retry_delay)
                      .count()) +
               40 * network_.longest_way();
-  for (auto const& [what, name] : script_asks) script_names_.emplace(kind_.which.script_for(what).sha(), name);
+  for (auto const& [script, name] : kind_.scripts()) script_names_.emplace(script->sha(), name);
   set_server_clock();
   for (char const* name : lock_names) {
     locks_.emplace_back().name = name;
