@@ -155,6 +155,10 @@ void simulation::begin_acquire(dice& chances, bool once) {
   if (!once)
     one.deadline = chances.one_in(2) ? detail::never
                                      : detail::after(client_time(*nodes_[client]), milliseconds(chances.below(6'000)));
+  one.line_time = settings_.fair_lock_wait_timeout;
+  if (one.deadline != detail::never)
+    one.line_time = std::min(
+        one.line_time, std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(one.deadline - one.started)));
   if (chances.one_in(3)) one.lease = milliseconds(200 + static_cast<std::int64_t>(chances.below(8'000)));
   if (one.lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
   for (std::uint64_t other = 1; other <= owners; ++other)

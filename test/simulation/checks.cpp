@@ -9,6 +9,7 @@ void simulation::check() {
   check_beliefs();
   if (!ending_) check_wake_ups();
   check_counts();
+  if (kind_.which.rules().own_channel) check_line();
 }
 
 // Nobody believes to hold what somebody else believes to hold, and the server remembers what anybody believes.
@@ -48,36 +49,49 @@ void simulation::check_beliefs() {
 // While the lock is free, somebody who waits for it is on his way. A fault excuses for a while.
 void simulation::check_wake_ups() {
   observe(nobody);
-  moment const patience =
-      12 * network_.longest_way() + ms(60) + (kind_.which.rules().polls ? ms(kind_.which.rules().poll_most) : 0);
+  auto const& rules = kind_.which.rules();
+  bool const looks = rules.own_channel;  // waiters look for themselves now and then
+  moment const patience = 12 * network_.longest_way() + ms(60) +
+                          (rules.polls ? ms(rules.poll_most)
+                           : looks     ? ms(rules.hint_most)
+                                       : 0);
   for (task const* one : open_) {
     if (one->what != task::type::acquire || one->once) continue;
     node const& me = *nodes_[one->client];
     lock_state const& lock = lock_of(one->key);
-    // Other clients were told of another end.
-    bool const own = !lock.past.empty() && lock.past.back().field.starts_with(me.id);
-    if (!own && now_ <= lock.told_until + patience) continue;
-    moment const since = std::max({lock.free_since, started_.at(one), me.troubled_until, me.borrower_back});
-    if (since == endless || now_ - since <= patience) continue;
+    bool const own = !lock.past.empty() && kind_.belongs(lock.past.back().field, me.id);
+    if (!kind_.free(server_.data, lock.name, field_of(*one), *one)) {
+      free_since_.erase(one);
+      continue;
+    }
+    moment const free = free_since_.emplace(one, now_).first->second;
+    // Others were told of another end; who looks for himself sleeps no longer than that.
+    if (!own && !looks && now_ <= lock.told_until + patience) continue;
+    moment const since = std::max({free, started_.at(one), me.troubled_until, me.borrower_back});
+    if (now_ - since <= patience) continue;
     // A connection that has gone silent is noticed when it is used, or by a ping.
     if (network_.deceives(one->client))
       trouble(one->client, 0);
-    else if (kind_.free(server_.data, lock.name, *one))
+    else
       fail("nobody is on the way to " + lock.name + ", which is free and which " + one->label + " waits for");
   }
+}
+
+// It has nothing more to say.
+bool simulation::at_ease(node const& me) const {
+  return !me.turn_posted && me.loans.empty() && !me.machine.closed() && me.paused_until <= now_ && me.machine.quiet() &&
+         me.machine.wake_at() > client_time(me);
 }
 
 // What a client that has nothing more to say believes is what the server has.
 void simulation::check_counts() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     node const& me = *nodes_[i];
-    if (me.turn_posted || !me.loans.empty() || me.machine.closed() || me.paused_until > now_ || !me.machine.quiet())
-      continue;
-    if (me.machine.wake_at() <= client_time(me)) continue;
+    if (!at_ease(me)) continue;
     for (auto const& lock : locks_) {
       if (lock.removed >= 0) continue;
       for (tenure const& one : lock.present) {
-        if (one.refused || !one.field.starts_with(me.id)) continue;
+        if (one.refused || !kind_.belongs(one.field, me.id)) continue;
         bool const owned = std::any_of(holders_.begin(), holders_.end(), [&](task const* held) {
           return held->client == i && held->key == lock.name && field_of(*held) == one.field;
         });
@@ -98,6 +112,21 @@ void simulation::check_counts() {
                ", its owner " + std::to_string(believed));
       }
     }
+  }
+}
+
+// Of a client that has nothing more to say only those who wait stand in a queue of the server.
+void simulation::check_line() {
+  for (auto const& me : nodes_) {
+    if (!at_ease(*me)) continue;
+    for (auto const& lock : locks_)
+      for (auto const& one : lock.line) {
+        if (!kind_.belongs(one.field, me->id) || lock.stays.contains(one.field)) continue;
+        bool const waits = std::any_of(open_.begin(), open_.end(), [&](task const* open) {
+          return open->key == lock.name && field_of(*open) == one.field;
+        });
+        if (!waits) fail(one.field + " stands in the queue of " + lock.name + ", and nobody waits");
+      }
   }
 }
 

@@ -68,6 +68,15 @@ reply lrange(surroundings& at, words_view words) {
   });
 }
 
+reply lpos(surroundings& at, words_view words) {
+  if (words.size() > 3) return syntax_error();
+  return with(at, words, [&](list* found) {
+    if (!found) return reply{};
+    auto const there = std::find(found->begin(), found->end(), words[2]);
+    return there == found->end() ? reply{} : number(there - found->begin());
+  });
+}
+
 reply lrem(surroundings& at, words_view words) {
   auto const count = integer_of(words[2]);
   if (!count) return not_an_integer();
@@ -93,6 +102,7 @@ constexpr command table[] = {
     {"llen", 2, command::reads, llen},
     {"lindex", 3, command::reads, lindex},
     {"lrange", 4, command::reads, lrange},
+    {"lpos", -3, command::reads, lpos},
     {"lrem", 4, command::writes, lrem},
 };
 

@@ -103,6 +103,18 @@ reply zrange(surroundings& at, words_view words) {
   });
 }
 
+reply zremrangebyrank(surroundings& at, words_view words) {
+  auto const from = integer_of(words[2]), to = integer_of(words[3]);
+  if (!from || !to) return not_an_integer();
+  return with(at, words, [&](scored* found) {
+    std::int64_t first = *from, last = *to;
+    if (!found || !cut_range(first, last, found->size())) return number(0);
+    found->erase(found->begin() + first, found->begin() + last + 1);
+    drop_if_empty(at, words[1], *found);
+    return number(last - first + 1);
+  });
+}
+
 // An end of a range of scores: `(5` leaves 5 out.
 struct bound {
   double score = 0;
@@ -180,6 +192,7 @@ constexpr command table[] = {
      [](surroundings& at, words_view words) { return by_score(at, words, range_use::count); }},
     {"zrangebyscore", -4, command::reads,
      [](surroundings& at, words_view words) { return by_score(at, words, range_use::list); }},
+    {"zremrangebyrank", 4, command::writes, zremrangebyrank},
     {"zremrangebyscore", 4, command::writes,
      [](surroundings& at, words_view words) { return by_score(at, words, range_use::remove); }},
 };

@@ -21,6 +21,7 @@ void simulation::finish() {
   server_.lose_messages = server_.double_messages = 0;
   for (auto& lock : locks_) {
     observe(nobody);
+    if (kind_.which.rules().own_channel) stranger(detail::ask::leave, lock, 0);
     stranger(detail::ask::release, lock, 0);
     observe(somebody);
   }
@@ -50,7 +51,7 @@ void simulation::finish() {
   check_rest();
 }
 
-// What the server would not let go ends with its lease.
+// What the server would not let go ends with its lease, and whom it would not take out of a queue with his time there.
 void simulation::outlast_refused() {
   for (auto const& lock : locks_)
     for (tenure const& one : lock.present) {
@@ -58,8 +59,17 @@ void simulation::outlast_refused() {
       if (one.refused && there.ends != keyspace::forever)
         now_ = std::max(now_, server_clock_.when((there.ends + 1) * 1'000'000));
     }
+  for (auto const& lock : locks_)
+    for (auto const& one : lock.line)
+      if (lock.stays.contains(one.field)) now_ = std::max(now_, server_clock_.when((one.dead_at + 1) * 1'000'000));
   set_server_clock();
   observe(nobody);
+  for (auto& lock : locks_) {
+    if (lock.line.empty()) continue;
+    stranger(detail::ask::acquire, lock, 1'000);  // who looks for a free lock takes the dead out of its queue
+    stranger(detail::ask::release, lock, 0);
+    observe(somebody);
+  }
 }
 
 void simulation::release_all() {

@@ -144,7 +144,9 @@ reply simulation::stranger(detail::ask what, lock_state const& lock, std::int64_
                            .name = lock.name,
                            .field = stranger_field,
                            .target = what == detail::ask::acquire ? 1 : 0,
-                           .lease = lease};
+                           .lease = lease,
+                           .line_time = lease,
+                           .enters_line = lease % 2 == 0};
   detail::words keys, arguments;
   kind_.which.add_keys(asked, keys);
   kind_.which.add_arguments(asked, arguments);

@@ -73,13 +73,15 @@ void simulation::observe(int by) {
       lock.present.erase(lock.present.begin() + static_cast<std::ptrdiff_t>(i));
     }
     for (auto const& field : holders)
-      if (std::none_of(lock.present.begin(), lock.present.end(), [&](tenure const& t) { return t.field == field; }))
+      if (std::none_of(lock.present.begin(), lock.present.end(), [&](tenure const& t) { return t.field == field; })) {
+        for (auto const& before : lock.line) {
+          if (before.field == field) break;
+          if (before.dead_at > server_.data.now) fail(field + " was granted " + lock.name + " before " + before.field);
+        }
         lock.present.push_back({.field = field, .from = now_});
+      }
     note_end(lock);
-    if (!lock.present.empty())
-      lock.free_since = endless;
-    else if (lock.free_since == endless)
-      lock.free_since = now_;
+    if (kind_.which.rules().own_channel) note_line(lock);
   }
 }
 
@@ -91,6 +93,29 @@ void simulation::note_end(lock_state& lock) {
   }
   if (ends != 0 && ends < lock.ends) lock.told_until = std::max(lock.told_until, lock.ends);
   lock.ends = ends;
+}
+
+// Whoever stands in the queue and does not count as dead keeps his place until he leaves it or is granted the lock;
+// whoever comes stands behind all others.
+void simulation::note_line(lock_state& lock) {
+  auto line = kind_.line(server_.data, lock.name);
+  auto const stands = [](auto const& where, auto const& one) {
+    return std::any_of(where.begin(), where.end(), [&](auto const& other) { return other.field == one.field; });
+  };
+  std::vector<std::string> before;
+  for (auto const& one : lock.line) {
+    lock.stood[one.field] = now_;
+    if (one.dead_at > server_.data.now && stands(line, one)) before.push_back(one.field);
+  }
+  std::size_t kept = 0;
+  for (auto const& one : line) {
+    bool const stood = stands(lock.line, one);
+    if (kept < before.size() && one.field == before[kept])
+      ++kept;
+    else if (kept < before.size() && (!stood || std::find(before.begin(), before.end(), one.field) != before.end()))
+      fail(before[kept] + " has lost its place in the queue of " + lock.name);
+  }
+  lock.line = std::move(line);
 }
 
 namespace {
@@ -112,7 +137,10 @@ void simulation::note_script(words_view words, reply const& said) {
   if (script->second == "release")
     for (auto& lock : locks_)
       for (auto const& word : words.subspan(3)) lock.releases.emplace_back(word, now_);
-  if (script->second == "acquire" || !refuses(said)) return;
+  if (!refuses(said)) return;
+  for (auto& lock : locks_)
+    for (auto const& one : lock.line) lock.stays.insert(one.field);
+  if (script->second == "acquire") return;
   for (auto& lock : locks_)
     for (tenure& one : lock.present) one.refused = true;
 }
@@ -152,7 +180,9 @@ void simulation::check_answer(task const& done) {
   auto const overlaps = [&](tenure const& one) { return one.to >= began && one.field != own; };
   if (done.busy() && done.what == task::type::acquire) {
     bool const held = std::any_of(lock.past.begin(), lock.past.end(), overlaps) ||
-                      std::any_of(lock.present.begin(), lock.present.end(), overlaps);
+                      std::any_of(lock.present.begin(), lock.present.end(), overlaps) ||
+                      std::any_of(lock.stood.begin(), lock.stood.end(),
+                                  [&](auto const& one) { return one.second >= began && one.first != own; });
     bool const queue = std::any_of(tasks_.begin(), tasks_.end(), [&](auto const& other) {
       return other.get() != &done && other->what == task::type::acquire && other->client == done.client &&
              other->key == done.key && started_.at(other.get()) <= now_ &&

@@ -40,15 +40,19 @@ std::vector<std::pair<detail::script const*, char const*>> simulated_kind::scrip
                                                     {ask::force_unlock, "force_unlock"}};
   for (auto const& [what, called] : always) made.emplace_back(&which.script_for(what), called);
   if (which.rules().hand_off) made.emplace_back(&which.script_for(ask::hand_off), "hand_off");
+  if (which.rules().own_channel) made.emplace_back(&which.script_for(ask::leave), "leave");
   return made;
 }
 
-bool simulated_kind::free(keyspace& data, std::string const& lock, task const&) const { return !data.find(lock); }
+bool simulated_kind::free(keyspace& data, std::string const& lock, std::string const&, task const&) const {
+  return !data.find(lock);
+}
 
 std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds() {
   static auto const all = [] {
     std::vector<std::unique_ptr<simulated_kind>> made;
-    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind, plain_kind}) made.push_back(make());
+    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind, plain_kind, fair_kind})
+      made.push_back(make());
     return made;
   }();
   return all;

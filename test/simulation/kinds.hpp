@@ -26,18 +26,28 @@ class simulated_kind {
       : name(std::move(called)), which(of), modes(sides) {}
   virtual ~simulated_kind() = default;
 
+  // Is this field one of this client?
+  virtual bool belongs(std::string const& field, std::string const& client) const {
+    return field.starts_with(client) && field.size() > client.size() && field[client.size()] == ':';
+  }
   // What the server has for a field.
   virtual server_hold look(keyspace& data, std::string const& lock, std::string const& field) const;
   // The fields of all who hold it.
   virtual std::vector<std::string> holders(keyspace& data, std::string const& lock) const;
   // May two different owners trust their holds at once?
   virtual bool may_share(task const&, task const&) const { return false; }
-  // Would a caller of this mode be granted now?
-  virtual bool free(keyspace& data, std::string const& lock, task const& waiter) const;
+  // Would this caller, whose field this is, be granted now?
+  virtual bool free(keyspace& data, std::string const& lock, std::string const& field, task const& waits) const;
   // May this key stay when nobody uses the lock any more?
   virtual bool may_stay(std::string const&) const { return false; }
   // Puts the server into the state in which the lock can be used.
   virtual void prepare(server&, std::string const&) const {}
+  // Those who stand in a queue on the server, first first. `dead_at`: when a silent one counts as dead, by its clock.
+  struct waiter {
+    std::string field;
+    std::int64_t dead_at = 0;
+  };
+  virtual std::vector<waiter> line(keyspace&, std::string const&) const { return {}; }
   // Every script that a client of this kind may send, and what histories call it.
   virtual std::vector<std::pair<detail::script const*, char const*>> scripts() const;
 
@@ -53,5 +63,6 @@ std::unique_ptr<simulated_kind> fenced_kind();
 std::unique_ptr<simulated_kind> non_reentrant_kind();
 std::unique_ptr<simulated_kind> spin_kind();
 std::unique_ptr<simulated_kind> plain_kind();
+std::unique_ptr<simulated_kind> fair_kind();
 
 }  // namespace latchkey::simulation

@@ -23,6 +23,8 @@ config settings_of(std::uint64_t seed) {
   made.retry_delay = milliseconds(chances.between(20, 1'000));
   made.retry_attempts = static_cast<int>(chances.below(5));
   made.local_handoff.max_streak = chances.of(streaks);
+  constexpr std::int64_t lines[] = {1'000, 5'000, 300'000};
+  made.fair_lock_wait_timeout = milliseconds(chances.of(lines));
   made.local_handoff.max_time = milliseconds(chances.between(1, 50));
   return made;
 }

@@ -102,9 +102,11 @@ class simulation final : public server_user, public network_user {
     std::string name;
     std::vector<tenure> past;
     std::vector<tenure> present;
-    moment removed = -1;    // when a fault last took it away behind everybody's back
-    moment free_since = 0;  // endless: it is not free
-    moment ends = 0;        // of who has it now
+    std::vector<simulated_kind::waiter> line;       // as it was last seen
+    std::unordered_map<std::string, moment> stood;  // who has ever stood there, and when last
+    std::unordered_set<std::string> stays;          // fields that the server would not take out of its queue
+    moment removed = -1;                            // when a fault last took it away behind everybody's back
+    moment ends = 0;                                // of who has it now
     moment told_until = 0;  // a time to live was shortened: others may sleep until it would have ended
     std::vector<std::pair<moment, task const*>> grants;    // with a token, in the order in which their callers heard
     std::vector<std::pair<std::string, moment>> releases;  // that ran: for whom, and when
@@ -169,6 +171,7 @@ class simulation final : public server_user, public network_user {
   lock_state& lock_of(std::string_view name);
   std::string field_of(task const& one) const;
   void note_end(lock_state& lock);
+  void note_line(lock_state& lock);
   void check_token(task const& done);
   void note_script(words_view words, reply const& said);
   bool excused(task const& one) const;
@@ -177,6 +180,8 @@ class simulation final : public server_user, public network_user {
   static std::string brief(reply const& said);
 
   // --- checks.cpp ---
+  void check_line();
+  bool at_ease(node const& me) const;
   void check();
   void check_beliefs();
   void check_wake_ups();
@@ -207,6 +212,7 @@ class simulation final : public server_user, public network_user {
   std::unordered_map<std::string, std::string> script_names_;
   std::unordered_map<task const*, milliseconds> longest_;  // the longest lease that a hold was ever given
   std::unordered_map<task const*, moment> started_;
+  std::unordered_map<task const*, moment> free_since_;     // of those who wait for what they could have
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
   std::unordered_set<task const*> behind_ours_;  // acquires that began while another owner of their client held it
   std::unordered_set<task const*> unlocked_;     // holds ended by an unlock, which names no hold

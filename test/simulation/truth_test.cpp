@@ -56,6 +56,7 @@ std::map<std::string_view, std::string_view> const arguments = {{"exists", "k+k"
                                                                 {"llen", "k"},
                                                                 {"lindex", "kn"},
                                                                 {"lrange", "knn"},
+                                                                {"lpos", "kf"},
                                                                 {"lrem", "knf"},
                                                                 {"zadd", "ksf+sf"},
                                                                 {"zincrby", "ksf"},
@@ -65,6 +66,7 @@ std::map<std::string_view, std::string_view> const arguments = {{"exists", "k+k"
                                                                 {"zrange", "knnW"},
                                                                 {"zcount", "kbb"},
                                                                 {"zrangebyscore", "kbbL"},
+                                                                {"zremrangebyrank", "knn"},
                                                                 {"zremrangebyscore", "kbb"}};
 
 constexpr char const* fields[] = {"a:1", "a:2", "stranger:1"};
