@@ -60,7 +60,7 @@ void simulation::check_wake_ups() {
     node const& me = *nodes_[one->client];
     lock_state const& lock = lock_of(one->key);
     bool const own = !lock.past.empty() && kind_.belongs(lock.past.back().field, me.id);
-    if (!kind_.free(server_.data, lock.name, field_of(*one), *one)) {
+    if (!kind_.free(server_.data, lock.name, field_of(*one), *one) || behind_another(*one)) {
       free_since_.erase(one);
       continue;
     }
@@ -75,6 +75,15 @@ void simulation::check_wake_ups() {
     else
       fail("nobody is on the way to " + lock.name + ", which is free and which " + one->label + " waits for");
   }
+}
+
+// In a client nobody tries past a waiter whom he would keep out.
+bool simulation::behind_another(task const& one) const {
+  if (kind_.modes == 1) return false;
+  return std::any_of(open_.begin(), open_.end(), [&](task const* other) {
+    return other->client == one.client && other->key == one.key && other->queued && other->ticket < one.ticket &&
+           !kind_.may_share(one, *other);
+  });
 }
 
 // It has nothing more to say.

@@ -64,5 +64,6 @@ std::unique_ptr<simulated_kind> non_reentrant_kind();
 std::unique_ptr<simulated_kind> spin_kind();
 std::unique_ptr<simulated_kind> plain_kind();
 std::unique_ptr<simulated_kind> fair_kind();
+std::unique_ptr<simulated_kind> read_write_kind();
 
 }  // namespace latchkey::simulation

@@ -181,6 +181,7 @@ class simulation final : public server_user, public network_user {
 
   // --- checks.cpp ---
   void check_line();
+  bool behind_another(task const& one) const;
   bool at_ease(node const& me) const;
   void check();
   void check_beliefs();
