@@ -24,7 +24,7 @@ task& simulation::made(operation::type what, std::size_t client, std::uint64_t o
   one.client = client;
   one.shown.of = &one;
   one.started = now;
-  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query"};
+  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query", "command"};
   one.label = "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " of " + name + " by " +
               nodes_[client]->id + ":" + std::to_string(owner);
   // What a call without a wait may take in all.
@@ -38,6 +38,10 @@ void simulation::start(task& one) {
   one.self_timed = one.direct;
   tell([&] { return one.label + " begins" + (one.direct ? " (blocking)" : "") + details_of(one); });
   open_.push_back(&one);
+  if (kind_.used_as != simulated_kind::use::holds) {
+    account_begin(one);
+    note_stock(lock_of(one.key));
+  }
   bool const lent = me.machine.start(one, one.direct, client_time(me), me.out);
   if (lent) {
     if (me.loan_of(me.machine.lane_serial())) fail("the direct lane was lent twice");
@@ -73,8 +77,13 @@ void simulation::completed(task& done) {
   });
   if (done.completions > 1) fail(done.label + " was completed twice");
   std::erase(open_, &done);
-  if (done.granted()) holders_.push_back(&done);
-  check_answer(done);
+  using use = simulated_kind::use;
+  if (done.granted() && kind_.used_as != use::latch) holders_.push_back(&done);
+  if (kind_.used_as != use::holds) {
+    account_end(done);
+    check_permit_answer(done);
+  }
+  if (kind_.used_as == use::holds || kind_.used_as == use::ids) check_answer(done);
 }
 
 // --- what callers do ---
@@ -88,6 +97,7 @@ task* simulation::any_held(dice& chances, bool live) const {
 
 void simulation::act(move const& one) {
   dice chances = one.chances();
+  if (kind_.used_as != simulated_kind::use::holds && act_on_permits(one, chances)) return;
   switch (one.what) {
     case deed::acquire:
     case deed::try_once: return begin_acquire(chances, one.what == deed::try_once);

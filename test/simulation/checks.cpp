@@ -6,7 +6,8 @@ namespace latchkey::simulation {
 
 void simulation::check() {
   std::erase_if(holders_, [](task const* one) { return one->ended; });
-  check_beliefs();
+  if (kind_.used_as != simulated_kind::use::holds) check_stock();
+  if (kind_.used_as != simulated_kind::use::number) check_beliefs();
   if (!ending_) check_wake_ups();
   check_counts();
   if (kind_.which.rules().own_channel) check_line();
@@ -34,6 +35,7 @@ void simulation::check_beliefs() {
     auto const there = kind_.look(server_.data, one->key, field_of(*one));
     if (there.count < believed) fail("the server has forgotten the hold of " + one->label);
     if (there.ends == keyspace::forever) continue;
+    if (one->shown.until() == detail::never) fail("the server will forget the hold of " + one->label);
     moment const forgets = server_clock_.when((there.ends + 1) * 1'000'000);
     if (forgets + lost_rate_ < true_time(me, one->shown.until()))
       fail("the server forgets the hold of " + one->label + " before its owner does");
@@ -50,11 +52,10 @@ void simulation::check_beliefs() {
 void simulation::check_wake_ups() {
   observe(nobody);
   auto const& rules = kind_.which.rules();
-  bool const looks = rules.own_channel;  // waiters look for themselves now and then
-  moment const patience = 12 * network_.longest_way() + ms(60) +
-                          (rules.polls ? ms(rules.poll_most)
-                           : looks     ? ms(rules.hint_most)
-                                       : 0);
+  bool const looks = rules.own_channel;                              // waiters look for themselves now and then
+  bool const claims = kind_.used_as == simulated_kind::use::number;  // a claim ends without a word
+  moment const looks_after = ms(rules.polls ? rules.poll_most : looks ? rules.hint_most : claims ? 1'000 : 0);
+  moment const patience = 12 * network_.longest_way() + ms(60) + looks_after;
   for (task const* one : open_) {
     if (one->what != task::type::acquire || one->once) continue;
     node const& me = *nodes_[one->client];
@@ -79,10 +80,12 @@ void simulation::check_wake_ups() {
 
 // In a client nobody tries past a waiter whom he would keep out.
 bool simulation::behind_another(task const& one) const {
-  if (kind_.modes == 1) return false;
+  using use = simulated_kind::use;
+  bool const in_turn = kind_.used_as == use::number || kind_.used_as == use::ids;
+  if (kind_.modes == 1 && !in_turn) return false;
   return std::any_of(open_.begin(), open_.end(), [&](task const* other) {
     return other->client == one.client && other->key == one.key && other->queued && other->ticket < one.ticket &&
-           !kind_.may_share(one, *other);
+           (in_turn || !kind_.may_share(one, *other));
   });
 }
 
@@ -105,7 +108,8 @@ void simulation::check_counts() {
           return held->client == i && held->key == lock.name && field_of(*held) == one.field;
         });
         bool const asks = std::any_of(open_.begin(), open_.end(), [&](task const* open) {
-          return open->client == i && open->key == lock.name && field_of(*open) == one.field;
+          return open->client == i && open->key == lock.name &&
+                 (field_of(*open) == one.field || open->argument == one.field);
         });
         if (!owned && !asks && kind_.look(server_.data, lock.name, one.field).count > 0)
           fail("nobody owns the hold of " + one.field + " on " + lock.name);
@@ -116,7 +120,7 @@ void simulation::check_counts() {
             believed += held->trusted(client_time(me));
         for (task const* open : open_) waiting = waiting || (open->client == i && open->key == lock.name);
         auto const count = kind_.look(server_.data, lock.name, one.field).count;
-        if (count != 0 && !waiting && believed != count)
+        if (kind_.used_as == simulated_kind::use::holds && count != 0 && !waiting && believed != count)
           fail("the server counts " + std::to_string(count) + " holds of " + one.field + " on " + lock.name +
                ", its owner " + std::to_string(believed));
       }

@@ -21,6 +21,10 @@ void simulation::finish() {
   server_.lose_messages = server_.double_messages = 0;
   for (auto& lock : locks_) {
     observe(nobody);
+    if (kind_.used_as != simulated_kind::use::holds) {
+      while (lock.strangers > 0) stranger_counts(lock, false);
+      continue;
+    }
     if (kind_.which.rules().own_channel) stranger(detail::ask::leave, lock, 0);
     stranger(detail::ask::release, lock, 0);
     observe(somebody);
@@ -75,8 +79,18 @@ void simulation::outlast_refused() {
 void simulation::release_all() {
   dice chances(mix(options_.seed, 19));
   auto const held = holders_;
+  using use = simulated_kind::use;
+  for (auto& lock : locks_)  // permits that nobody has any more, as far as anybody knows
+    while (kind_.used_as == use::number && lock.count.base - lock.count.down < 2 &&
+           kind_.stock(server_.data, lock.name) < 2)
+      stranger_counts(lock, false, true);
+  for (auto& lock : locks_)
+    while (kind_.used_as == use::latch && kind_.stock(server_.data, lock.name) > 0) stranger_counts(lock, false);
   for (task* one : held)
-    if (!one->ended) end_hold(*one, one->shown.lost || nodes_[one->client]->machine.closed(), chances);
+    if (!one->ended && kind_.used_as != use::holds && !(kind_.used_as == use::ids && one->keeps))
+      give_permits(*one, false, chances);
+    else if (!one->ended)
+      end_hold(*one, one->shown.lost || nodes_[one->client]->machine.closed(), chances);
 }
 
 bool simulation::at_rest() const {

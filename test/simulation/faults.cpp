@@ -1,5 +1,7 @@
 #include <simulation/simulation.hpp>
 
+#include <wire/commands.hpp>
+
 namespace latchkey::simulation {
 
 namespace {
@@ -100,7 +102,7 @@ void simulation::befall_server(move const& one, dice& chances) {
       if (one.what == deed::restart_empty)
         for (auto& lock : locks_) {
           taken_away(lock);
-          kind_.prepare(server_, lock.name);
+          stock_again(lock);
         }
       break;
     default: return;
@@ -120,6 +122,10 @@ void simulation::intrude(move const& one, dice& chances) {
   observe(nobody);
   auto const lease = static_cast<std::int64_t>(100 + chances.below(5'000));
   tell([&] { return std::string(name_of(one.what)) + " " + lock.name; });
+  if (kind_.used_as != simulated_kind::use::holds && one.what != deed::remove_key) {
+    if (one.what != deed::stranger_forces) stranger_counts(lock, one.what == deed::stranger_takes);
+    return observe(somebody);
+  }
   switch (one.what) {
     case deed::stranger_takes:  // what he has he does not take again: that might shorten it without a word
       if (kind_.look(server_.data, lock.name, stranger_field).count == 0) stranger(detail::ask::acquire, lock, lease);
@@ -133,6 +139,7 @@ void simulation::intrude(move const& one, dice& chances) {
       std::vector<std::string> const words = {"DEL", lock.name};
       server_.execute(words);
       taken_away(lock);
+      stock_again(lock);
     }
   }
   observe(somebody);
@@ -147,15 +154,42 @@ reply simulation::stranger(detail::ask what, lock_state const& lock, std::int64_
                            .lease = lease,
                            .line_time = lease,
                            .enters_line = lease % 2 == 0};
+  return run_script(kind_.which.script_for(what), asked);
+}
+
+reply simulation::run_script(detail::script const& text, detail::item const& asked) {
   detail::words keys, arguments;
   kind_.which.add_keys(asked, keys);
   kind_.which.add_arguments(asked, arguments);
-  std::vector<std::string> words = {"EVAL", std::string(kind_.which.script_for(what).text()),
-                                    std::to_string(keys.size())};
+  std::vector<std::string> words = {"EVAL", std::string(text.text()), std::to_string(keys.size())};
   for (auto const& list : {keys.view(), arguments.view()}) words.insert(words.end(), list.begin(), list.end());
   reply const said = server_.execute(words);
   tell([&] { return "    " + words_for(words) + " -> " + brief(said); });
   return said;
+}
+
+// Another process takes a permit or gives one back; or it counts a latch down, or sets it.
+void simulation::stranger_counts(lock_state& lock, bool takes, bool more) {
+  using use = simulated_kind::use;
+  bool const latch = kind_.used_as == use::latch, ids = kind_.used_as == use::ids;
+  if (!latch && !takes && (ids || (lock.strangers == 0 && !more))) return;  // permits with leases end by themselves
+  std::string const field = kind_.which.field("dddddddd", ++last_owner_, 0);
+  detail::item asked{.what = detail::ask::command, .name = lock.name, .field = field};
+  std::int64_t const before = kind_.stock(server_.data, lock.name);
+  if (latch) {
+    using detail::latch_command;
+    asked.command = static_cast<unsigned char>(takes ? latch_command::try_set : latch_command::count_down);
+  } else if (takes) {
+    asked.what = detail::ask::acquire;
+    asked.lease = ids ? 3'000 : 0;
+  } else {
+    asked.command = static_cast<unsigned char>(detail::semaphore_command::release);
+  }
+  bool const commands = asked.what == detail::ask::command;
+  run_script(commands ? kind_.which.command_script(asked.command) : kind_.which.script_for(asked.what), asked);
+  std::int64_t const change = kind_.stock(server_.data, lock.name) - before;
+  if (kind_.used_as == use::number && !more) lock.strangers -= change;
+  if (!latch || change < 0) lock.count.base += change;
 }
 
 }  // namespace latchkey::simulation

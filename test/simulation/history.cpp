@@ -20,7 +20,16 @@ std::string simulation::words_for(words_view words) const {
     } else if (script && i == 2) {
       continue;
     }
-    made += " " + word;
+    made += " ";
+    for (char const c : word) {
+      if (c >= ' ' && c <= '~') {
+        made += c;
+        continue;
+      }
+      char shown[4];
+      std::snprintf(shown, sizeof shown, "%02x", static_cast<unsigned char>(c));
+      made += shown;
+    }
   }
   return made;
 }
@@ -82,6 +91,7 @@ void simulation::observe(int by) {
       }
     note_end(lock);
     if (kind_.which.rules().own_channel) note_line(lock);
+    if (kind_.used_as != simulated_kind::use::holds) note_stock(lock);
   }
 }
 
@@ -125,6 +135,13 @@ bool refuses(reply const& said) {
   return std::any_of(said.elements.begin(), said.elements.end(), refuses);
 }
 
+// Nothing ran, and the client will ask again.
+bool goes_again(reply const& said) {
+  constexpr char const* words[] = {"NOSCRIPT", "LOADING", "BUSY"};
+  return said.is_error() &&
+         std::any_of(std::begin(words), std::end(words), [&](auto word) { return said.text.starts_with(word); });
+}
+
 }  // namespace
 
 // What a script of a client did besides what its answer says to that client.
@@ -137,12 +154,18 @@ void simulation::note_script(words_view words, reply const& said) {
   if (script->second == "release")
     for (auto& lock : locks_)
       for (auto const& word : words.subspan(3)) lock.releases.emplace_back(word, now_);
-  if (!refuses(said)) return;
-  for (auto& lock : locks_)
-    for (auto const& one : lock.line) lock.stays.insert(one.field);
-  if (script->second == "acquire") return;
-  for (auto& lock : locks_)
-    for (tenure& one : lock.present) one.refused = true;
+  if (!refuses(said) || goes_again(said)) return;
+  auto const concerns = [&](std::string const& word) {
+    return std::find(words.begin() + 3, words.end(), word) != words.end();
+  };
+  for (auto& lock : locks_) {
+    if (!concerns(lock.name)) continue;
+    lock.refused = true;
+    for (auto const& one : lock.line)
+      if (concerns(one.field)) lock.stays.insert(one.field);
+    if (script->second == "acquire") continue;
+    for (tenure& one : lock.present) one.refused = one.refused || concerns(one.field);
+  }
 }
 
 // --- what callers were told ---
@@ -157,6 +180,8 @@ bool simulation::excused(task const& one) const {
   auto const lease = longest_.find(&one);
   milliseconds const longest =
       std::max(lease == longest_.end() ? milliseconds(0) : lease->second, settings_.lock_watchdog_timeout);
+  bool const endless_lease = kind_.used_as == simulated_kind::use::ids && one.lease.count() == 0;
+  if (endless_lease || !one.keeps) return started_.at(&one) <= removed;
   return true_time(me, one.shown.until() - longest) <= removed;
 }
 
@@ -178,7 +203,7 @@ void simulation::check_answer(task const& done) {
   moment const began = started_.at(&done);
   std::string const own = field_of(done);
   auto const overlaps = [&](tenure const& one) { return one.to >= began && one.field != own; };
-  if (done.busy() && done.what == task::type::acquire) {
+  if (kind_.used_as == simulated_kind::use::holds && done.busy() && done.what == task::type::acquire) {
     bool const held = std::any_of(lock.past.begin(), lock.past.end(), overlaps) ||
                       std::any_of(lock.present.begin(), lock.present.end(), overlaps) ||
                       std::any_of(lock.stood.begin(), lock.stood.end(),

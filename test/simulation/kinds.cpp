@@ -51,7 +51,8 @@ bool simulated_kind::free(keyspace& data, std::string const& lock, std::string c
 std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds() {
   static auto const all = [] {
     std::vector<std::unique_ptr<simulated_kind>> made;
-    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind, plain_kind, fair_kind, read_write_kind})
+    for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind, plain_kind, fair_kind, read_write_kind,
+                      semaphore_kind, permit_semaphore_kind, latch_kind})
       made.push_back(make());
     return made;
   }();

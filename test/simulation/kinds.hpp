@@ -22,8 +22,12 @@ class simulated_kind {
     std::int64_t ends = keyspace::forever;  // the last millisecond of the server's clock in which it is there
   };
 
-  simulated_kind(std::string called, detail::kind const& of, unsigned char sides = 1)
-      : name(std::move(called)), which(of), modes(sides) {}
+  // Whoever is granted it has it; or takes a part of a number that nobody owns; or permits with an id each; or waits
+  // for a number to reach zero and takes nothing.
+  enum class use : unsigned char { holds, number, ids, latch };
+
+  simulated_kind(std::string called, detail::kind const& of, unsigned char sides = 1, use as = use::holds)
+      : name(std::move(called)), which(of), modes(sides), used_as(as) {}
   virtual ~simulated_kind() = default;
 
   // Is this field one of this client?
@@ -40,6 +44,12 @@ class simulated_kind {
   virtual bool free(keyspace& data, std::string const& lock, std::string const& field, task const& waits) const;
   // May this key stay when nobody uses the lock any more?
   virtual bool may_stay(std::string const&) const { return false; }
+  // What is counted: free permits, all permits (of those with ids), or what a latch still waits for.
+  virtual std::int64_t stock(keyspace&, std::string const&) const { return 0; }
+  // How many there are of it at the beginning.
+  virtual std::int64_t all(std::string const&) const { return 0; }
+  // Every key of a lock.
+  virtual std::vector<std::string> keys(std::string const& lock) const { return {lock}; }
   // Puts the server into the state in which the lock can be used.
   virtual void prepare(server&, std::string const&) const {}
   // Those who stand in a queue on the server, first first. `dead_at`: when a silent one counts as dead, by its clock.
@@ -54,6 +64,7 @@ class simulated_kind {
   std::string const name;
   detail::kind const& which;
   unsigned char const modes;
+  use const used_as;
 };
 
 // Every kind that can be simulated. A new one: a file kind_<name>.cpp and a line in kinds.cpp.
@@ -65,5 +76,8 @@ std::unique_ptr<simulated_kind> spin_kind();
 std::unique_ptr<simulated_kind> plain_kind();
 std::unique_ptr<simulated_kind> fair_kind();
 std::unique_ptr<simulated_kind> read_write_kind();
+std::unique_ptr<simulated_kind> semaphore_kind();
+std::unique_ptr<simulated_kind> permit_semaphore_kind();
+std::unique_ptr<simulated_kind> latch_kind();
 
 }  // namespace latchkey::simulation

@@ -59,7 +59,7 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
   set_server_clock();
   for (char const* name : lock_names) {
     locks_.emplace_back().name = name;
-    kind_.prepare(server_, name);
+    stock_again(locks_.back());
   }
 }
 

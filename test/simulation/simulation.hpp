@@ -108,6 +108,17 @@ class simulation final : public server_user, public network_user {
     moment removed = -1;                            // when a fault last took it away behind everybody's back
     moment ends = 0;                                // of who has it now
     moment told_until = 0;  // a time to live was shortened: others may sleep until it would have ended
+    // Of what is counted. Callers know that there are base, at least less what is under way and at most more.
+    struct ledger {
+      std::int64_t base = 0, down = 0, up = 0;
+      std::int64_t uncertain = 0;  // of `down`: what will never be known
+    };
+    ledger count;
+    std::int64_t strangers = 0;  // how many permits a stranger has
+    std::int64_t stock = 0;      // as it was last seen
+    bool refused = false;        // the server would not run something that may have been meant to give back
+    moment open_at = -1, closed_at = -1, set_at = -1;      // of a latch: when it last was so
+    std::vector<std::pair<moment, bool>> sets;             // of its count, and whether somebody was told that it was he
     std::vector<std::pair<moment, task const*>> grants;    // with a token, in the order in which their callers heard
     std::vector<std::pair<std::string, moment>> releases;  // that ran: for whom, and when
   };
@@ -156,6 +167,25 @@ class simulation final : public server_user, public network_user {
   task* any_held(dice& chances, bool live) const;
   bool awake(std::size_t client) const { return nodes_[client]->paused_until <= now_; }
 
+  // --- permits.cpp ---
+  bool act_on_permits(move const& one, dice& chances);
+  void begin_take(dice& chances, bool once);
+  task& begin_command(std::size_t client, std::string const& name, unsigned char what, dice& chances);
+  void command(dice& chances, unsigned char what, std::int64_t amount);
+  void change_number(dice& chances);
+  void give_permits(task& held, bool drop, dice& chances);
+  void update_permit(task& held, dice& chances);
+  bool is(task const& one, unsigned char command) const;
+  std::int64_t raises(task const& one) const;
+  std::int64_t lowers(task const& one) const;
+  void account_begin(task const& one);
+  void account_end(task& one);
+  void check_gone(task const& asked, task const& held);
+  void note_stock(lock_state& lock);
+  void check_stock();
+  void stock_again(lock_state& lock);
+  void check_permit_answer(task const& done);
+
   // --- faults.cpp ---
   void befall(move const& one);
   void befall_server(move const& one, dice& chances);
@@ -164,6 +194,8 @@ class simulation final : public server_user, public network_user {
   void trouble_all(moment length);
   void taken_away(lock_state& lock);
   reply stranger(detail::ask what, lock_state const& lock, std::int64_t lease);
+  reply run_script(detail::script const& text, detail::item const& asked);
+  void stranger_counts(lock_state& lock, bool takes, bool more = false);
   void set_modes();
 
   // --- history.cpp ---
@@ -217,6 +249,10 @@ class simulation final : public server_user, public network_user {
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
   std::unordered_set<task const*> behind_ours_;  // acquires that began while another owner of their client held it
   std::unordered_set<task const*> unlocked_;     // holds ended by an unlock, which names no hold
+
+  std::vector<task*> ungranted_;            // acquires of permits that took none, as far as their callers know
+  std::unordered_set<task const*> scarce_;  // acquires that could not have been granted at some time
+  std::uint64_t last_owner_ = 100;
 
   moment now_ = 0;
   moment end_of_moves_ = endless;

@@ -136,31 +136,63 @@ class caller {
     return made;
   }
 
+  // Any script of any kind, with one to three items.
   words_type script() {
-    using detail::ask;
     auto const& kinds = simulated_kinds();
-    auto const& kind = kinds[dice_.below(kinds.size())]->which;
-    constexpr ask asks[] = {ask::acquire, ask::acquire, ask::release,     ask::hand_off,
-                            ask::renew,   ask::extend,  ask::force_unlock};
-    ask const what = dice_.of(asks);
+    auto const& kind = *kinds[dice_.below(kinds.size())];
+    auto const scripts = kind.scripts();
+    auto const& text = *scripts[dice_.below(scripts.size())].first;
     detail::words keys, rest;
-    for (auto items = 1 + dice_.below(3); items > 0; --items) {
-      std::string const name = key(), from = dice_.of(fields), to = dice_.of(fields);
-      detail::item const one{.what = what,
-                             .name = name,
-                             .field = from,
-                             .to_field = to,
-                             .target = static_cast<std::int64_t>(dice_.below(3)),
-                             .lease = static_cast<std::int64_t>(100'000 + dice_.below(3) * 500'000)};
-      kind.add_keys(one, keys);
-      kind.add_arguments(one, rest);
-    }
-    auto const& text = kind.script_for(what);
+    for (auto items = 1 + dice_.below(3); items > 0; --items) add_item(kind.which, text, keys, rest);
     bool const whole = dice_.one_in(3);
     words_type made = {whole ? "EVAL" : "EVALSHA", std::string(whole ? text.text() : text.sha()),
                        std::to_string(keys.size())};
     for (auto const& list : {keys.view(), rest.view()}) made.insert(made.end(), list.begin(), list.end());
     return made;
+  }
+
+  void add_item(detail::kind const& kind, detail::script const& text, detail::words& keys, detail::words& rest) {
+    using detail::ask;
+    std::string const name = key(), from = field_of(kind), to = field_of(kind), about = field_of(kind);
+    detail::item one{.mode = static_cast<unsigned char>(dice_.below(kind.rules().modes)),
+                     .name = name,
+                     .field = from,
+                     .to_field = to,
+                     .target = static_cast<std::int64_t>(dice_.below(3)),
+                     .lease = static_cast<std::int64_t>(100'000 + dice_.below(3) * 500'000),
+                     .wait = static_cast<std::int64_t>(dice_.below(2)),
+                     .line_time = static_cast<std::int64_t>(100'000 + dice_.below(3) * 500'000),
+                     .enters_line = dice_.one_in(2),
+                     .amount = static_cast<std::int64_t>(1 + dice_.below(3)),
+                     .argument = about,
+                     .repeated = dice_.one_in(4)};
+    what_of(kind, text, one);
+    kind.add_keys(one, keys);
+    kind.add_arguments(one, rest);
+  }
+
+  std::string field_of(detail::kind const& kind) {
+    return kind.field(dice_.one_in(2) ? "a" : "b", 1 + dice_.below(3), 0);
+  }
+
+  // Which request this is the script of.
+  static void what_of(detail::kind const& kind, detail::script const& text, detail::item& out) {
+    using detail::ask;
+    constexpr ask asks[] = {ask::acquire, ask::release,      ask::hand_off, ask::renew,
+                            ask::extend,  ask::force_unlock, ask::leave};
+    for (ask const what : asks) try {
+        if (&kind.script_for(what) != &text) continue;
+        out.what = what;
+        return;
+      } catch (std::logic_error const&) {
+      }
+    out.what = ask::command;
+    for (unsigned char command = 0; command < 16; ++command) try {
+        if (&kind.command_script(command) != &text) continue;
+        out.command = command;
+        return;
+      } catch (std::logic_error const&) {
+      }
   }
 
   dice dice_;
