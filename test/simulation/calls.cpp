@@ -88,6 +88,12 @@ void simulation::completed(task& done) {
 
 // --- what callers do ---
 
+std::size_t simulation::any_client(dice& chances) const {
+  std::size_t client = chances.below(nodes_.size());
+  while (nodes_[client]->gone) client = (client + 1) % nodes_.size();
+  return client;
+}
+
 task* simulation::any_held(dice& chances, bool live) const {
   std::vector<task*> fits;
   for (task* one : holders_)
@@ -141,7 +147,7 @@ void simulation::act(move const& one) {
       return perform(given_up.client);
     }
     case deed::close: {
-      std::size_t const client = chances.below(nodes_.size());
+      std::size_t const client = any_client(chances);
       node& me = *nodes_[client];
       if (!awake(client) || me.machine.closed()) return;
       tell([&] { return me.id + " is closed"; });
@@ -153,7 +159,7 @@ void simulation::act(move const& one) {
 }
 
 void simulation::begin_acquire(dice& chances, bool once) {
-  std::size_t const client = chances.below(nodes_.size());
+  std::size_t const client = any_client(chances);
   std::uint64_t const owner = 1 + chances.below(owners);
   std::string const& name = locks_[chances.one_in(4) ? 1 : 0].name;
   if (!awake(client)) return;
@@ -205,7 +211,7 @@ void simulation::extend(task& held, dice& chances) {
 }
 
 void simulation::ask(dice& chances) {
-  std::size_t const client = chances.below(nodes_.size());
+  std::size_t const client = any_client(chances);
   if (!awake(client)) return;
   task& one = made(operation::type::query, client, 1 + chances.below(owners), locks_[chances.below(2)].name);
   constexpr query questions[] = {query::is_locked, query::is_held_by, query::hold_count, query::time_to_live};
@@ -215,7 +221,7 @@ void simulation::ask(dice& chances) {
 }
 
 void simulation::force(dice& chances) {
-  std::size_t const client = chances.below(nodes_.size());
+  std::size_t const client = any_client(chances);
   if (!awake(client)) return;
   task& one = made(operation::type::force_unlock, client, 0, locks_[0].name);
   one.direct = chances.one_in(3);

@@ -91,8 +91,8 @@ bool simulation::behind_another(task const& one) const {
 
 // It has nothing more to say.
 bool simulation::at_ease(node const& me) const {
-  return !me.turn_posted && me.loans.empty() && !me.machine.closed() && me.paused_until <= now_ && me.machine.quiet() &&
-         me.machine.wake_at() > client_time(me);
+  return !me.gone && !me.turn_posted && me.loans.empty() && !me.machine.closed() && me.paused_until <= now_ &&
+         me.machine.quiet() && me.machine.wake_at() > client_time(me);
 }
 
 // What a client that has nothing more to say believes is what the server has.

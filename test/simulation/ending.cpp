@@ -17,6 +17,8 @@ void simulation::finish() {
   ending_ = true;
   loading_until_ = read_only_until_ = full_until_ = busy_until_ = refused_until_ = stalled_until_ = 0;
   for (auto& one : nodes_) one->paused_until = one->borrower_back = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i]->gone) network_.abandon(i, false, now_);  // the server gives up those of machines that are gone
   set_modes();
   server_.lose_messages = server_.double_messages = 0;
   for (auto& lock : locks_) {
@@ -60,12 +62,13 @@ void simulation::outlast_refused() {
   for (auto const& lock : locks_)
     for (tenure const& one : lock.present) {
       auto const there = kind_.look(server_.data, lock.name, one.field);
-      if (one.refused && there.ends != keyspace::forever)
+      if ((one.refused || of_gone(one.field)) && there.ends != keyspace::forever)
         now_ = std::max(now_, server_clock_.when((there.ends + 1) * 1'000'000));
     }
   for (auto const& lock : locks_)
     for (auto const& one : lock.line)
-      if (lock.stays.contains(one.field)) now_ = std::max(now_, server_clock_.when((one.dead_at + 1) * 1'000'000));
+      if (lock.stays.contains(one.field) || of_gone(one.field))
+        now_ = std::max(now_, server_clock_.when((one.dead_at + 1) * 1'000'000));
   set_server_clock();
   observe(nobody);
   for (auto& lock : locks_) {
@@ -84,6 +87,11 @@ void simulation::release_all() {
     while (kind_.used_as == use::number && lock.count.base - lock.count.down < 2 &&
            kind_.stock(server_.data, lock.name) < 2)
       stranger_counts(lock, false, true);
+  for (auto& lock : locks_)  // what a client that is gone had without a lease is given back by who knows its id
+    for (tenure const& one : lock.present) {
+      if (kind_.used_as != use::ids || !of_gone(one.field)) continue;
+      if (kind_.look(server_.data, lock.name, one.field).ends == keyspace::forever) stranger_gives(lock, one.field);
+    }
   for (auto& lock : locks_)
     while (kind_.used_as == use::latch && kind_.stock(server_.data, lock.name) > 0) stranger_counts(lock, false);
   for (task* one : held)
@@ -96,6 +104,8 @@ void simulation::release_all() {
 bool simulation::at_rest() const {
   if (!open_.empty() || server_.subscriptions() > 0) return false;
   for (auto const& one : nodes_) {
+    if (one->gone && network_.says_more(one->number)) return false;
+    if (one->gone) continue;
     stats s;
     one->machine.snapshot(s);
     if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !one->machine.quiet() || !one->machine.idle() ||
@@ -109,6 +119,7 @@ std::string simulation::why_busy() const {
   std::string made;
   for (task const* one : open_) made += " " + one->label + " is not done;";
   for (auto const& one : nodes_) {
+    if (one->gone) continue;
     stats s;
     one->machine.snapshot(s);
     made += " " + one->id + " held " + std::to_string(s.held) + " waiting " + std::to_string(s.waiting) +
@@ -122,7 +133,7 @@ void simulation::check_rest() const {
   for (auto const& one : tasks_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
   for (auto const& one : nodes_)
-    if (!one->machine.idle()) fail("a record, a queue entry or a listener of " + one->id + " is left");
+    if (!one->gone && !one->machine.idle()) fail("a record, a queue entry or a listener of " + one->id + " is left");
   auto& data = const_cast<keyspace&>(server_.data);
   for (auto const& key : data.keys())
     if (!kind_.may_stay(key)) fail("the key " + key + " is left");

@@ -2,6 +2,8 @@
 
 #include <wire/commands.hpp>
 
+#include <algorithm>
+
 namespace latchkey::simulation {
 
 namespace {
@@ -31,7 +33,7 @@ void simulation::set_modes() {
 
 void simulation::befall(move const& one) {
   dice chances = one.chances();
-  std::size_t const client = chances.below(nodes_.size());
+  std::size_t const client = any_client(chances);
   node& me = *nodes_[client];
   auto const length = [&](std::int64_t most) {
     return ms(chances.between(1, chances.one_in(2) ? most / 20 + 1 : most));
@@ -65,6 +67,7 @@ void simulation::befall(move const& one) {
       me.paused_until = std::max(me.paused_until, now_ + lasts);
       return trouble(client, lasts);
     }
+    case deed::crash_client: return crash(client, chances);
     case deed::stop_borrower: {
       moment const lasts = length(2 * settings_.timeout.count());
       tell([&] { return "blocking callers of " + me.id + " are not scheduled" + for_so_long(lasts); });
@@ -77,6 +80,34 @@ void simulation::befall(move const& one) {
     case deed::remove_key: return intrude(one, chances);
     default: return befall_server(one, chances);
   }
+}
+
+// A client vanishes in the middle of everything, and another one with another id comes. The server hears of it, or, if
+// its machine is gone, never does.
+void simulation::crash(std::size_t client, dice& chances) {
+  constexpr std::size_t most_clients = 14;
+  if (nodes_.size() >= most_clients) return;
+  node& me = *nodes_[client];
+  bool const machine = chances.one_in(2);
+  tell([&] { return me.id + (machine ? "'s machine is gone" : " crashes"); });
+  me.gone = true;
+  network_.abandon(client, machine, now_);
+  for (task* one : open_)
+    if (one->client == client) {
+      ++one->completions;
+      if (kind_.used_as == simulated_kind::use::latch) lock_of(one->key).count.uncertain += lowers(*one);
+    }
+  std::erase_if(open_, [&](task const* one) { return one->client == client; });
+  for (task* one : holders_)
+    if (one->client == client) one->ended = true;
+  add_client();
+  nodes_.back()->troubled_until = nodes_[client]->troubled_until;
+  tell([&] { return nodes_.back()->id + " comes"; });
+}
+
+bool simulation::of_gone(std::string const& field) const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [&](auto const& one) { return one->gone && kind_.belongs(field, one->id); });
 }
 
 void simulation::befall_server(move const& one, dice& chances) {
@@ -166,6 +197,13 @@ reply simulation::run_script(detail::script const& text, detail::item const& ask
   reply const said = server_.execute(words);
   tell([&] { return "    " + words_for(words) + " -> " + brief(said); });
   return said;
+}
+
+void simulation::stranger_gives(lock_state const& lock, std::string const& id) {
+  auto const what = static_cast<unsigned char>(detail::permit_command::try_release);
+  std::string const field = kind_.which.field("dddddddd", ++last_owner_, 0);
+  run_script(kind_.which.command_script(what),
+             {.what = detail::ask::command, .name = lock.name, .field = field, .command = what, .argument = id});
 }
 
 // Another process takes a permit or gives one back; or it counts a latch down, or sets it.

@@ -27,6 +27,7 @@ constexpr entry table[] = {
     {deed::refuse_connections, "refuse connections", 2},
     {deed::pause_client, "pause client", 4},
     {deed::stop_borrower, "stop borrower", 3},
+    {deed::crash_client, "crash client", 3},
     {deed::stall_server, "stall server", 3},
     {deed::load, "load", 3},
     {deed::refuse_writes, "refuse writes", 2},

@@ -31,6 +31,7 @@ enum class deed : unsigned char {
   // faults of processes
   pause_client,
   stop_borrower,
+  crash_client,
   // faults of the server
   stall_server,
   load,

@@ -182,6 +182,27 @@ void network::cut(wire& on, dice& chances, moment now) {
   on.broken = true;
 }
 
+bool network::says_more(std::size_t client) const {
+  return std::any_of(wires_.begin(), wires_.end(),
+                     [&](auto const& one) { return one->client == client && one->at != 0 && !one->up.empty(); });
+}
+
+void network::abandon(std::size_t client, bool unheard, moment now) {
+  for (auto const& one : wires_) {
+    if (one->client != client) continue;
+    one->down.clear();
+    if (unheard) {
+      one->client_open = false;
+      one->up.clear();
+    } else if (one->client_open && !one->dead) {
+      close_up(*one, now);
+    } else if (one->at != 0) {
+      one->up.push_back({now, {}, true});
+      post(event::type::to_server, now, one->client, one->number);
+    }
+  }
+}
+
 void network::silence(wire& on, moment late_until) {
   if (on.silent || on.broken) return;
   on.silent = true;

@@ -93,6 +93,9 @@ class network {
   void forget_server(wire& on, moment now);  // the server has ended it
   // The connection breaks. How many of the bytes on their way still arrive, and when, `chances` say.
   void cut(wire& on, dice& chances, moment now);
+  // The client vanishes. What is on its way arrives, and then the end; or nothing more ever does.
+  bool says_more(std::size_t client) const;  // bytes of his are on their way to the server
+  void abandon(std::size_t client, bool unheard, moment now);
   void silence(wire& on, moment late_until);
   void hold_up(wire& on, moment length);
   void deliver(event const& what, moment now);

@@ -42,7 +42,7 @@ bool simulation::act_on_permits(move const& one, dice& chances) {
         command(chances, static_cast<unsigned char>(taken ? permit_command::acquired : permit_command::available), 0);
         return true;
       }
-      std::size_t const client = chances.below(nodes_.size());
+      std::size_t const client = any_client(chances);
       if (!awake(client)) return true;
       task& asked = made(operation::type::query, client, ++last_owner_, locks_[chances.below(2)].name);
       asked.question = detail::query::value;
@@ -57,7 +57,7 @@ bool simulation::act_on_permits(move const& one, dice& chances) {
 
 // Every such call has an owner of its own.
 void simulation::begin_take(dice& chances, bool once) {
-  std::size_t const client = chances.below(nodes_.size());
+  std::size_t const client = any_client(chances);
   std::string const& name = locks_[chances.one_in(4) ? 1 : 0].name;
   if (!awake(client)) return;
   task& one = made(operation::type::acquire, client, ++last_owner_, name);
@@ -83,7 +83,7 @@ task& simulation::begin_command(std::size_t client, std::string const& name, uns
 }
 
 void simulation::command(dice& chances, unsigned char what, std::int64_t amount) {
-  std::size_t const client = chances.below(nodes_.size());
+  std::size_t const client = any_client(chances);
   std::string const& name = locks_[chances.one_in(4) ? 1 : 0].name;
   if (!awake(client)) return;
   task& one = begin_command(client, name, what, chances);
@@ -250,7 +250,7 @@ void simulation::check_stock() {
     node const& me = *nodes_[one->client];
     lock_state& lock = lock_of(one->key);
     if (lock.refused || now_ - started_.at(one) > ms(detail::mark_time)) return false;  // it may never come back
-    if (!me.machine.quiet() || me.turn_posted || !me.loans.empty()) return false;
+    if (me.gone || !me.machine.quiet() || me.turn_posted || !me.loans.empty()) return false;
     lock.count.down -= lowers(*one);
     return true;
   });

@@ -31,8 +31,8 @@ config settings_of(std::uint64_t seed) {
 
 }  // namespace
 
-simulation::node::node(config const& settings, std::string name, std::size_t number)
-    : id(std::move(name)), machine(settings, {id, {}, {}, 0, number + 1}) {}
+simulation::node::node(config const& settings, std::string name, std::size_t index)
+    : id(std::move(name)), number(index), machine(settings, {id, {}, {}, 0, index + 1}) {}
 
 simulation::simulation(run_options const& options, lua_scripts& scripts)
     : options_(options),
@@ -43,12 +43,9 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
       plan_(options.seed) {
   dice chances(mix(options.seed, 12));
   std::size_t const clients = options.clients != 0 ? options.clients : 1 + chances.below(3);
-  std::int64_t const most_ppm = options.drift && chances.one_in(2) ? 500 : 0;
+  std::int64_t const most_ppm = most_ppm_ = options.drift && chances.one_in(2) ? 500 : 0;
   server_clock_ = {server_epoch * 1'000'000, chances.between(-most_ppm, most_ppm)};
-  for (std::size_t i = 0; i < clients; ++i) {
-    nodes_.push_back(std::make_unique<node>(settings_, std::string("client") + static_cast<char>('A' + i), i));
-    nodes_.back()->clock = {chances.between(ms(1'000), ms(1'000'000)), chances.between(-most_ppm, most_ppm)};
-  }
+  for (std::size_t i = 0; i < clients; ++i) add_client();
   moment const longest_lease = ms(40'000);
   lost_rate_ = most_ppm == 0 ? 0 : longest_lease / 1'000'000 * (2 * most_ppm + 2);
   recovery_ = ms((settings_.lock_watchdog_timeout + settings_.ping_interval + 3 * settings_.timeout +
@@ -64,6 +61,15 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
 }
 
 simulation::~simulation() = default;
+
+// Ids differ in a hexadecimal digit, as those of permits begin with the digits of their client's.
+void simulation::add_client() {
+  constexpr std::string_view digits = "ABCDEF0123456789";
+  std::size_t const number = nodes_.size();
+  dice chances(mix(options_.seed, 23, number));
+  nodes_.push_back(std::make_unique<node>(settings_, std::string("client") + digits[number], number));
+  nodes_.back()->clock = {chances.between(ms(1'000), ms(1'000'000)), chances.between(-most_ppm_, most_ppm_)};
+}
 
 void simulation::fail(std::string const& why) const { throw violation(why); }
 
@@ -100,6 +106,7 @@ moment simulation::next_timer(std::size_t& client) const {
   };
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     node const& me = *nodes_[i];
+    if (me.gone) continue;
     instant const wake = me.machine.wake_at();
     if (wake != detail::never) at(i, true_time(me, wake));
     for (auto const& one : me.loans) at(i, std::max(one.end, me.borrower_back));
@@ -173,6 +180,7 @@ bool simulation::step(bool with_moves) {
     event const what = network_.take();
     bool const at_server = what.what == event::type::to_server;
     node& me = *nodes_[what.client];
+    if (me.gone && !at_server) return true;
     moment held = at_server ? 0 : me.paused_until;
     if (at_server) held = stalled_until_;
     if (what.what == event::type::to_client && me.loan_of(network_.at(what.number).serial))

@@ -66,12 +66,14 @@ class simulation final : public server_user, public network_user {
     detail::reply_reader reader;
   };
   struct node {
-    node(config const& settings, std::string name, std::size_t number);
+    node(config const& settings, std::string name, std::size_t index);
     std::string const id;
+    std::size_t const number;
     detail::client_machine machine;
     detail::actions out;
     drifting_clock clock;
     bool turn_posted = false;
+    bool gone = false;        // it has crashed: nothing of it runs any more
     std::vector<loan> loans;  // direct lanes that callers have, also such as the client has taken back meanwhile
     moment paused_until = 0;
     moment borrower_back = 0;  // its blocking callers are not scheduled before
@@ -165,7 +167,9 @@ class simulation final : public server_user, public network_user {
   void completed(task& done);
   static std::string details_of(task const& one);
   task* any_held(dice& chances, bool live) const;
-  bool awake(std::size_t client) const { return nodes_[client]->paused_until <= now_; }
+  bool awake(std::size_t client) const { return !nodes_[client]->gone && nodes_[client]->paused_until <= now_; }
+  std::size_t any_client(dice& chances) const;
+  void add_client();
 
   // --- permits.cpp ---
   bool act_on_permits(move const& one, dice& chances);
@@ -190,11 +194,14 @@ class simulation final : public server_user, public network_user {
   void befall(move const& one);
   void befall_server(move const& one, dice& chances);
   void intrude(move const& one, dice& chances);
+  void crash(std::size_t client, dice& chances);
+  bool of_gone(std::string const& field) const;
   void trouble(std::size_t client, moment length);
   void trouble_all(moment length);
   void taken_away(lock_state& lock);
   reply stranger(detail::ask what, lock_state const& lock, std::int64_t lease);
   reply run_script(detail::script const& text, detail::item const& asked);
+  void stranger_gives(lock_state const& lock, std::string const& id);
   void stranger_counts(lock_state& lock, bool takes, bool more = false);
   void set_modes();
 
@@ -257,7 +264,8 @@ class simulation final : public server_user, public network_user {
   moment now_ = 0;
   moment end_of_moves_ = endless;
   moment recovery_ = 0;
-  moment lost_rate_ = 0;  // what clocks of different rates may make of the longest lease
+  std::int64_t most_ppm_ = 0;  // by which clocks may run faster or slower
+  moment lost_rate_ = 0;       // what clocks of different rates may make of the longest lease
   unsigned steps_ = 0;
   unsigned wakes_ = 0;
   std::uint64_t lost_messages_ = 0;
