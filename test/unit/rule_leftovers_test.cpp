@@ -136,6 +136,44 @@ TEST_CASE("rule: close() leaves nothing to be sent by a borrower whose call has 
   CHECK(w.server.log.size() == said);
 }
 
+TEST_CASE("rule: a borrower whose caller has left does not send the text of the script") {
+  world w;
+  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
+  w.run();
+  w.server.flush_scripts();
+  w.mute(role::direct);
+  task& gone = w.acquire(1, {.direct = true});
+  w.run();
+  w.cancel(gone);
+  auto const before = w.server.ran("EVAL acquire");
+  w.mute(role::direct, false);
+  w.run();
+  CHECK(w.server.ran("EVAL acquire") == before);
+  w.finish();
+}
+
+TEST_CASE("rule: a borrower's re-entry whose outer hold lapsed meanwhile queues like everybody") {
+  world w(never_hurried());
+  w.drop(granted(w, w.acquire(98, {.name = "warm", .direct = true})));
+  w.run();
+  task& outer = hold_kept_longer(w, 1, 5s);
+  task& waiter = w.acquire(2);
+  w.run();
+  w.server.flush_scripts();
+  w.mute(role::direct);
+  task& again = w.acquire(1, {.direct = true});
+  w.run();
+  w.pass(3'100ms);
+  REQUIRE(outer.shown.lost);
+  w.mute(role::direct, false);
+  w.await(waiter);
+  CHECK_FALSE(again.done());
+  w.release(waiter);
+  w.await(again);
+  CHECK(again.granted());
+  w.finish();
+}
+
 TEST_CASE("rule: a refused acquire that took the place of an unsent release gives back") {
   world w;
   w.drop(granted(w, w.acquire(1)));

@@ -101,6 +101,31 @@ TEST_CASE("rule: a first grant proves that the other holds of this client are lo
   w.finish();
 }
 
+TEST_CASE("rule: a first grant also ends what a re-entry is told too late that it has") {
+  world w;
+  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
+  w.run();
+  task& a = granted(w, w.acquire(1));
+  w.mute(role::shared);
+  task& again = w.acquire(1);
+  w.run();
+  REQUIRE(w.server.store.count("k", w.field(1)) == 2);
+  a.removed = true;
+  w.server.store.clear();  // deleted behind its answer
+  task& b = w.once(2, {.direct = true});
+  w.await(b);
+  CHECK(b.granted());
+  CHECK(a.losses == 1);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK_FALSE(again.done());
+  w.release(b);
+  w.await(again);
+  CHECK(again.granted());
+  w.drop(a);
+  w.finish();
+}
+
 TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits like everybody") {
   world w;
   w.watch_holds = false;
