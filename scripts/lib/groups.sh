@@ -12,6 +12,7 @@ declare -A about=(
   [stress]="many callers, many processes and many faults at once, against real servers"
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server"
   [torture]="real processes on real servers with every nemesis for a minute; the checker; workers that break the rule"
+  [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
   [asan-ubsan]="unit, server and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="unit, server and stress tests under ThreadSanitizer"
@@ -21,7 +22,7 @@ declare -A about=(
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server example demo)
-slow_groups=(stress interop simulate torture clang asan-ubsan tsan format model bench)
+slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -41,6 +42,8 @@ list_groups() {
 preset_of() {
   case $1 in
     clang | asan-ubsan | tsan) echo "$1" ;;
+    # Where every source is compiled alone, there is nothing more to build.
+    mutants) [ "$main_preset" != ci ] || echo ci ;;
     tidy) echo clang ;;
     bench) echo release ;;
     format | model) ;;
@@ -56,6 +59,7 @@ targets_of() {
     stress | interop) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_truth_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;
+    mutants) echo latchkey_unit_tests latchkey_simulate ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey ;;
     example | demo) echo latchkey_examples ;;
@@ -77,6 +81,7 @@ packages_of() {
     interop)
       echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)
       ;;
+    mutants) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_simulate[@]}" "${packages_mutants[@]}" ;;
     *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
   esac
 }
@@ -125,6 +130,7 @@ run_group() {
     asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server|stress' ;;
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
+    mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
     model) check model "checking the model" timeout 900 test/model/run ;;
     interop) run_interop ;;
     bench) check bench "measuring acquire and release beside a bare client" run_bench ;;
@@ -181,6 +187,12 @@ run_bench() {
   local result=0
   timeout 600 build/release/bench/pair --rounds 5 || result=$?
   [ $result -le 1 ]
+}
+
+run_mutants() {
+  local build=()
+  [ "$main_preset" != ci ] || build=(--build build/ci --unchecked)
+  scripts/mutants --quick "${build[@]}"
 }
 
 sources() { find include lib test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
