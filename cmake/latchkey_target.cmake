@@ -5,9 +5,12 @@ function(latchkey_target name)
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
-  if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Several source files make one: to GCC they are headers, and each one's names hide those of the others.
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage -Wno-shadow)
+  if(CMAKE_UNITY_BUILD)
+    # Several source files make one: each one's names hide those of the others, and to GCC they are headers.
+    target_compile_options(${name} PRIVATE -Wno-shadow)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+    endif()
   endif()
   if(CMAKE_COMPILE_WARNING_AS_ERROR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 takes the frames of Asio's coroutines, once inlined, for memory that the wrong function frees.

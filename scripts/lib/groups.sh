@@ -16,13 +16,14 @@ declare -A about=(
   [clang]="everything builds with Clang 14 without a warning; unit tests"
   [asan-ubsan]="unit, server and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="unit, server and stress tests under ThreadSanitizer"
+  [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 20 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
   [model]="the model check of the locking algorithm"
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server example demo)
-slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan format model bench)
+slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -46,7 +47,7 @@ preset_of() {
     mutants) [ "$main_preset" != ci ] || echo ci ;;
     tidy) echo clang ;;
     bench) echo release ;;
-    format | model) ;;
+    fuzz | format | model) ;;
     *) echo "$main_preset" ;;
   esac
 }
@@ -75,6 +76,7 @@ packages_of() {
     format) echo clang-format-14 ;;
     tidy) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 clang-tidy-14 ;;
     clang) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 ;;
+    fuzz) echo "${packages_build[@]}" "${packages_fuzz[@]}" ;;
     unit | compile | docs | package) echo "${packages_build[@]}" "${packages_test[@]}" ;;
     model) echo g++ python3 ;;
     simulate) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_simulate[@]}" ;;
@@ -131,6 +133,7 @@ run_group() {
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
+    fuzz) check fuzz "fuzzing every target for 20 s" scripts/fuzz --seconds 20 all ;;
     model) check model "checking the model" timeout 900 test/model/run ;;
     interop) run_interop ;;
     bench) check bench "measuring acquire and release beside a bare client" run_bench ;;

@@ -52,6 +52,8 @@ packages_interop=(default-jdk-headless maven)
 packages_simulate=(liblua5.1-0-dev)
 packages_mutants=(patch)
 packages_clang=(clang-14)
+# libFuzzer and the sanitizers of Clang; its tools show names instead of addresses.
+packages_fuzz=(clang-14 libclang-rt-14-dev llvm-14)
 packages_format=(clang-format-14)
 packages_tidy=(clang-tidy-14)
 
