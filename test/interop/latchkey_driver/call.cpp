@@ -17,9 +17,10 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
 std::string percent_encoded(std::string_view text) {
   constexpr char digits[] = "0123456789ABCDEF";
   std::string result;
-  for (unsigned char const c : text) {
+  for (char const one : text) {
+    auto const c = static_cast<unsigned char>(one);
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_') {
-      result += static_cast<char>(c);
+      result += one;
     } else {
       result += {'%', digits[c >> 4U], digits[c & 15U]};
     }
