@@ -87,7 +87,7 @@ std::string symbolic(std::string const& word, double now, symbols const& table) 
 
 }  // namespace
 
-monitor::monitor(redis_server& server) : server_(server), admin_(server.admin()), listening_(server.admin()) {
+monitor::monitor(redis_server& server) : admin_(server.admin()), listening_(server.admin()) {
   listening_.ok("MONITOR");
 }
 

@@ -18,7 +18,6 @@ class monitor {
   std::vector<std::string> read(symbols const& table);
 
  private:
-  redis_server& server_;
   raw_redis admin_;
   raw_redis listening_;
   int last_mark_ = 0;
