@@ -110,9 +110,10 @@ TEST_CASE("try_lock_for and try_lock_until take any duration and any clock", "[s
   client other(common_server().uri(), steady_config());
   auto const theirs = other.get_lock(w.name);
   theirs.lock();
-  CHECK_FALSE(w.lock.try_lock_for(100us));
-  CHECK_FALSE(w.lock.try_lock_for(std::chrono::duration<double>(0.02)));
-  CHECK_FALSE(w.lock.try_lock_until(std::chrono::steady_clock::now() + 20ms));
+  // Long enough for the server to say that it is taken: a wait that ends unanswered is an error.
+  CHECK_FALSE(w.lock.try_lock_for(100'000us * slowness));
+  CHECK_FALSE(w.lock.try_lock_for(std::chrono::duration<double>(0.1 * slowness)));
+  CHECK_FALSE(w.lock.try_lock_until(std::chrono::steady_clock::now() + 100ms * slowness));
   CHECK_FALSE(w.lock.try_lock_until(std::chrono::system_clock::now() - 20ms));
   theirs.unlock();
   CHECK(w.lock.try_lock_for(10s));
