@@ -24,9 +24,9 @@ namespace latchkey::torture {
 // lost_reported: the holder was told, by held(), by lost(), or by a release that said expired.
 // lost_unreported: held() was false and lost() was silent for seconds; or the holder trusted for longer than his lease
 //   after the grant (if nothing renewed it), after the removal by a stranger, or after the beginning of an outage of
-//   the server that was not yet over; or a release said released although another had been granted in the meantime.
-//   Excused is the last of these where a connection was lost during the release: a second copy of it finds the lock
-//   free, and cannot know (docs/safety.md, section 6).
+//   the server that was not yet over; or a release said released although another had been granted in the meantime, and
+//   trusted it. Excused is the last of these where a connection was lost during the release: a second copy of it finds
+//   the lock free, and cannot know (docs/safety.md, section 6).
 // hung: a call that took longer than its limit, not counting the times at which its process or the machine stood
 //   still; a call without an end; a process that did not end; in the last round, when all is healed, a lock that could
 //   not be had.

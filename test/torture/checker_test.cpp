@@ -200,6 +200,10 @@ TEST_CASE("a release that says released of what another had been granted is an u
     s.section(1, "lock", {3, 8, 12, 13, 14});
     CHECK(s.judge().lost_unreported == (how == outcome::released ? 1 : 0));
   }
+  story told_late;
+  told_late.section(0, "lock", {1, 2, 15, 20, 21});
+  told_late.section(1, "lock", {3, 8, 0, 9, 10, told_by_held | told_by_lost, outcome::expired});
+  CHECK(told_late.judge().lost_unreported == 0);
 }
 
 TEST_CASE("a lost() that stays silent is an unreported loss", "[torture]") {

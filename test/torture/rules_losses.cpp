@@ -36,13 +36,14 @@ bool connection_lost_in(assembled const& all, section const& one) {
   return at != found->second.end() && *at <= one.released;
 }
 
-// Whoever was granted while this one had not yet begun its release ended it.
+// Whoever was granted while this one had not yet begun its release ended it. A grant that was not trusted when its
+// thread came to look says nothing: the thread may have been told late, when the lock had passed on.
 void dishonest_release(assembled const& all, std::vector<section const*> const& some, verdict& out) {
   for (std::size_t i = 0; i < some.size(); ++i) {
     auto const& one = *some[i];
     if (!one.ended_as(outcome::released)) continue;
     for (auto next = i + 1; next < some.size() && some[next]->granted < one.left; ++next) {
-      if (!exclusive(one, *some[next]) || connection_lost_in(all, one)) continue;
+      if (!some[next]->was_trusted() || !exclusive(one, *some[next]) || connection_lost_in(all, one)) continue;
       unreported(out, one, "released, it was told, when it had been granted to " + some[next]->name());
       break;
     }
