@@ -32,9 +32,10 @@ std::optional<std::string> make_semaphore_call(driver_world const& world, call_l
 std::optional<std::string> make_permit_call(driver_world const& world, call_line const& call);
 std::optional<std::string> make_latch_call(driver_world const& world, call_line const& call);
 
-// `turns KIND NAME KEYS TARGET MILLISECONDS`: takes the lock again and again, each time reads the number at each key,
-// adds one and writes it back, until the first number has reached the target or the time is over. Answers four numbers:
-// turns taken, locks that failed, turns in which reading or writing failed, unlocks that failed.
+// `turns KIND NAME KEYS TARGET MILLISECONDS MOST`: takes the lock again and again, each time reads the number at each
+// key, adds one and writes it back, until the first number has reached the target, MOST turns were taken or the time is
+// over. Answers four numbers: turns taken, locks that failed, turns in which reading or writing failed, unlocks that
+// failed.
 std::string take_turns(driver_world const& world, call_line const& call);
 
 }  // namespace latchkey::test

@@ -16,7 +16,8 @@ std::string take_turns(driver_world const& world, call_line const& call) {
   long long taken = 0;
   long long failed_locks = 0;
   long long failed_unlocks = 0;
-  for (bool reached = false; !reached && clock::now() < end;) {
+  auto const most = call.number_at(3);
+  for (bool reached = false; !reached && taken < most && clock::now() < end;) {
     try {
       lock.lock();
     } catch (lock_error const&) {
