@@ -58,7 +58,7 @@ void lock_and_unlock(distributed_lock const& lock, int turns) {
 }
 
 double contended_turn(exclusive_kind const& kind, many_clients const& a, many_clients const& b, int threads) {
-  constexpr int turns = 200;
+  constexpr int turns = 200 / slowness;
   auto const name = new_name();
   auto const before = sent_by(a) + sent_by(b);
   {

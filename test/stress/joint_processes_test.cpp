@@ -122,20 +122,24 @@ void count_together(std::size_t servers, int turns, trouble what) {
 
 }  // namespace
 
-TEST_CASE("multi lock: four processes count exactly", "[stress][multi]") { count_together(2, 1'000, trouble::none); }
+TEST_CASE("multi lock: four processes count exactly", "[stress][multi]") {
+  count_together(2, 1'000 / slowness, trouble::none);
+}
 
 TEST_CASE("multi lock: four processes count exactly, one of them killed", "[stress][multi]") {
-  count_together(2, 400, trouble::sigkill);
+  count_together(2, 400 / slowness, trouble::sigkill);
 }
 
 TEST_CASE("multi lock: four processes count exactly while connections are killed", "[stress][multi]") {
   count_together(2, 100, trouble::cut);
 }
 
-TEST_CASE("red lock: four processes count exactly", "[stress][red]") { count_together(5, 1'000, trouble::none); }
+TEST_CASE("red lock: four processes count exactly", "[stress][red]") {
+  count_together(5, 1'000 / slowness, trouble::none);
+}
 
 TEST_CASE("red lock: four processes count exactly, one of them killed", "[stress][red]") {
-  count_together(5, 300, trouble::sigkill);
+  count_together(5, 300 / slowness, trouble::sigkill);
 }
 
 TEST_CASE("red lock: four processes count exactly while connections are killed", "[stress][red]") {

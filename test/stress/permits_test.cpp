@@ -22,7 +22,7 @@ namespace {
 constexpr int permits = 3;
 constexpr int processes = 4;
 constexpr int threads = 2;
-constexpr int turns = 1'000;  // of a process
+constexpr int turns = 1'000 / slowness;  // of a process
 constexpr auto limit = 120s * slowness;
 constexpr auto lease_time = 2s * slowness;
 constexpr auto fellow = "permit-taker";
