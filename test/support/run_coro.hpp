@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -61,16 +62,20 @@ T run_coro(asio::io_context& io, asio::awaitable<T> coroutine, std::chrono::mill
   if constexpr (!std::is_void_v<T>) return std::move(*result->value);
 }
 
-// The same on a context of its own. The threads of clients may hold its executor for a moment after the coroutine
-// has ended, so that it lives until nothing is left of that.
+// The same on a context of its own. The thread of a client may hold its executor for a moment after the coroutine has
+// ended, and so the context lives until nothing is left of that.
 template <class T>
 T run_coro(asio::awaitable<T> coroutine, std::chrono::milliseconds limit = patience) {
   asio::io_context io;
   struct drain {
     asio::io_context& context;
+    asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(context);
+    // The last of the work is dropped inside this run(), here or by that thread. A run that finds none returns at once,
+    // although the thread that dropped it is still inside the context.
     ~drain() {
       context.restart();
-      context.run_for(patience);
+      asio::post(context, [&] { work.reset(); });
+      context.run();
     }
   } const at_the_end{io};
   return run_coro(io, std::move(coroutine), limit);
