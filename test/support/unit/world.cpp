@@ -175,7 +175,7 @@ void world::act(token const& what) {
       if (!find(what.server, what.at, client, serial)) return;  // what was left behind runs when a test says so
       std::size_t const before = what.server->log.size();
       what.server->execute(what.at);
-      if (what.server->log.size() > before) remember("server: " + shortened(what.server->log[before]));
+      if (keeps_history && what.server->log.size() > before) remember("server: " + shortened(what.server->log[before]));
       return;
     }
     case token::type::deliver: return deliver(what);
@@ -202,11 +202,12 @@ void world::perform(std::size_t index) {
     task& done = static_cast<task&>(*one);
     ++done.completions;
     done.done_at = now;
-    remember(done.label +
-             (done.error ? " ends: " + done.error.message()
-              : done.yes ? " is granted"
-                         : " is done") +
-             (done.text.empty() ? "" : " (" + done.text + ")"));
+    if (keeps_history)
+      remember(done.label +
+               (done.error ? " ends: " + done.error.message()
+                : done.yes ? " is granted"
+                           : " is done") +
+               (done.text.empty() ? "" : " (" + done.text + ")"));
     if (done.completions > 1) fail(done.label + " was completed twice");
   }
   for (auto const& loss : me.out.lost) {

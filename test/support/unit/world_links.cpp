@@ -74,7 +74,7 @@ void world::deliver(token const& what) {
   connection const* const one = find(what.server, what.at, index, serial);
   if (!bytes || !one) return;
   node& me = *clients_[index];
-  remember(std::string("client: ") + name_of(one->as) + " " + shortened(*bytes));
+  if (keeps_history) remember(std::string("client: ") + name_of(one->as) + " " + shortened(*bytes));
   if (me.lent && me.lent->serial == serial) return lane_reply(index, serial, *bytes);
   me.machine.received(serial, *bytes, now, me.out);
   perform(index);
