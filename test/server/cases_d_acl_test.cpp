@@ -197,7 +197,7 @@ TEST_CASE("case 52: without the right to the key the call is server_error and ot
 
 TEST_CASE("case 53: where CLIENT is missing or refused the client works, unfenced, and says so", "[server][case-53]") {
   SECTION("by access rules") {
-    limited_world w("-client|kill");
+    limited_world w("-client", "+client|setname", "+client|info", "+client|list");
     CHECK(w.lock->try_lock());
     CHECK(w.log.wait_for(event_type::kill_refused));
     CHECK_FALSE(w.own->snapshot().fenced);
@@ -211,7 +211,7 @@ TEST_CASE("case 53: where CLIENT is missing or refused the client works, unfence
     w.lock->unlock();
   }
   SECTION("CLIENT LIST alone") {
-    limited_world w("-client|list");
+    limited_world w("-client", "+client|setname", "+client|info", "+client|kill");
     CHECK(w.lock->try_lock());
     CHECK(w.log.wait_for(event_type::lane_unchecked));
     w.lock->unlock();
@@ -226,7 +226,7 @@ TEST_CASE("case 53: where CLIENT is missing or refused the client works, unfence
 }
 
 TEST_CASE("case 53: where KILL is refused a lost answer is asked for again at once", "[server][case-53]") {
-  limited_world w("-client|kill");
+  limited_world w("-client", "+client|setname", "+client|info", "+client|list");
   fault_proxy proxy(w.server.where());
   client own(proxy.uri(), as_user("till", "s3cret"));
   auto const lock = own.get_lock(w.name);

@@ -102,8 +102,9 @@ TEST_CASE("case 38: LOADING is waited out by lock and told as transient by a sin
 TEST_CASE("case 38: a server that loads its data when the client comes is waited for", "[server][case-38]") {
   // A key takes a while to load, and clients are heard in between.
   redis_options options{.append_only = true,
-                        .arguments = {"--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024",
-                                      "--aof-use-rdb-preamble", "no"}};
+                        .arguments = since_redis_7({"--loading-process-events-interval-bytes", "1024"})};
+  for (auto const* word : {"--key-load-delay", "500", "--aof-use-rdb-preamble", "no"})
+    options.arguments.push_back(word);
   redis_server server(options);
   auto admin = server.admin();
   for (int i = 0; i < 3'000; ++i) admin.send({"SET", "key-" + std::to_string(i), "x"});
@@ -168,7 +169,7 @@ TEST_CASE("case 41: too few replicas are transient, and waited for", "[server][c
 }
 
 TEST_CASE("case 42: a server whose disk fails is transient, named, and waited for", "[server][case-42]") {
-  private_world w(few_retries(), {.arguments = {"--enable-protected-configs", "yes"}});
+  private_world w(few_retries(), {.arguments = since_redis_7({"--enable-protected-configs", "yes"})});
   {
     temp_folder gone;
     w.admin.ok("CONFIG", "SET", "dir", gone.path());
@@ -234,7 +235,7 @@ TEST_CASE("case 43: out of memory a lock can still be passed on", "[server][case
 TEST_CASE("case 44: a script of somebody else that runs too long is waited out", "[server][case-44]") {
   private_world w(few_retries());
   static_cast<void>(w.lock.is_locked());
-  w.admin.ok("CONFIG", "SET", "busy-reply-threshold", 10);
+  w.admin.ok("CONFIG", "SET", "lua-time-limit", 10);
   auto endless = w.server.admin();
   endless.send({"EVAL", "while true do end", "0"});
   REQUIRE(wait_until([&] { return w.admin.command("PING").text.starts_with("BUSY"); }));
@@ -253,7 +254,7 @@ TEST_CASE("case 44: renewals go on when the server is back in time", "[server][c
   settings.lock_watchdog_timeout = 6s * slowness;
   private_world w(settings);
   lease held = w.lock.acquire();
-  w.admin.ok("CONFIG", "SET", "busy-reply-threshold", 10);
+  w.admin.ok("CONFIG", "SET", "lua-time-limit", 10);
   auto endless = w.server.admin();
   endless.send({"EVAL", "while true do end", "0"});
   REQUIRE(w.log.wait_for(event_type::at_risk));

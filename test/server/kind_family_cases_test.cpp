@@ -138,8 +138,15 @@ TEST_CASE("family: a user with the rights that the README names is served", "[se
   relative const which = any_relative();
   INFO(which);
   private_world w;
-  std::vector<std::string> words{
-      "ACL", "SETUSER", "till", "on", ">s3cret", "~*", "&redisson_lock__channel:*", "&latchkey_plain__channel:*"};
+  std::vector<std::string> words{"ACL",
+                                 "SETUSER",
+                                 "till",
+                                 "on",
+                                 ">s3cret",
+                                 "~*",
+                                 "resetchannels",
+                                 "&redisson_lock__channel:*",
+                                 "&latchkey_plain__channel:*"};
   for (auto const* command :
        {"evalsha",     "eval",        "hset",        "hget",    "hincrby",   "hexists",     "hdel", "exists",
         "del",         "pexpire",     "pttl",        "publish", "subscribe", "unsubscribe", "ping", "client|setname",

@@ -104,8 +104,15 @@ TEST_CASE("permits: what is released goes to a waiter of another client with one
 
 TEST_CASE("permits and latches: a user with the rights that the README names is served", "[server][kind]") {
   private_world w;
-  std::vector<std::string> words{"ACL",     "SETUSER", "till",           "on",
-                                 ">s3cret", "~*",      "&redisson_sc:*", "&redisson_countdownlatch__channel__*"};
+  std::vector<std::string> words{"ACL",
+                                 "SETUSER",
+                                 "till",
+                                 "on",
+                                 ">s3cret",
+                                 "~*",
+                                 "resetchannels",
+                                 "&redisson_sc:*",
+                                 "&redisson_countdownlatch__channel__*"};
   for (auto const* command : {"evalsha",       "eval",        "exists",
                               "del",           "pexpire",     "pttl",
                               "publish",       "subscribe",   "unsubscribe",

@@ -7,11 +7,30 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 
 namespace latchkey::test {
+
+int redis_major() {
+  static int const major = [] {
+    // "Redis server v=7.0.15 sha=..."
+    std::unique_ptr<FILE, int (*)(FILE*)> const answer(::popen("redis-server --version", "r"), ::pclose);
+    int number = 0;
+    if (!answer || std::fscanf(answer.get(), "Redis server v=%d", &number) != 1)
+      throw std::runtime_error("redis-server does not tell its version (is it installed?)");
+    return number;
+  }();
+  return major;
+}
+
+std::vector<std::string> since_redis_7(std::vector<std::string> words) {
+  if (redis_major() < 7) words.clear();
+  return words;
+}
 
 redis_server::redis_server(redis_options options) : options_(std::move(options)), parent_(::getpid()) {
   admin_.path = folder_.path() + "/redis.sock";
@@ -46,7 +65,7 @@ void redis_server::launch() {
   set("logfile", folder_.path() + "/log");
   set("appendonly", options_.append_only ? "yes" : "no");
   set("appendfsync", "always");
-  set("enable-debug-command", "yes");
+  for (auto const& word : since_redis_7({"--enable-debug-command", "yes"})) words.push_back(word);
   words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
   std::vector<char*> arguments;
   for (auto& one : words) arguments.push_back(one.data());

@@ -16,6 +16,11 @@ struct redis_options {
   std::vector<std::string> arguments{};  // more words for the command line
 };
 
+// The first number of the version of `redis-server`, the one in PATH.
+int redis_major();
+// These words for the command line, if the server knows them: Redis 7 brought them.
+std::vector<std::string> since_redis_7(std::vector<std::string> words);
+
 // A redis-server of our own. It ends with this object (not with a copy of it in a forked process), and with this
 // process however that ends.
 class redis_server {
