@@ -17,10 +17,10 @@ namespace latchkey::test {
 
 int redis_major() {
   static int const major = [] {
-    // "Redis server v=7.0.15 sha=..."
+    // "Redis server v=7.0.15 sha=...", "Valkey server v=..."
     std::unique_ptr<FILE, int (*)(FILE*)> const answer(::popen("redis-server --version", "r"), ::pclose);
     int number = 0;
-    if (!answer || std::fscanf(answer.get(), "Redis server v=%d", &number) != 1)
+    if (!answer || std::fscanf(answer.get(), "%*s server v=%d", &number) != 1)
       throw std::runtime_error("redis-server does not tell its version (is it installed?)");
     return number;
   }();
