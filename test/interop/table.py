@@ -39,7 +39,11 @@ CROWDS = [
     ("7 contention", "fair_lock", "nobody's"),
     ("7 contention", "write_lock", "nobody's"),
     ("7 contention", "lock", "latchkey's"),
+    ("7 contention", "fair_lock", "latchkey's"),
+    ("7 contention", "write_lock", "latchkey's"),
     ("7 contention", "lock", "Redisson's"),
+    ("7 contention", "fair_lock", "Redisson's"),
+    ("7 contention", "write_lock", "Redisson's"),
 ]
 
 # What holds the plain lock in other languages. None of them has a watchdog.

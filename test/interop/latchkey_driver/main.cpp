@@ -46,19 +46,20 @@ void answer(driver_world const& world, call_line const& call) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::cerr << "usage: latchkey_interop_driver WATCHDOG_TIMEOUT_MS URI...\n";
+  if (argc < 4) {
+    std::cerr << "usage: latchkey_interop_driver WATCHDOG_TIMEOUT_MS FAIR_LOCK_WAIT_TIMEOUT_MS URI...\n";
     return 2;
   }
   driver_world world;
   config settings;
   settings.lock_watchdog_timeout = milliseconds(std::stoll(argv[1]));
+  if (auto const wait = milliseconds(std::stoll(argv[2])); wait.count() > 0) settings.fair_lock_wait_timeout = wait;
   settings.client_name = "latchkey";
   settings.on_event = [log = world.log.callback()](event const& what) {
     if (what.type == event_type::lost) log(what);
   };
   std::string ready = "ready";
-  for (int i = 2; i < argc; ++i) {
+  for (int i = 3; i < argc; ++i) {
     world.uris.emplace_back(argv[i]);
     world.clients.emplace_back(argv[i], settings);
     ready += " " + world.clients.back().id();

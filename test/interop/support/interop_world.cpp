@@ -12,12 +12,12 @@ std::vector<std::unique_ptr<redis_server>> three_servers() {
 
 }  // namespace
 
-interop_world::interop_world(std::chrono::milliseconds timeout)
+interop_world::interop_world(std::chrono::milliseconds timeout, std::chrono::milliseconds fair_lock_wait_timeout)
     : watchdog_timeout(timeout),
       servers(three_servers()),
       admin(servers.front()->admin()),
-      redisson(redisson_peer(timeout, uris())),
-      ours(latchkey_peer(timeout, uris())) {}
+      redisson(redisson_peer(timeout, uris(), fair_lock_wait_timeout)),
+      ours(latchkey_peer(timeout, uris(), fair_lock_wait_timeout)) {}
 
 std::vector<std::string> interop_world::uris() const {
   std::vector<std::string> result;

@@ -9,7 +9,8 @@ namespace latchkey::test {
 
 // Three servers (the kinds that are made of several locks use all) and a process of each library.
 struct interop_world {
-  explicit interop_world(std::chrono::milliseconds watchdog_timeout);
+  explicit interop_world(std::chrono::milliseconds watchdog_timeout,
+                         std::chrono::milliseconds fair_lock_wait_timeout = 0ms);
 
   std::vector<std::string> uris() const;
   direction redisson_first() { return {*redisson, *ours}; }

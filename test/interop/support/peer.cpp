@@ -139,25 +139,29 @@ std::string other_redisson() {
 namespace {
 
 std::unique_ptr<peer> watching_peer(std::string library, std::vector<std::string> command,
-                                    std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
+                                    std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
+                                    std::chrono::milliseconds fair_lock_wait_timeout) {
   command.push_back(std::to_string(watchdog_timeout.count()));
+  command.push_back(std::to_string(fair_lock_wait_timeout.count()));
   command.insert(command.end(), uris.begin(), uris.end());
   return std::make_unique<peer>(std::move(library), command);
 }
 
 }  // namespace
 
-std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
+std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
+                                    std::chrono::milliseconds fair_lock_wait_timeout) {
   auto const version = other_redisson();
   auto const arguments = LATCHKEY_INTEROP_SOURCE_DIR "/target/arguments" + (version.empty() ? "" : "-" + version);
   return watching_peer(
       "Redisson",
       {"java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "@" + arguments, "latchkey.interop.Driver"},
-      watchdog_timeout, uris);
+      watchdog_timeout, uris, fair_lock_wait_timeout);
 }
 
-std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris) {
-  return watching_peer("latchkey", {LATCHKEY_INTEROP_DRIVER}, watchdog_timeout, uris);
+std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
+                                    std::chrono::milliseconds fair_lock_wait_timeout) {
+  return watching_peer("latchkey", {LATCHKEY_INTEROP_DRIVER}, watchdog_timeout, uris, fair_lock_wait_timeout);
 }
 
 std::unique_ptr<peer> plain_peer(std::string const& library, std::string const& uri) {

@@ -94,10 +94,13 @@ class peer {
 // The names of a call as one word.
 std::string joined(std::vector<std::string> const& names);
 
-// The Redisson that pom.xml pins, or the one that LATCHKEY_INTEROP_REDISSON names, one of other-versions.
-std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
+// The Redisson that pom.xml pins, or the one that LATCHKEY_INTEROP_REDISSON names, one of other-versions. A wait
+// timeout of 0 is the library's own: how long a silent waiter stands in the queue of a fair lock.
+std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
+                                    std::chrono::milliseconds fair_lock_wait_timeout = 0ms);
 std::string other_redisson();
-std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris);
+std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
+                                    std::chrono::milliseconds fair_lock_wait_timeout = 0ms);
 
 // A driver in peers/, which build-peers has built: "redis-py", "redsync" or "redlock".
 std::unique_ptr<peer> plain_peer(std::string const& library, std::string const& uri);

@@ -15,8 +15,8 @@ import org.redisson.config.Config;
 /**
  * Does with Redisson what it is told, one line at a time.
  *
- * <p>Usage: {@code Driver WATCHDOG_TIMEOUT_MS URI...}, one Redisson for each URI. First it says {@code ready} and the
- * id of each. Then a line {@code NUMBER WORKER OPERATION KIND NAME ARGUMENT...} is a call that the thread WORKER makes;
+ * <p>Usage: {@code Driver WATCHDOG_TIMEOUT_MS FAIR_LOCK_WAIT_TIMEOUT_MS URI...}, one Redisson for each URI; a wait
+ * timeout of 0 is Redisson's own. First it says {@code ready} and the id of each. Then a line {@code NUMBER WORKER OPERATION KIND NAME ARGUMENT...} is a call that the thread WORKER makes;
  * calls of different workers run beside each other. Names are percent-encoded. Each call is answered by one line,
  * {@code NUMBER NANOSECONDS ok VALUE} or {@code NUMBER NANOSECONDS failed EXCEPTION}, with the monotonic clock of the
  * machine when it returned. The process ends with its input.
@@ -31,9 +31,10 @@ public final class Driver {
 
   public static void main(String[] arguments) throws IOException {
     long watchdogTimeout = Long.parseLong(arguments[0]);
+    long fairLockWaitTimeout = Long.parseLong(arguments[1]);
     List<RedissonClient> clients = new ArrayList<>();
-    for (int i = 1; i < arguments.length; i++) {
-      clients.add(connect(arguments[i], watchdogTimeout));
+    for (int i = 2; i < arguments.length; i++) {
+      clients.add(connect(arguments[i], watchdogTimeout, fairLockWaitTimeout));
     }
     StringBuilder ready = new StringBuilder("ready");
     clients.forEach(client -> ready.append(' ').append(client.getId()));
@@ -43,9 +44,12 @@ public final class Driver {
     Runtime.getRuntime().halt(0);
   }
 
-  private static RedissonClient connect(String uri, long watchdogTimeout) {
+  private static RedissonClient connect(String uri, long watchdogTimeout, long fairLockWaitTimeout) {
     Config config = new Config();
     config.setLockWatchdogTimeout(watchdogTimeout);
+    if (fairLockWaitTimeout > 0) {
+      config.setFairLockWaitTimeout(fairLockWaitTimeout);
+    }
     config.useSingleServer()
         .setAddress(uri)
         .setClientName("redisson")
