@@ -8,20 +8,23 @@ using namespace latchkey::test;
 
 namespace {
 
+moment until(std::vector<after_step> const& steps, std::size_t last, std::size_t server) {
+  moment result;
+  for (std::size_t i = 0; i <= last; ++i) result.states.push_back(&steps[i].states[server]);
+  return result;
+}
+
 std::string compare(history const& what, std::vector<after_step> const& reference,
                     std::vector<after_step> const& played) {
   for (std::size_t i = 0; i < what.steps.size(); ++i) {
     auto const step = "step " + std::to_string(i + 1) + " (" + what.steps[i] + "): ";
-    auto const& before = played[i];
     auto const& after = played[i + 1];
     if (after.answered != reference[i + 1].answered) {
       return step + "answered " + after.answered + " and not " + reference[i + 1].answered;
     }
     for (std::size_t server = 0; server < after.states.size(); ++server) {
-      auto const different = difference(
-          {before.states[server], after.states[server], played[0].states[server].taken_ms},
-          {reference[i].states[server], reference[i + 1].states[server], reference[0].states[server].taken_ms},
-          what.steps[i].starts_with('~'));
+      auto const different =
+          difference(until(played, i + 1, server), until(reference, i + 1, server), what.steps[i].starts_with('~'));
       if (!different.empty()) return step + different;
     }
   }

@@ -32,14 +32,15 @@ inline constexpr std::string_view own_keys = "latchkey_";
 
 state_dump dump(raw_redis& server, symbols const& table);
 
-// The difference between two states, each of which came about since its predecessor; empty: there is none. Times agree
-// if they may have been written with the same distance from the time of writing, up to the tolerance.
+// The states of a server after each step of a history, as far as it has come, and before the first.
 struct moment {
-  state_dump const& before;
-  state_dump const& after;
-  long long begin_ms;  // of the history
-  long long since_begin() const { return after.taken_ms - begin_ms; }
+  std::vector<state_dump const*> states;
+  state_dump const& before() const { return *states[states.size() - 2]; }
+  state_dump const& after() const { return *states.back(); }
 };
+
+// The difference between what two last steps left behind; empty: there is none. Times agree, up to 50 ms, if they may
+// have been written with the same distance from the time of writing, scores also if they count from the same lease.
 // With `longer_is_fine` the first may end later, and times may count from what was before the step.
 std::string difference(moment const& one, moment const& other, bool longer_is_fine = false);
 
