@@ -178,13 +178,31 @@ run_ctest() {
   fi
 }
 
+# The drivers in other languages take as long to fetch as to compile: beside the C++ compiler.
+begin_interop() {
+  mkdir -p "$log_dir"
+  say "building the drivers of Redisson, redis-py, redsync and redlock meanwhile"
+  test/interop/build-driver >"$log_dir/interop-begun-driver.log" 2>&1 </dev/null &
+  driver_job=$!
+  test/interop/build-peers >"$log_dir/interop-begun-peers.log" 2>&1 </dev/null &
+  peers_job=$!
+}
+
+# begun JOB LOG: waits for a step that runs already, and tells what it told.
+begun() {
+  local result=0
+  wait "$1" || result=$?
+  cat "$2"
+  return $result
+}
+
 # The tests fill the cells of a table; one that stayed empty is a failure too.
 run_interop() {
   export LATCHKEY_INTEROP_CELLS=$PWD/$log_dir/interop
   rm -rf "$LATCHKEY_INTEROP_CELLS"
   mkdir -p "$LATCHKEY_INTEROP_CELLS"
-  check interop-driver "building the driver of Redisson" test/interop/build-driver || return
-  check interop-peers "building the drivers of redis-py, redsync and redlock" test/interop/build-peers || return
+  check interop-driver "waiting for the driver of Redisson" begun "$driver_job" "$log_dir/interop-begun-driver.log" || return
+  check interop-peers "waiting for those of redis-py, redsync and redlock" begun "$peers_job" "$log_dir/interop-begun-peers.log" || return
   run_ctest "$main_preset" interop interop
   check interop-table "putting the table together" python3 test/interop/table.py "$LATCHKEY_INTEROP_CELLS"
   cat "$log_dir/interop-table.log"
