@@ -129,6 +129,7 @@ a unlock)";
 // before the others are, and give them back.
 constexpr std::string_view joint_steps = R"(a lock; pause 60
 b try_lock; pause 60
+? b try_lock 60 -1; pause 60
 a try_lock; pause 60
 ~ a unlock; pause 60
 b begin lock
@@ -136,6 +137,10 @@ b begin lock
 b unlock; pause 60
 b try_lock 0 5000; pause 60
 a try_lock; pause 60
+b unlock; pause 60
+a lock 900; pause 60
+expire
+b try_lock; pause 60
 b unlock; pause 60)";
 
 constexpr std::string_view semaphore_steps = R"(a try_acquire 1 0
