@@ -8,9 +8,8 @@ using namespace latchkey::test;
 
 namespace {
 
-// The kind, what takes the last permit, what gives it back.
-std::string permit_of(peer& who, std::string const& name) {
-  auto const got = who.call("p", "try_acquire", "permit_semaphore", name, 0, 5000);
+std::string permit_of(peer& who, std::string const& name, std::chrono::milliseconds lease = 5s) {
+  auto const got = who.call("p", "try_acquire", "permit_semaphore", name, 0, lease);
   demand(got.ok && got.value.size() == 32, "a permit: " + to_string(got));
   return got.value;
 }
@@ -70,7 +69,7 @@ std::chrono::microseconds wake_up(interop_world& world, direction const& between
   std::string permit;
   giver.call("p", kind == "count_down_latch" ? "try_set_count" : "try_set_permits", kind, name, 1);
   if (kind == "semaphore") giver.call("p", "try_acquire", kind, name, 1, 0);
-  if (kind == "permit_semaphore") permit = permit_of(giver, name);
+  if (kind == "permit_semaphore") permit = permit_of(giver, name, 30s);
   auto waiting = kind == "semaphore"          ? waiter.start("w", "try_acquire", kind, name, 1, 10'000)
                  : kind == "permit_semaphore" ? waiter.start("w", "try_acquire", kind, name, 10'000, 5000)
                                               : waiter.start("w", "wait_for", kind, name, 10'000);
