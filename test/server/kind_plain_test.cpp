@@ -3,6 +3,7 @@
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/errors.hpp>
+#include <support/fault_proxy.hpp>
 #include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>
@@ -179,4 +180,25 @@ TEST_CASE("plain lock: a reentrant lock of the name is wrong_type, and the other
   CHECK(error_of([&] { return w.lock.try_lock(); }) == errc::wrong_type);
   CHECK(theirs.hold_count() == 1);
   theirs.unlock();
+}
+
+TEST_CASE("plain lock: an acquire, an extension and a release whose answers are lost are repeated without harm",
+          "[server][kind]") {
+  plain_world w;
+  fault_proxy proxy(common_server().where());
+  client far(proxy.uri(), steady_config());
+  auto const lock = far.get_plain_lock(w.name);
+  static_cast<void>(lock.is_locked());
+  auto const lose_answer = [&] { proxy.cut_after(fault_proxy::way::replies, 0); };
+  lose_answer();
+  lease held = lock.acquire({.wait = 10s, .lease = 60s});
+  CHECK(proxy.cut_happened());
+  REQUIRE(held.held());
+  CHECK(w.admin.text("GET", w.name) == far.id() + ":" + to_string(held.owner()));
+  lose_answer();
+  CHECK(held.extend(100s));
+  CHECK(w.admin.integer("PTTL", w.name) > 60'000);
+  lose_answer();
+  CHECK(held.release() == release_result::released);
+  CHECK(w.admin.integer("EXISTS", w.name) == 0);
 }

@@ -61,6 +61,18 @@ TEST_CASE("read/write lock: after the downgrade the time is that of the read hol
   CHECK((about(w.ttl(w.name), 20s) && about(w.ttl(w.stamp(w.me, 1)), 20s)));
 }
 
+TEST_CASE("read/write lock: who waits to read is told when a writer keeps no more than a read hold", "[server][kind]") {
+  rw_world w;
+  lease written = w.writes.acquire({.lease = 60s, .owner = w.me});
+  lease read = w.reads.acquire({.lease = 60s, .owner = w.me});
+  auto waiting = w.their_reads.async_acquire(asio::use_future);
+  // It has tried once more behind the confirmation; now only a message can wake it in time.
+  REQUIRE(wait_until([&] { return w.listeners() == 1 && w.other.snapshot().scripts >= 2; }));
+  CHECK(written.release() == release_result::released);
+  CHECK(value_of(std::move(waiting)).held());
+  CHECK(read.held());
+}
+
 TEST_CASE("read/write lock: extending one side leaves the other what it needs", "[server][kind]") {
   rw_world w;
   lease written = w.writes.acquire({.lease = 50s, .owner = w.me});
