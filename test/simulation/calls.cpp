@@ -63,6 +63,7 @@ std::string simulation::details_of(task const& one) {
 }
 
 void simulation::completed(task& done) {
+  if (is_planted(planted_fault::trick::never_completes) && done.label.starts_with("#9 ")) return;
   ++done.completions;
   done.done_at = client_time(*nodes_[done.client]);
   tell([&] {
@@ -75,10 +76,15 @@ void simulation::completed(task& done) {
                                                     : " is told: not there") +
            (done.text.empty() ? "" : " (" + done.text + ")");
   });
+  if (is_planted(planted_fault::trick::always_released) && done.what == operation::type::release) {
+    done.error = {};
+    done.released = release_result::released;
+  }
   if (done.completions > 1) fail(done.label + " was completed twice");
   std::erase(open_, &done);
   using use = simulated_kind::use;
   if (done.granted() && kind_.used_as != use::latch) holders_.push_back(&done);
+  if (part_of_.contains(&done)) joint_answers_.push_back(&done);
   if (kind_.used_as != use::holds) {
     account_end(done);
     check_permit_answer(done);
@@ -87,6 +93,11 @@ void simulation::completed(task& done) {
 }
 
 // --- what callers do ---
+
+simulation::lock_state& simulation::any_lock(dice& chances) {
+  if (kind_.joint()) return locks_[chances.below(locks_.size())];
+  return locks_[chances.one_in(4) ? 1 : 0];
+}
 
 std::size_t simulation::any_client(dice& chances) const {
   std::size_t client = chances.below(nodes_.size());
@@ -104,6 +115,7 @@ task* simulation::any_held(dice& chances, bool live) const {
 void simulation::act(move const& one) {
   dice chances = one.chances();
   if (kind_.used_as != simulated_kind::use::holds && act_on_permits(one, chances)) return;
+  if (kind_.joint() && act_on_joints(one, chances)) return;
   switch (one.what) {
     case deed::acquire:
     case deed::try_once: return begin_acquire(chances, one.what == deed::try_once);
@@ -221,9 +233,11 @@ void simulation::ask(dice& chances) {
 }
 
 void simulation::force(dice& chances) {
-  std::size_t const client = any_client(chances);
+  std::size_t client = any_client(chances);
+  lock_state const& lock = kind_.joint() ? any_lock(chances) : locks_[0];
+  client = nodes_[client]->process * sites_.size() + lock.place;
   if (!awake(client)) return;
-  task& one = made(operation::type::force_unlock, client, 0, locks_[0].name);
+  task& one = made(operation::type::force_unlock, client, 0, lock.name);
   one.direct = chances.one_in(3);
   start(one);
 }

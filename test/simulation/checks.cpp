@@ -10,6 +10,7 @@ void simulation::check() {
   if (kind_.used_as != simulated_kind::use::number) check_beliefs();
   if (!ending_) check_wake_ups();
   check_counts();
+  if (kind_.joint()) check_joints();
   if (kind_.which.rules().own_channel) check_line();
 }
 
@@ -32,11 +33,11 @@ void simulation::check_beliefs() {
       believed = ++same->count;
     else
       all.push_back({one, 1});
-    auto const there = kind_.look(server_.data, one->key, field_of(*one));
+    auto const there = kind_.look(at(me).at.data, one->key, field_of(*one));
     if (there.count < believed) fail("the server has forgotten the hold of " + one->label);
     if (there.ends == keyspace::forever) continue;
     if (one->shown.until() == detail::never) fail("the server will forget the hold of " + one->label);
-    moment const forgets = server_clock_.when((there.ends + 1) * 1'000'000);
+    moment const forgets = at(me).when_gone(there.ends);
     if (forgets + lost_rate_ < true_time(me, one->shown.until()))
       fail("the server forgets the hold of " + one->label + " before its owner does");
   }
@@ -61,7 +62,7 @@ void simulation::check_wake_ups() {
     node const& me = *nodes_[one->client];
     lock_state const& lock = lock_of(one->key);
     bool const own = !lock.past.empty() && kind_.belongs(lock.past.back().field, me.id);
-    if (!kind_.free(server_.data, lock.name, field_of(*one), *one) || behind_another(*one)) {
+    if (!kind_.free(data_of(lock), lock.name, field_of(*one), *one) || behind_another(*one)) {
       free_since_.erase(one);
       continue;
     }
@@ -111,7 +112,7 @@ void simulation::check_counts() {
           return open->client == i && open->key == lock.name &&
                  (field_of(*open) == one.field || open->argument == one.field);
         });
-        if (!owned && !asks && kind_.look(server_.data, lock.name, one.field).count > 0)
+        if (!owned && !asks && kind_.look(data_of(lock), lock.name, one.field).count > 0)
           fail("nobody owns the hold of " + one.field + " on " + lock.name);
         std::int64_t believed = 0;
         bool waiting = false;
@@ -119,7 +120,7 @@ void simulation::check_counts() {
           if (held->client == i && held->key == lock.name && field_of(*held) == one.field)
             believed += held->trusted(client_time(me));
         for (task const* open : open_) waiting = waiting || (open->client == i && open->key == lock.name);
-        auto const count = kind_.look(server_.data, lock.name, one.field).count;
+        auto const count = kind_.look(data_of(lock), lock.name, one.field).count;
         if (kind_.used_as == simulated_kind::use::holds && count != 0 && !waiting && believed != count)
           fail("the server counts " + std::to_string(count) + " holds of " + one.field + " on " + lock.name +
                ", its owner " + std::to_string(believed));

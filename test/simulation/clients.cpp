@@ -13,9 +13,11 @@ constexpr moment turn_delay = 2'000;  // until the executor comes to it
 void simulation::perform(std::size_t client) {
   node& me = *nodes_[client];
   for (detail::operation* one : me.out.completed) completed(static_cast<task&>(*one));
+  if (is_planted(planted_fault::trick::completes_twice) && !me.out.completed.empty())
+    completed(static_cast<task&>(*me.out.completed[0]));
   for (auto const& loss : me.out.lost) {
     task& holder = *static_cast<test::shown_hold*>(loss.link)->of;
-    ++holder.losses;
+    holder.losses += is_planted(planted_fault::trick::tells_loss_twice) ? 2 : 1;
     holder.why_lost = loss.why;
     tell([&] { return holder.label + " is told that its hold is lost: " + loss.why.message(); });
     if (holder.losses > 1) fail(holder.label + " was told twice that its hold is lost");
@@ -56,14 +58,14 @@ void simulation::opened(std::size_t client, std::uint32_t serial) {
   node& me = *nodes_[client];
   wire* const one = network_.find(client, serial);
   if (!one) return;  // closed meanwhile
-  if (refused_until_ > now_) {
-    if (mix(options_.seed, 17, refused_until_) % 2 == 0) return;  // nobody answers
+  if (at(me).refused_until > now_) {
+    if (mix(options_.seed, 17, at(me).refused_until) % 2 == 0) return;  // nobody answers
     one->client_open = false;
     tell([&] { return me.id + " is refused a " + name_of(one->as) + " connection"; });
     me.machine.open_failed(serial, errc::connect_failed, "refused", client_time(me), me.out);
     return perform(client);
   }
-  network_.known_as(*one, server_.accept());
+  network_.known_as(*one, at(me).at.accept());
   me.machine.opened(serial, client_time(me), me.out);
   perform(client);
 }
@@ -130,13 +132,13 @@ void simulation::reached(wire& on, std::string_view bytes) {
   if (on.at == 0) return;
   observe(nobody);
   running_for_ = static_cast<int>(on.client);
-  server_.arrive(on.at, bytes);
+  at(*nodes_[on.client]).at.arrive(on.at, bytes);
   running_for_ = somebody;
 }
 
 void simulation::closed(wire& on) {
   if (on.at == 0) return;
-  server_.end_of_file(on.at);
+  at(*nodes_[on.client]).at.end_of_file(on.at);
   network_.forget_server(on, now_);
 }
 
@@ -157,6 +159,7 @@ void simulation::ran(server::handle connection, words_view words, reply const& s
   });
   note_script(words, said);
   observe(running_for_);
+  if (one && (!one->client_open || one->broken) && at(*nodes_[one->client]).unkilled) excuse_late(one->client, words);
 }
 
 }  // namespace latchkey::simulation

@@ -15,12 +15,15 @@ constexpr moment most_time = ms(3'600'000);
 void simulation::finish() {
   tell([] { return std::string("all faults end; whoever holds the lock releases it"); });
   ending_ = true;
-  loading_until_ = read_only_until_ = full_until_ = busy_until_ = refused_until_ = stalled_until_ = 0;
+  for (auto& one : sites_) {
+    one->loading_until = one->read_only_until = one->full_until = one->busy_until = one->refused_until =
+        one->stalled_until = one->unkilled_until = 0;
+    one->at.lose_messages = one->at.double_messages = 0;
+  }
   for (auto& one : nodes_) one->paused_until = one->borrower_back = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     if (nodes_[i]->gone) network_.abandon(i, false, now_);  // the server gives up those of machines that are gone
   set_modes();
-  server_.lose_messages = server_.double_messages = 0;
   for (auto& lock : locks_) {
     observe(nobody);
     if (kind_.used_as != simulated_kind::use::holds) {
@@ -47,13 +50,13 @@ void simulation::finish() {
   for (moment const until = now_ + round; now_ < until && step(false);) {
   }
   unsigned const woken = wakes_;
-  std::uint64_t const said = server_.commands;
+  std::uint64_t const said = commands();
   moment const until = now_ + round;
   while (now_ < until && step(false)) {
   }
   auto const pings = settings_.ping_interval.count() == 0 ? 0 : round / ms(settings_.ping_interval.count()) + 1;
   auto const most = nodes_.size() * (10 + 6 * static_cast<std::size_t>(pings));
-  if (wakes_ - woken > most || server_.commands - said > most) fail("at rest, and yet it does not sleep");
+  if (wakes_ - woken > most || commands() - said > most) fail("at rest, and yet it does not sleep");
   check_rest();
 }
 
@@ -61,15 +64,14 @@ void simulation::finish() {
 void simulation::outlast_refused() {
   for (auto const& lock : locks_)
     for (tenure const& one : lock.present) {
-      auto const there = kind_.look(server_.data, lock.name, one.field);
+      auto const there = kind_.look(data_of(lock), lock.name, one.field);
       if ((one.refused || of_gone(one.field)) && there.ends != keyspace::forever)
-        now_ = std::max(now_, server_clock_.when((there.ends + 1) * 1'000'000));
+        now_ = std::max(now_, at(lock).when_gone(there.ends));
     }
   for (auto const& lock : locks_)
     for (auto const& one : lock.line)
-      if (lock.stays.contains(one.field) || of_gone(one.field))
-        now_ = std::max(now_, server_clock_.when((one.dead_at + 1) * 1'000'000));
-  set_server_clock();
+      if (lock.stays.contains(one.field) || of_gone(one.field)) now_ = std::max(now_, at(lock).when_gone(one.dead_at));
+  set_server_clocks();
   observe(nobody);
   for (auto& lock : locks_) {
     if (lock.line.empty()) continue;
@@ -81,19 +83,21 @@ void simulation::outlast_refused() {
 
 void simulation::release_all() {
   dice chances(mix(options_.seed, 19));
-  auto const held = holders_;
+  for (auto const& one : joints_)
+    if (one->granted && !one->ended && !one->gone) end_joint(*one, one->lost, chances);
+  auto const held = kind_.joint() ? std::vector<task*>{} : holders_;
   using use = simulated_kind::use;
   for (auto& lock : locks_)  // permits that nobody has any more, as far as anybody knows
     while (kind_.used_as == use::number && lock.count.base - lock.count.down < 2 &&
-           kind_.stock(server_.data, lock.name) < 2)
+           kind_.stock(data_of(lock), lock.name) < 2)
       stranger_counts(lock, false, true);
   for (auto& lock : locks_)  // what a client that is gone had without a lease is given back by who knows its id
     for (tenure const& one : lock.present) {
       if (kind_.used_as != use::ids || !of_gone(one.field)) continue;
-      if (kind_.look(server_.data, lock.name, one.field).ends == keyspace::forever) stranger_gives(lock, one.field);
+      if (kind_.look(data_of(lock), lock.name, one.field).ends == keyspace::forever) stranger_gives(lock, one.field);
     }
   for (auto& lock : locks_)
-    while (kind_.used_as == use::latch && kind_.stock(server_.data, lock.name) > 0) stranger_counts(lock, false);
+    while (kind_.used_as == use::latch && kind_.stock(data_of(lock), lock.name) > 0) stranger_counts(lock, false);
   for (task* one : held)
     if (!one->ended && kind_.used_as != use::holds && !(kind_.used_as == use::ids && one->keeps))
       give_permits(*one, false, chances);
@@ -101,10 +105,28 @@ void simulation::release_all() {
       end_hold(*one, one->shown.lost || nodes_[one->client]->machine.closed(), chances);
 }
 
-bool simulation::at_rest() const {
-  if (!open_.empty() || server_.subscriptions() > 0) return false;
+std::uint64_t simulation::commands() const {
+  std::uint64_t made = 0;
+  for (auto const& one : sites_) made += one->at.commands;
+  return made;
+}
+
+// Those of a connection whose client hears nothing end with it, when TCP gives it up.
+std::size_t simulation::subscriptions() {
+  std::size_t made = 0;
+  for (auto const& one : sites_)
+    made += one->at.subscriptions([&](server::handle which) {
+      wire const* const on = network_.of_server(which);
+      return !on || !on->silent;
+    });
+  return made;
+}
+
+bool simulation::at_rest() {
+  if (std::any_of(joints_.begin(), joints_.end(), [](auto const& one) { return one->completions == 0; })) return false;
+  if (!open_.empty() || subscriptions() > 0) return false;
   for (auto const& one : nodes_) {
-    if (one->gone && network_.says_more(one->number)) return false;
+    if ((one->gone || at(*one).unkilled) && network_.says_more(one->number)) return false;
     if (one->gone) continue;
     stats s;
     one->machine.snapshot(s);
@@ -115,7 +137,7 @@ bool simulation::at_rest() const {
   return true;
 }
 
-std::string simulation::why_busy() const {
+std::string simulation::why_busy() {
   std::string made;
   for (task const* one : open_) made += " " + one->label + " is not done;";
   for (auto const& one : nodes_) {
@@ -126,17 +148,19 @@ std::string simulation::why_busy() const {
             " subscriptions " + std::to_string(s.subscriptions) + " unsettled " + std::to_string(s.unsettled) +
             (one->machine.quiet() ? "" : " not quiet") + (one->machine.idle() ? ";" : " not idle;");
   }
-  return made + " server subscriptions " + std::to_string(server_.subscriptions());
+  return made + " server subscriptions " + std::to_string(subscriptions());
 }
 
 void simulation::check_rest() const {
   for (auto const& one : tasks_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
+  for (auto const& one : joints_)
+    if (one->completions != 1) fail(one->label + " was not completed exactly once");
   for (auto const& one : nodes_)
     if (!one->gone && !one->machine.idle()) fail("a record, a queue entry or a listener of " + one->id + " is left");
-  auto& data = const_cast<keyspace&>(server_.data);
-  for (auto const& key : data.keys())
-    if (!kind_.may_stay(key)) fail("the key " + key + " is left");
+  for (auto const& one : sites_)
+    for (auto const& key : one->at.data.keys())
+      if (!kind_.may_stay(key)) fail("the key " + key + " is left");
 }
 
 }  // namespace latchkey::simulation

@@ -25,10 +25,14 @@ void simulation::trouble_all(moment length) {
 }
 
 void simulation::set_modes() {
-  server_.loading = loading_until_ > now_;
-  server_.read_only = read_only_until_ > now_;
-  server_.full = full_until_ > now_;
-  server_.busy = busy_until_ > now_;
+  for (auto& one : sites_) {
+    one->at.loading = one->loading_until > now_;
+    one->at.read_only = one->read_only_until > now_;
+    one->at.full = one->full_until > now_;
+    one->at.busy = one->busy_until > now_;
+    one->at.refuses_kill = one->unkilled_until > now_;
+    one->unkilled = one->unkilled || one->at.refuses_kill;
+  }
 }
 
 void simulation::befall(move const& one) {
@@ -64,8 +68,12 @@ void simulation::befall(move const& one) {
     case deed::pause_client: {
       moment const lasts = length(2 * settings_.lock_watchdog_timeout.count());
       tell([&] { return me.id + " is paused" + for_so_long(lasts); });
-      me.paused_until = std::max(me.paused_until, now_ + lasts);
-      return trouble(client, lasts);
+      for (auto const& other : nodes_) {
+        if (other->process != me.process) continue;
+        other->paused_until = std::max(other->paused_until, now_ + lasts);
+        trouble(other->number, lasts);
+      }
+      return;
     }
     case deed::crash_client: return crash(client, chances);
     case deed::stop_borrower: {
@@ -82,16 +90,32 @@ void simulation::befall(move const& one) {
   }
 }
 
-// A client vanishes in the middle of everything, and another one with another id comes. The server hears of it, or, if
-// its machine is gone, never does.
+// A process vanishes in the middle of everything, and another one with other ids comes. The servers hear of it, or, if
+// its machine is gone, never do.
 void simulation::crash(std::size_t client, dice& chances) {
   constexpr std::size_t most_clients = 14;
-  if (nodes_.size() >= most_clients) return;
-  node& me = *nodes_[client];
+  if (nodes_.size() + sites_.size() > most_clients + 1) return;
   bool const machine = chances.one_in(2);
-  tell([&] { return me.id + (machine ? "'s machine is gone" : " crashes"); });
-  me.gone = true;
-  network_.abandon(client, machine, now_);
+  std::size_t const process = nodes_[client]->process;
+  moment troubled = 0;
+  for (auto const& one : nodes_) {
+    if (one->process != process) continue;
+    tell([&] { return one->id + (machine ? "'s machine is gone" : " crashes"); });
+    troubled = one->troubled_until;
+    vanish(one->number, machine);
+  }
+  vanish_joints(process);
+  add_process();
+  for (auto const& one : nodes_) {
+    if (one->process != nodes_.back()->process) continue;
+    one->troubled_until = troubled;
+    tell([&] { return one->id + " comes"; });
+  }
+}
+
+void simulation::vanish(std::size_t client, bool unheard) {
+  nodes_[client]->gone = true;
+  network_.abandon(client, unheard, now_);
   for (task* one : open_)
     if (one->client == client) {
       ++one->completions;
@@ -100,9 +124,6 @@ void simulation::crash(std::size_t client, dice& chances) {
   std::erase_if(open_, [&](task const* one) { return one->client == client; });
   for (task* one : holders_)
     if (one->client == client) one->ended = true;
-  add_client();
-  nodes_.back()->troubled_until = nodes_[client]->troubled_until;
-  tell([&] { return nodes_.back()->id + " comes"; });
 }
 
 bool simulation::of_gone(std::string const& field) const {
@@ -112,26 +133,36 @@ bool simulation::of_gone(std::string const& field) const {
 
 void simulation::befall_server(move const& one, dice& chances) {
   moment const lasts = ms(chances.between(1, chances.one_in(2) ? 100 : 4'000));
+  std::size_t const which = sites_.size() > 1 ? chances.below(sites_.size()) : 0;
+  site& place = *sites_[which];
+  // What a late copy does to a number or to a queue nobody could tell any more.
+  bool const counted = kind_.used_as != simulated_kind::use::holds || kind_.which.rules().own_channel;
+  if (one.what == deed::refuse_kill && counted) return;
   bool const timed =
       one.what != deed::flush_scripts && one.what != deed::lose_message && one.what != deed::double_message;
-  tell([&] { return "the server: " + std::string(name_of(one.what)) + (timed ? for_so_long(lasts) : ""); });
+  tell([&] {
+    return (sites_.size() > 1 ? "server " + std::to_string(which) : "the server") + ": " +
+           std::string(name_of(one.what)) + (timed ? for_so_long(lasts) : "");
+  });
   switch (one.what) {
-    case deed::refuse_connections: refused_until_ = now_ + lasts; break;
-    case deed::stall_server: stalled_until_ = now_ + lasts; break;
-    case deed::load: loading_until_ = now_ + lasts; break;
-    case deed::refuse_writes: read_only_until_ = now_ + lasts; break;
-    case deed::fill_memory: full_until_ = now_ + lasts; break;
-    case deed::run_long_script: busy_until_ = now_ + lasts; break;
-    case deed::flush_scripts: server_.flush_scripts(); return;
-    case deed::lose_message: ++server_.lose_messages; break;
-    case deed::double_message: ++server_.double_messages; return;
+    case deed::refuse_connections: place.refused_until = now_ + lasts; break;
+    case deed::stall_server: place.stalled_until = now_ + lasts; break;
+    case deed::load: place.loading_until = now_ + lasts; break;
+    case deed::refuse_writes: place.read_only_until = now_ + lasts; break;
+    case deed::fill_memory: place.full_until = now_ + lasts; break;
+    case deed::run_long_script: place.busy_until = now_ + lasts; break;
+    case deed::refuse_kill: place.unkilled_until = now_ + 20 * lasts; break;
+    case deed::flush_scripts: place.at.flush_scripts(); return;
+    case deed::lose_message: ++place.at.lose_messages; break;
+    case deed::double_message: ++place.at.double_messages; return;
     case deed::restart:
     case deed::restart_empty:
       observe(nobody);
-      server_.restart(one.what == deed::restart);
-      refused_until_ = now_ + lasts;
+      place.at.restart(one.what == deed::restart);
+      place.refused_until = now_ + lasts;
       if (one.what == deed::restart_empty)
         for (auto& lock : locks_) {
+          if (&at(lock) != &place) continue;
           taken_away(lock);
           stock_again(lock);
         }
@@ -148,8 +179,21 @@ void simulation::taken_away(lock_state& lock) {
   trouble_all(0);
 }
 
+// Where CLIENT KILL is refused, what a discarded connection has left behind may undo what came later: as if a stranger
+// had done it (docs/safety.md, section 6).
+void simulation::excuse_late(std::size_t client, words_view words) {
+  if (is_planted(planted_fault::trick::excuses_nothing)) return;
+  for (auto& lock : locks_) {
+    if (std::find(words.begin(), words.end(), lock.name) == words.end()) continue;
+    lock.removed = now_;
+    lock.refused = true;
+    for (tenure& one : lock.present) one.refused = one.refused || kind_.belongs(one.field, nodes_[client]->id);
+    trouble_all(0);
+  }
+}
+
 void simulation::intrude(move const& one, dice& chances) {
-  lock_state& lock = locks_[chances.one_in(4) ? 1 : 0];
+  lock_state& lock = any_lock(chances);
   observe(nobody);
   auto const lease = static_cast<std::int64_t>(100 + chances.below(5'000));
   tell([&] { return std::string(name_of(one.what)) + " " + lock.name; });
@@ -159,7 +203,7 @@ void simulation::intrude(move const& one, dice& chances) {
   }
   switch (one.what) {
     case deed::stranger_takes:  // what he has he does not take again: that might shorten it without a word
-      if (kind_.look(server_.data, lock.name, stranger_field).count == 0) stranger(detail::ask::acquire, lock, lease);
+      if (kind_.look(data_of(lock), lock.name, stranger_field).count == 0) stranger(detail::ask::acquire, lock, lease);
       break;
     case deed::stranger_releases: stranger(detail::ask::release, lock, 0); break;
     case deed::stranger_forces:
@@ -168,7 +212,7 @@ void simulation::intrude(move const& one, dice& chances) {
       break;
     default: {
       std::vector<std::string> const words = {"DEL", lock.name};
-      server_.execute(words);
+      at(lock).at.execute(words);
       taken_away(lock);
       stock_again(lock);
     }
@@ -185,16 +229,16 @@ reply simulation::stranger(detail::ask what, lock_state const& lock, std::int64_
                            .lease = lease,
                            .line_time = lease,
                            .enters_line = lease % 2 == 0};
-  return run_script(kind_.which.script_for(what), asked);
+  return run_script(lock, kind_.which.script_for(what), asked);
 }
 
-reply simulation::run_script(detail::script const& text, detail::item const& asked) {
+reply simulation::run_script(lock_state const& on, detail::script const& text, detail::item const& asked) {
   detail::words keys, arguments;
   kind_.which.add_keys(asked, keys);
   kind_.which.add_arguments(asked, arguments);
   std::vector<std::string> words = {"EVAL", std::string(text.text()), std::to_string(keys.size())};
   for (auto const& list : {keys.view(), arguments.view()}) words.insert(words.end(), list.begin(), list.end());
-  reply const said = server_.execute(words);
+  reply const said = at(on).at.execute(words);
   tell([&] { return "    " + words_for(words) + " -> " + brief(said); });
   return said;
 }
@@ -202,7 +246,7 @@ reply simulation::run_script(detail::script const& text, detail::item const& ask
 void simulation::stranger_gives(lock_state const& lock, std::string const& id) {
   auto const what = static_cast<unsigned char>(detail::permit_command::try_release);
   std::string const field = kind_.which.field("dddddddd", ++last_owner_, 0);
-  run_script(kind_.which.command_script(what),
+  run_script(lock, kind_.which.command_script(what),
              {.what = detail::ask::command, .name = lock.name, .field = field, .command = what, .argument = id});
 }
 
@@ -213,7 +257,7 @@ void simulation::stranger_counts(lock_state& lock, bool takes, bool more) {
   if (!latch && !takes && (ids || (lock.strangers == 0 && !more))) return;  // permits with leases end by themselves
   std::string const field = kind_.which.field("dddddddd", ++last_owner_, 0);
   detail::item asked{.what = detail::ask::command, .name = lock.name, .field = field};
-  std::int64_t const before = kind_.stock(server_.data, lock.name);
+  std::int64_t const before = kind_.stock(data_of(lock), lock.name);
   if (latch) {
     using detail::latch_command;
     asked.command = static_cast<unsigned char>(takes ? latch_command::try_set : latch_command::count_down);
@@ -224,8 +268,8 @@ void simulation::stranger_counts(lock_state& lock, bool takes, bool more) {
     asked.command = static_cast<unsigned char>(detail::semaphore_command::release);
   }
   bool const commands = asked.what == detail::ask::command;
-  run_script(commands ? kind_.which.command_script(asked.command) : kind_.which.script_for(asked.what), asked);
-  std::int64_t const change = kind_.stock(server_.data, lock.name) - before;
+  run_script(lock, commands ? kind_.which.command_script(asked.command) : kind_.which.script_for(asked.what), asked);
+  std::int64_t const change = kind_.stock(data_of(lock), lock.name) - before;
   if (kind_.used_as == use::number && !more) lock.strangers -= change;
   if (!latch || change < 0) lock.count.base += change;
 }

@@ -67,9 +67,10 @@ std::string simulation::field_of(task const& one) const {
 
 // Looks at the server once more. What has ended since was ended by `by`, unless its time was over.
 void simulation::observe(int by) {
-  if (std::exchange(lost_messages_, server_.lost_messages) != server_.lost_messages) trouble_all(0);
+  for (auto& one : sites_)
+    if (std::exchange(one->lost_messages, one->at.lost_messages) != one->at.lost_messages) trouble_all(0);
   for (auto& lock : locks_) {
-    auto const holders = kind_.holders(server_.data, lock.name);
+    auto const holders = kind_.holders(data_of(lock), lock.name);
     for (std::size_t i = 0; i < lock.present.size();) {
       tenure& one = lock.present[i];
       if (std::find(holders.begin(), holders.end(), one.field) != holders.end()) {
@@ -85,7 +86,7 @@ void simulation::observe(int by) {
       if (std::none_of(lock.present.begin(), lock.present.end(), [&](tenure const& t) { return t.field == field; })) {
         for (auto const& before : lock.line) {
           if (before.field == field) break;
-          if (before.dead_at > server_.data.now) fail(field + " was granted " + lock.name + " before " + before.field);
+          if (before.dead_at > data_of(lock).now) fail(field + " was granted " + lock.name + " before " + before.field);
         }
         lock.present.push_back({.field = field, .from = now_});
       }
@@ -98,8 +99,8 @@ void simulation::observe(int by) {
 void simulation::note_end(lock_state& lock) {
   moment ends = 0;
   for (tenure const& one : lock.present) {
-    auto const there = kind_.look(server_.data, lock.name, one.field);
-    if (there.ends != keyspace::forever) ends = std::max(ends, server_clock_.when((there.ends + 1) * 1'000'000));
+    auto const there = kind_.look(data_of(lock), lock.name, one.field);
+    if (there.ends != keyspace::forever) ends = std::max(ends, at(lock).when_gone(there.ends));
   }
   if (ends != 0 && ends < lock.ends) lock.told_until = std::max(lock.told_until, lock.ends);
   lock.ends = ends;
@@ -108,14 +109,14 @@ void simulation::note_end(lock_state& lock) {
 // Whoever stands in the queue and does not count as dead keeps his place until he leaves it or is granted the lock;
 // whoever comes stands behind all others.
 void simulation::note_line(lock_state& lock) {
-  auto line = kind_.line(server_.data, lock.name);
+  auto line = kind_.line(data_of(lock), lock.name);
   auto const stands = [](auto const& where, auto const& one) {
     return std::any_of(where.begin(), where.end(), [&](auto const& other) { return other.field == one.field; });
   };
   std::vector<std::string> before;
   for (auto const& one : lock.line) {
     lock.stood[one.field] = now_;
-    if (one.dead_at > server_.data.now && stands(line, one)) before.push_back(one.field);
+    if (one.dead_at > data_of(lock).now && stands(line, one)) before.push_back(one.field);
   }
   std::size_t kept = 0;
   for (auto const& one : line) {
@@ -154,6 +155,12 @@ void simulation::note_script(words_view words, reply const& said) {
   if (script->second == "release")
     for (auto& lock : locks_)
       for (auto const& word : words.subspan(3)) lock.releases.emplace_back(word, now_);
+  if (script->second == "acquire_all" && !refuses(said)) {
+    auto const granted = std::count_if(said.elements.begin(), said.elements.end(),
+                                       [](reply const& one) { return detail::says(one, detail::verdict::granted); });
+    if (granted != 0 && static_cast<std::size_t>(granted) != said.elements.size())
+      fail("a bundle was granted a part of what it was asked for: " + words_for(words));
+  }
   if (!refuses(said) || goes_again(said)) return;
   auto const concerns = [&](std::string const& word) {
     return std::find(words.begin() + 3, words.end(), word) != words.end();
@@ -163,7 +170,7 @@ void simulation::note_script(words_view words, reply const& said) {
     lock.refused = true;
     for (auto const& one : lock.line)
       if (concerns(one.field)) lock.stays.insert(one.field);
-    if (script->second == "acquire") continue;
+    if (script->second.starts_with("acquire")) continue;
     for (tenure& one : lock.present) one.refused = one.refused || concerns(one.field);
   }
 }
@@ -203,7 +210,7 @@ void simulation::check_answer(task const& done) {
   moment const began = started_.at(&done);
   std::string const own = field_of(done);
   auto const overlaps = [&](tenure const& one) { return one.to >= began && one.field != own; };
-  if (kind_.used_as == simulated_kind::use::holds && done.busy() && done.what == task::type::acquire) {
+  if (kind_.used_as == simulated_kind::use::holds && done.busy() && !done.untried && done.what == task::type::acquire) {
     bool const held = std::any_of(lock.past.begin(), lock.past.end(), overlaps) ||
                       std::any_of(lock.present.begin(), lock.present.end(), overlaps) ||
                       std::any_of(lock.stood.begin(), lock.stood.end(),

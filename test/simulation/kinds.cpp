@@ -39,6 +39,7 @@ std::vector<std::pair<detail::script const*, char const*>> simulated_kind::scrip
                                                     {ask::extend, "extend"},
                                                     {ask::force_unlock, "force_unlock"}};
   for (auto const& [what, called] : always) made.emplace_back(&which.script_for(what), called);
+  if (which.acquire_all()) made.emplace_back(which.acquire_all(), "acquire_all");
   if (which.rules().hand_off) made.emplace_back(&which.script_for(ask::hand_off), "hand_off");
   if (which.rules().own_channel) made.emplace_back(&which.script_for(ask::leave), "leave");
   return made;
@@ -52,7 +53,7 @@ std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds() {
   static auto const all = [] {
     std::vector<std::unique_ptr<simulated_kind>> made;
     for (auto make : {lock_kind, fenced_kind, non_reentrant_kind, spin_kind, plain_kind, fair_kind, read_write_kind,
-                      semaphore_kind, permit_semaphore_kind, latch_kind})
+                      semaphore_kind, permit_semaphore_kind, latch_kind, multi_kind, red_kind})
       made.push_back(make());
     return made;
   }();

@@ -65,6 +65,10 @@ class simulated_kind {
   detail::kind const& which;
   unsigned char const modes;
   use const used_as;
+  // Not empty: a lock of several members, each of which is a lock of `which` on the server of this number.
+  std::vector<std::size_t> places{};
+  bool majority = false;
+  bool joint() const { return !places.empty(); }
 };
 
 // Every kind that can be simulated. A new one: a file kind_<name>.cpp and a line in kinds.cpp.
@@ -79,5 +83,7 @@ std::unique_ptr<simulated_kind> read_write_kind();
 std::unique_ptr<simulated_kind> semaphore_kind();
 std::unique_ptr<simulated_kind> permit_semaphore_kind();
 std::unique_ptr<simulated_kind> latch_kind();
+std::unique_ptr<simulated_kind> multi_kind();
+std::unique_ptr<simulated_kind> red_kind();
 
 }  // namespace latchkey::simulation

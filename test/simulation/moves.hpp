@@ -48,8 +48,9 @@ enum class deed : unsigned char {
   stranger_releases,
   stranger_forces,
   remove_key,
+  refuse_kill,
 };
-inline constexpr std::size_t deeds = static_cast<std::size_t>(deed::remove_key) + 1;
+inline constexpr std::size_t deeds = static_cast<std::size_t>(deed::refuse_kill) + 1;
 
 char const* name_of(deed what);
 

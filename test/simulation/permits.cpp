@@ -227,7 +227,7 @@ void simulation::check_gone(task const& asked, task const& held) {
 }
 
 void simulation::note_stock(lock_state& lock) {
-  std::int64_t const stock = kind_.stock(server_.data, lock.name);
+  std::int64_t const stock = kind_.stock(data_of(lock), lock.name);
   std::int64_t const before = std::exchange(lock.stock, stock);
   if (kind_.used_as == use::latch) {
     (stock > 0 ? lock.closed_at : lock.open_at) = now_;
@@ -241,7 +241,7 @@ void simulation::note_stock(lock_state& lock) {
   }
   for (task const* open : open_)
     if (open->key == lock.name && open->what == operation::type::acquire &&
-        !kind_.free(server_.data, lock.name, field_of(*open), *open))
+        !kind_.free(data_of(lock), lock.name, field_of(*open), *open))
       scarce_.insert(open);
 }
 
@@ -257,7 +257,7 @@ void simulation::check_stock() {
   for (auto const& lock : locks_) {
     auto const& count = lock.count;
     std::int64_t const least = count.base - count.down, most = count.base + count.up;
-    std::int64_t const there = kind_.stock(server_.data, lock.name);
+    std::int64_t const there = kind_.stock(data_of(lock), lock.name);
     bool const open = kind_.used_as == use::latch && there <= 0;
     if (there < 0 || there < least || (!open && there > most))
       fail(lock.name + " counts " + std::to_string(there) + ", which should be " + std::to_string(least) + " to " +
@@ -274,11 +274,11 @@ void simulation::check_stock() {
 // Everything is as at the beginning, except for what is under way.
 void simulation::stock_again(lock_state& lock) {
   if (kind_.used_as == use::holds) return;
-  for (auto const& key : kind_.keys(lock.name)) server_.data.remove(key);
-  server_.full = server_.read_only = false;
-  if (kind_.used_as != use::latch || lock.removed < 0) kind_.prepare(server_, lock.name);
+  for (auto const& key : kind_.keys(lock.name)) data_of(lock).remove(key);
+  at(lock).at.full = at(lock).at.read_only = false;
+  if (kind_.used_as != use::latch || lock.removed < 0) kind_.prepare(at(lock).at, lock.name);
   set_modes();
-  lock.stock = kind_.stock(server_.data, lock.name);
+  lock.stock = kind_.stock(data_of(lock), lock.name);
   lock.count.base = lock.stock;
   if (kind_.used_as == use::number) {
     for (task const* one : open_)

@@ -1,6 +1,7 @@
 #include <simulation/server.hpp>
 
 #include <charconv>
+#include <stdexcept>
 
 namespace latchkey::simulation {
 
@@ -57,9 +58,16 @@ void server::restart(bool with_data) {
   next_id_ = 1;
 }
 
-std::size_t server::subscriptions() const {
+void server::replace(std::string const& sha, std::string_view text) {
+  std::string problem;
+  replaced_[sha] = scripts_.load(text, problem);
+  if (replaced_[sha].empty()) throw std::invalid_argument(problem);
+}
+
+std::size_t server::subscriptions(std::function<bool(handle)> const& counts) const {
   std::size_t count = 0;
-  for (auto const& [which, one] : connections_) count += one.channels.size();
+  for (auto const& [which, one] : connections_)
+    if (counts(which)) count += one.channels.size();
   return count;
 }
 
@@ -109,6 +117,8 @@ reply server::run_client(handle which, words_view words) {
   auto found = connections_.begin();
   while (found != connections_.end() && found->second.id != asked) ++found;
   bool const there = found != connections_.end();
+  if (refuses_kill && is(what, "kill"))
+    return error("NOPERM this user has no permissions to run the 'client|kill' command");
   if (is(what, "list")) return text(there ? line_of(asked, found->second.address) : "");
   if (!is(what, "kill")) return error("ERR unknown subcommand");
   if (!there || (words.size() == 6 && words[5] != found->second.address)) return number(0);
@@ -134,6 +144,7 @@ reply server::run_script(words_view words) {
   }
   if (!loaded_.contains(sha)) return error("NOSCRIPT No matching script. Please use EVAL.");
   surroundings at{data, *this};
+  if (auto const other = replaced_.find(sha); other != replaced_.end()) sha = other->second;
   return scripts_.run(sha, words.subspan(3, count), words.subspan(3 + count), at, full, read_only);
 }
 
@@ -159,7 +170,7 @@ reply server::publish(std::string_view channel, std::string_view payload) {
   for (auto const& [which, one] : connections_) {
     if (!one.channels.contains(channel)) continue;
     ++heard;
-    for (int times = lost ? 0 : twice ? 2 : 1; times > 0; --times)
+    for (int times = lost || mute ? 0 : twice ? 2 : 1; times > 0; --times)
       answer(which, array({text("message"), text(std::string(channel)), text(std::string(payload))}));
   }
   return number(heard);

@@ -4,10 +4,12 @@
 #include <simulation/lua_scripts.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -30,7 +32,9 @@ class server final : public publisher {
  public:
   using handle = std::uint32_t;  // never reused, unlike the ids that clients see
 
-  server(lua_scripts& scripts, server_user& user) : scripts_(scripts), user_(user) {}
+  // Handles begin with `first`.
+  server(lua_scripts& scripts, server_user& user, handle first = 1)
+      : scripts_(scripts), user_(user), next_handle_(first) {}
 
   // --- the network ---
   handle accept();
@@ -43,17 +47,21 @@ class server final : public publisher {
   // --- what befalls it ---
   void restart(bool with_data);
   void flush_scripts() { loaded_.clear(); }
+  // From now on it runs another text in the place of this one.
+  void replace(std::string const& sha, std::string_view text);
   bool loading = false;
   bool read_only = false;
   bool full = false;
   bool busy = false;  // a script runs for long: everything is answered BUSY
+  bool refuses_kill = false;
+  bool mute = false;  // messages reach nobody
   std::uint64_t lost_messages = 0;
   int lose_messages = 0;  // so many publications reach nobody
   int double_messages = 0;
 
   // --- to be looked at ---
   keyspace data;
-  std::size_t subscriptions() const;
+  std::size_t subscriptions(std::function<bool(handle)> const& counts) const;
   std::uint64_t commands = 0;
 
   reply publish(std::string_view channel, std::string_view payload) override;
@@ -75,10 +83,11 @@ class server final : public publisher {
   lua_scripts& scripts_;
   server_user& user_;
   std::map<handle, connection> connections_;
-  handle next_handle_ = 1;
+  handle next_handle_;
   std::uint64_t next_id_ = 1;
   int next_port_ = 40'000;
   std::unordered_set<std::string> loaded_;
+  std::unordered_map<std::string, std::string> replaced_;
 };
 
 }  // namespace latchkey::simulation

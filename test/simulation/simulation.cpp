@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t server_epoch = 1'700'000'000'000;  // what the server's clock shows at the beginning
 constexpr char const* lock_names[] = {"k", "other"};
+constexpr char const* member_names[] = {"a", "b", "c"};
 
 config settings_of(std::uint64_t seed) {
   dice chances(mix(seed, 11));
@@ -38,14 +39,18 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
     : options_(options),
       kind_(*options.kind),
       settings_(settings_of(options.seed)),
-      server_(scripts, *this),
       network_(options.seed, options.jitter, options.split, *this),
       plan_(options.seed) {
   dice chances(mix(options.seed, 12));
   std::size_t const clients = options.clients != 0 ? options.clients : 1 + chances.below(3);
   std::int64_t const most_ppm = most_ppm_ = options.drift && chances.one_in(2) ? 500 : 0;
-  server_clock_ = {server_epoch * 1'000'000, chances.between(-most_ppm, most_ppm)};
-  for (std::size_t i = 0; i < clients; ++i) add_client();
+  constexpr server::handle handles = 1u << 24;  // of each server
+  std::size_t const places = kind_.joint() ? *std::max_element(kind_.places.begin(), kind_.places.end()) + 1 : 1;
+  for (server::handle i = 0; i < places; ++i) {
+    sites_.push_back(std::make_unique<site>(scripts, *this, i * handles + 1));
+    sites_.back()->clock = {server_epoch * 1'000'000, chances.between(-most_ppm, most_ppm)};
+  }
+  for (std::size_t i = 0; i < clients; ++i) add_process();
   moment const longest_lease = ms(40'000);
   lost_rate_ = most_ppm == 0 ? 0 : longest_lease / 1'000'000 * (2 * most_ppm + 2);
   recovery_ = ms((settings_.lock_watchdog_timeout + settings_.ping_interval + 3 * settings_.timeout +
@@ -53,22 +58,36 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
                      .count()) +
               40 * network_.longest_way();
   for (auto const& [script, name] : kind_.scripts()) script_names_.emplace(script->sha(), name);
-  set_server_clock();
-  for (char const* name : lock_names) {
-    locks_.emplace_back().name = name;
-    stock_again(locks_.back());
+  set_server_clocks();
+  if (options_.planted) plant(*options_.planted);
+  for (std::size_t i = 0; i < kind_.places.size(); ++i) {
+    auto& lock = locks_.emplace_back();
+    lock.name = member_names[i];
+    lock.place = kind_.places[i];
   }
+  if (!kind_.joint())
+    for (char const* name : lock_names) {
+      locks_.emplace_back().name = name;
+      stock_again(locks_.back());
+    }
 }
 
 simulation::~simulation() = default;
 
-// Ids differ in a hexadecimal digit, as those of permits begin with the digits of their client's.
-void simulation::add_client() {
+// A process has a client for each server. Ids differ in a hexadecimal digit, as those of permits begin with the digits
+// of their client's.
+void simulation::add_process() {
   constexpr std::string_view digits = "ABCDEF0123456789";
-  std::size_t const number = nodes_.size();
-  dice chances(mix(options_.seed, 23, number));
-  nodes_.push_back(std::make_unique<node>(settings_, std::string("client") + digits[number], number));
-  nodes_.back()->clock = {chances.between(ms(1'000), ms(1'000'000)), chances.between(-most_ppm_, most_ppm_)};
+  std::size_t const first = nodes_.size();
+  dice chances(mix(options_.seed, 23, first));
+  drifting_clock const clock{chances.between(ms(1'000), ms(1'000'000)), chances.between(-most_ppm_, most_ppm_)};
+  for (std::size_t place = 0; place < sites_.size(); ++place) {
+    std::size_t const number = nodes_.size();
+    nodes_.push_back(std::make_unique<node>(settings_, std::string("client") + digits[number], number));
+    nodes_.back()->clock = clock;
+    nodes_.back()->place = place;
+    nodes_.back()->process = first / sites_.size();
+  }
 }
 
 void simulation::fail(std::string const& why) const { throw violation(why); }
@@ -81,10 +100,12 @@ std::string simulation::shown_time(moment t) const {
 
 void simulation::remember(std::string line) { history_.push_back(shown_time(now_) + std::move(line)); }
 
-void simulation::set_server_clock() {
-  std::int64_t const shown = server_clock_.at(now_);
-  server_.data.now = shown / 1'000'000;
-  server_.data.microseconds = shown / 1'000;
+void simulation::set_server_clocks() {
+  for (auto& one : sites_) {
+    std::int64_t const shown = one->clock.at(now_);
+    one->at.data.now = shown / 1'000'000;
+    one->at.data.microseconds = shown / 1'000;
+  }
 }
 
 void simulation::run() {
@@ -111,6 +132,12 @@ moment simulation::next_timer(std::size_t& client) const {
     if (wake != detail::never) at(i, true_time(me, wake));
     for (auto const& one : me.loans) at(i, std::max(one.end, me.borrower_back));
   }
+  for (auto const& one : joints_) {
+    if (one->gone) continue;
+    std::size_t const whose = client_of(*one, 0);
+    if (one->sleeps_until != detail::never) at(whose, true_time(*nodes_[whose], one->sleeps_until));
+    if (one->holds() && kind_.majority) at(whose, true_time(*nodes_[whose], one->until()));
+  }
   for (task const* one : open_)
     if (one->self_timed && one->deadline != detail::never) {
       node const& me = *nodes_[one->client];
@@ -133,6 +160,13 @@ void simulation::serve_timers(std::size_t client) {
   if (me.machine.wake_at() <= now) {
     me.machine.time(now, me.out);
     perform(client);
+  }
+  for (std::size_t i = 0; i < joints_.size(); ++i) {
+    joint_call& one = *joints_[i];
+    if (one.gone || client_of(one, 0) != client || one.sleeps_until > now) continue;
+    one.sleeps_until = detail::never;
+    one.decides.time(now);
+    perform_joint(one);
   }
   if (me.borrower_back > now_) return;
   for (std::size_t i = 0; i < open_.size();) {
@@ -167,7 +201,7 @@ bool simulation::step(bool with_moves) {
   if (next == endless) return false;
   now_ = std::max(now_, next);
   set_modes();
-  set_server_clock();
+  set_server_clocks();
   ++steps_;
   if (moves) {
     move const one = *next_move_;
@@ -182,7 +216,7 @@ bool simulation::step(bool with_moves) {
     node& me = *nodes_[what.client];
     if (me.gone && !at_server) return true;
     moment held = at_server ? 0 : me.paused_until;
-    if (at_server) held = stalled_until_;
+    if (at_server) held = at(me).stalled_until;
     if (what.what == event::type::to_client && me.loan_of(network_.at(what.number).serial))
       held = std::max(held, me.borrower_back);
     if (held > now_) {
@@ -195,6 +229,8 @@ bool simulation::step(bool with_moves) {
       default: network_.deliver(what, now_);
     }
   }
+  if (kind_.joint()) serve_joints();
+  if (options_.planted) play_tricks();
   check();
   return true;
 }

@@ -3,9 +3,11 @@
 #include <latchkey/config.hpp>
 #include <machine/client_machine.hpp>
 #include <simulation/clocks.hpp>
+#include <simulation/joint_call.hpp>
 #include <simulation/kinds.hpp>
 #include <simulation/moves.hpp>
 #include <simulation/network.hpp>
+#include <simulation/planted.hpp>
 #include <simulation/server.hpp>
 
 #include <algorithm>
@@ -33,6 +35,7 @@ struct run_options {
   std::vector<std::uint32_t> const* only = nullptr;
   moment end = endless;
   bool trace = false;
+  planted_fault const* planted = nullptr;
 };
 
 // A rule that is broken; the text is one line.
@@ -89,6 +92,19 @@ class simulation final : public server_user, public network_user {
       std::erase_if(loans, [&](loan const& one) { return one.serial == serial; });
     }
     moment troubled_until = 0;  // it may be slow until then, for a fault that it had to find out about
+    std::size_t place = 0;      // whose server
+    std::size_t process = 0;    // clients of one process live and stop together, and have one clock
+  };
+  // A server, its clock, and until when what befalls it.
+  struct site {
+    site(lua_scripts& scripts, server_user& user, server::handle first) : at(scripts, user, first) {}
+    server at;
+    drifting_clock clock;
+    moment loading_until = 0, read_only_until = 0, full_until = 0, busy_until = 0, refused_until = 0, stalled_until = 0,
+           unkilled_until = 0;
+    bool unkilled = false;  // it has refused CLIENT KILL before
+    std::uint64_t lost_messages = 0;
+    moment when_gone(std::int64_t ends) const { return clock.when((ends + 1) * 1'000'000); }
   };
   // That somebody held a lock on the server.
   struct tenure {
@@ -102,6 +118,7 @@ class simulation final : public server_user, public network_user {
   static constexpr int somebody = -2;  // a stranger, or a fault
   struct lock_state {
     std::string name;
+    std::size_t place = 0;  // on which server
     std::vector<tenure> past;
     std::vector<tenure> present;
     std::vector<simulated_kind::waiter> line;       // as it was last seen
@@ -131,7 +148,10 @@ class simulation final : public server_user, public network_user {
   moment true_time(node const& of, instant shown) const { return of.clock.when(shown.time_since_epoch().count()); }
   instant client_time(node const& of) const { return instant(nanoseconds(of.clock.at(now_))); }
   void serve_timers(std::size_t client);
-  void set_server_clock();
+  void set_server_clocks();
+  site& at(lock_state const& lock) const { return *sites_[lock.place]; }
+  site& at(node const& client) const { return *sites_[client.place]; }
+  keyspace& data_of(lock_state const& lock) const { return at(lock).at.data; }
   void fail(std::string const& why) const;
   template <class Text>
   void tell(Text const& text) {
@@ -169,7 +189,8 @@ class simulation final : public server_user, public network_user {
   task* any_held(dice& chances, bool live) const;
   bool awake(std::size_t client) const { return !nodes_[client]->gone && nodes_[client]->paused_until <= now_; }
   std::size_t any_client(dice& chances) const;
-  void add_client();
+  void add_process();
+  lock_state& any_lock(dice& chances);
 
   // --- permits.cpp ---
   bool act_on_permits(move const& one, dice& chances);
@@ -190,17 +211,44 @@ class simulation final : public server_user, public network_user {
   void stock_again(lock_state& lock);
   void check_permit_answer(task const& done);
 
+  // --- joints.cpp ---
+  std::size_t client_of(joint_call const& one, std::size_t member) const;
+  bool is_planted(planted_fault::trick what) const;
+  bool act_on_joints(move const& one, dice& chances);
+  static error_code cancelled();
+  instant joint_time(joint_call const& one) const;
+  joint_call* any_joint(dice& chances, bool held) const;
+  detail::joint_rules joint_rules_of(milliseconds lease) const;
+  void begin_joint(dice& chances, bool once);
+  void end_joint(joint_call& one, bool drop, dice& chances);
+  void extend_joint(joint_call& one, dice& chances);
+  void perform_joint(joint_call& one);
+  void perform_joint(joint_call& one, detail::joint_acquire::action const& what);
+  void ask_members(joint_call& one, detail::joint_acquire::action const& what);
+  void serve_joints();
+  void conclude_joint(joint_call& one);
+  void lose_joint(joint_call& one);
+  void vanish_joints(std::size_t process);
+  void check_joints();
+  void check_members(joint_call const& one);
+
+  // --- planted.cpp ---
+  void plant(planted_fault const& what);
+  void play_tricks();
+
   // --- faults.cpp ---
+  void excuse_late(std::size_t client, words_view words);
   void befall(move const& one);
   void befall_server(move const& one, dice& chances);
   void intrude(move const& one, dice& chances);
   void crash(std::size_t client, dice& chances);
+  void vanish(std::size_t client, bool unheard);
   bool of_gone(std::string const& field) const;
   void trouble(std::size_t client, moment length);
   void trouble_all(moment length);
   void taken_away(lock_state& lock);
   reply stranger(detail::ask what, lock_state const& lock, std::int64_t lease);
-  reply run_script(detail::script const& text, detail::item const& asked);
+  reply run_script(lock_state const& on, detail::script const& text, detail::item const& asked);
   void stranger_gives(lock_state const& lock, std::string const& id);
   void stranger_counts(lock_state& lock, bool takes, bool more = false);
   void set_modes();
@@ -226,19 +274,21 @@ class simulation final : public server_user, public network_user {
   void check_beliefs();
   void check_wake_ups();
   void check_counts();
-  std::string why_busy() const;
+  std::string why_busy();
 
   // --- ending.cpp ---
   void finish();
   void release_all();
   void outlast_refused();
-  bool at_rest() const;
+  bool at_rest();
+  std::uint64_t commands() const;
+  std::size_t subscriptions();
   void check_rest() const;
 
   run_options const options_;
   simulated_kind const& kind_;
   config settings_;
-  server server_;
+  std::vector<std::unique_ptr<site>> sites_;
   network network_;
   std::vector<std::unique_ptr<task>> tasks_;
   std::vector<std::unique_ptr<node>> nodes_;  // go before the tasks that stand in their lists
@@ -259,6 +309,11 @@ class simulation final : public server_user, public network_user {
 
   std::vector<task*> ungranted_;            // acquires of permits that took none, as far as their callers know
   std::unordered_set<task const*> scarce_;  // acquires that could not have been granted at some time
+  std::vector<std::unique_ptr<joint_call>> joints_;
+  std::unordered_map<task const*, std::pair<joint_call*, detail::joint_acquire::attempt>> part_of_;
+  std::vector<task*> joint_answers_;
+  std::uint64_t last_bundle_ = 0;
+
   std::uint64_t last_owner_ = 100;
 
   moment now_ = 0;
@@ -268,12 +323,8 @@ class simulation final : public server_user, public network_user {
   moment lost_rate_ = 0;       // what clocks of different rates may make of the longest lease
   unsigned steps_ = 0;
   unsigned wakes_ = 0;
-  std::uint64_t lost_messages_ = 0;
   bool ending_ = false;
   bool resting_ = false;
-  drifting_clock server_clock_;
-  moment loading_until_ = 0, read_only_until_ = 0, full_until_ = 0, busy_until_ = 0, refused_until_ = 0,
-         stalled_until_ = 0;
   int running_for_ = somebody;  // whose command the server runs
 };
 

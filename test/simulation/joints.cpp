@@ -1,0 +1,326 @@
+#include <simulation/simulation.hpp>
+
+#include <algorithm>
+
+namespace latchkey::simulation {
+
+using action = detail::joint_acquire::action;
+using answer = detail::joint_acquire::answer;
+using trick = planted_fault::trick;
+
+namespace {
+
+constexpr std::uint64_t owners = 3;  // of each process
+
+// Redlock's figure, as lib/api/joint_hold.hpp has it.
+nanoseconds drift_of(milliseconds lease) { return detail::to_nanoseconds(lease) / 100 + milliseconds(2); }
+
+}  // namespace
+
+std::size_t simulation::client_of(joint_call const& one, std::size_t member) const {
+  return one.process * sites_.size() + kind_.places[member];
+}
+
+bool simulation::is_planted(trick what) const { return options_.planted && options_.planted->what == what; }
+
+// --- what callers do ---
+
+// False: such a caller knows no such call.
+bool simulation::act_on_joints(move const& one, dice& chances) {
+  switch (one.what) {
+    case deed::acquire:
+    case deed::try_once: begin_joint(chances, one.what == deed::try_once); return true;
+    case deed::release:
+    case deed::unlock:
+    case deed::drop:
+      if (joint_call* const held = any_joint(chances, true)) end_joint(*held, one.what == deed::drop, chances);
+      return true;
+    case deed::extend:
+      if (joint_call* const held = any_joint(chances, true)) extend_joint(*held, chances);
+      return true;
+    case deed::cancel: {
+      joint_call* const asks = any_joint(chances, false);
+      if (!asks) return true;
+      tell([&] { return asks->label + " is cancelled"; });
+      asks->decides.cancel(cancelled(), joint_time(*asks));
+      perform_joint(*asks);
+      return true;
+    }
+    case deed::query: return true;
+    default: return false;
+  }
+}
+
+error_code simulation::cancelled() {
+  return boost::system::errc::make_error_code(boost::system::errc::operation_canceled);
+}
+
+instant simulation::joint_time(joint_call const& one) const { return client_time(*nodes_[client_of(one, 0)]); }
+
+joint_call* simulation::any_joint(dice& chances, bool held) const {
+  std::vector<joint_call*> fits;
+  for (auto const& one : joints_)
+    if ((held ? one->granted && !one->ended && !one->gone : one->completions == 0) && awake(client_of(*one, 0)))
+      fits.push_back(one.get());
+  return fits.empty() ? nullptr : fits[chances.below(fits.size())];
+}
+
+detail::joint_rules simulation::joint_rules_of(milliseconds lease) const {
+  detail::joint_rules made;
+  made.members = kind_.places.size();
+  made.quorum = kind_.majority ? made.members / 2 + 1 : made.members;
+  made.at_once = kind_.majority;
+  if (is_planted(trick::minority)) made.quorum = 1;
+  if (!kind_.majority) {
+    made.steps = {{0, 1}, {2}};
+    made.rank = {0, 1, 2};
+    return made;
+  }
+  if (lease.count() == 0) lease = settings_.lock_watchdog_timeout;
+  made.member_time = std::max(milliseconds(50), lease / 10);
+  return made;
+}
+
+void simulation::begin_joint(dice& chances, bool once) {
+  std::size_t const process = nodes_[any_client(chances)]->process;
+  std::size_t const client = process * sites_.size();
+  std::uint64_t const owner = 1 + chances.below(owners);
+  if (!awake(client)) return;
+  instant const now = client_time(*nodes_[client]);
+  milliseconds lease{0};
+  if (chances.one_in(3)) lease = milliseconds(200 + static_cast<std::int64_t>(chances.below(8'000)));
+  instant deadline = detail::never;
+  if (!once && chances.one_in(2)) deadline = detail::after(now, milliseconds(chances.below(6'000)));
+  joint_call& one = *joints_.emplace_back(
+      std::make_unique<joint_call>(joint_rules_of(lease), detail::joint_acquire::wish{deadline, once, chances.any()}));
+  one.lease = lease;
+  if (lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
+  if (kind_.majority) one.drift = drift_of(lease.count() > 0 ? lease : settings_.lock_watchdog_timeout);
+  one.process = process;
+  one.owner = owner;
+  one.label = "joint " + std::to_string(joints_.size()) + " of process " + std::to_string(process) + ":" +
+              std::to_string(owner);
+  tell([&] {
+    return one.label + " begins" +
+           (once                        ? ", once"
+            : deadline == detail::never ? ", for ever"
+                                        : ", for a while") +
+           (lease.count() > 0 ? ", lease " + std::to_string(lease.count()) + " ms" : ", watchdog");
+  });
+  one.decides.begin(now);
+  perform_joint(one);
+}
+
+void simulation::end_joint(joint_call& one, bool drop, dice& chances) {
+  one.ended = true;
+  tell([&] { return one.label + (drop ? " is dropped" : " is released"); });
+  one.decides.cancel(cancelled(), joint_time(one));  // who is still asked is not wanted any more
+  perform_joint(one);
+  for (task* part : one.parts)
+    if (!part->ended) end_hold(*part, drop || part->shown.lost || nodes_[part->client]->machine.closed(), chances);
+}
+
+void simulation::extend_joint(joint_call& one, dice& chances) {
+  if (one.lost) return;
+  milliseconds const lease(chances.between(200, 40'000));
+  tell([&] { return one.label + " is extended to " + std::to_string(lease.count()) + " ms"; });
+  if (kind_.majority) one.drift = drift_of(lease);
+  for (task* part : one.parts) {
+    if (part->ended || part->shown.lost) continue;
+    task& call = made(task::type::extend, part->client, part->owner, part->key);
+    call.hold = part->hold;
+    call.lease = lease;
+    longest_[part] = std::max(longest_[part], lease);
+    start(call);
+  }
+}
+
+// --- what is decided ---
+
+void simulation::perform_joint(joint_call& one) {
+  if (std::exchange(one.performing, true)) return;
+  while (auto const what = one.decides.take()) perform_joint(one, *what);
+  one.performing = false;
+}
+
+void simulation::perform_joint(joint_call& one, action const& what) {
+  using type = action::type;
+  dice chances(mix(options_.seed, 29, steps_));
+  auto const part = [&] { return one.asked.at(what.of[0].id); };
+  switch (what.what) {
+    case type::ask:
+    case type::wait: return ask_members(one, what);
+    case type::cancel: {
+      task& asked = *part();
+      node& me = *nodes_[asked.client];
+      if (asked.done()) return;
+      me.machine.cancel(asked, client_time(me), me.out);
+      return perform(asked.client);
+    }
+    case type::give_back:
+      if (is_planted(trick::keeps_members)) return;
+      if (!part()->ended) end_hold(*part(), true, chances);
+      return;
+    case type::keep:
+      if (one.holds())
+        one.parts.push_back(part());
+      else
+        end_hold(*part(), true, chances);
+      return;
+    case type::sleep: one.sleeps_until = what.when; return;
+    case type::finish: return conclude_joint(one);
+  }
+}
+
+void simulation::ask_members(joint_call& one, action const& what) {
+  bool const waits = what.what == action::type::wait;
+  bool const bundled = what.of.size() > 1 && !kind_.majority;
+  if (bundled) ++last_bundle_;
+  std::vector<task*> all;
+  for (auto const& [member, id] : what.of) {
+    std::size_t const client = client_of(one, member);
+    task& asked = made(task::type::acquire, client, one.owner, locks_[member].name);
+    asked.link = &asked.shown;
+    asked.once = !waits;
+    asked.deadline = waits ? what.when : std::min(asked.deadline, what.when);
+    asked.patient = what.patient;
+    if (bundled) asked.bundle = last_bundle_;
+    asked.lease = one.lease;
+    asked.max_hold = one.max_hold;
+    asked.line_time = settings_.fair_lock_wait_timeout;
+    for (std::uint64_t other = 1; other <= owners; ++other)
+      if (other != one.owner && nodes_[client]->machine.holds(kind_.which, asked.key, other))
+        behind_ours_.insert(&asked);
+    longest_[&asked] = asked.lease.count() > 0 ? asked.lease : settings_.lock_watchdog_timeout;
+    one.asked[id] = &asked;
+    part_of_[&asked] = {&one, id};
+    all.push_back(&asked);
+  }
+  for (task* const asked : all) start(*asked);
+}
+
+// A member has answered. Decides nothing by itself: calls to the machines wait until they are done with this one.
+void simulation::serve_joints() {
+  for (std::size_t i = 0; i < joint_answers_.size(); ++i) {
+    task& done = *joint_answers_[i];
+    auto const [one, id] = part_of_.at(&done);
+    if (one->gone) continue;
+    answer said;
+    if (done.error)
+      said = {answer::type::failed, {}, done.error, done.text};
+    else if (done.yes)
+      said = {answer::type::granted, done.shown.until() - one->drift, {}, {}};
+    else
+      said.what = done.untried ? answer::type::untried : answer::type::busy;
+    one->told_busy = one->told_busy || said.what == answer::type::busy;
+    one->decides.answered(id, said, joint_time(*one));
+    perform_joint(*one);
+  }
+  joint_answers_.clear();
+  for (auto const& one : joints_)
+    std::erase_if(one->asked,
+                  [](auto const& it) { return it.second->done() && (!it.second->yes || it.second->ended); });
+  for (auto const& one : joints_) {
+    if (!one->holds() || !awake(client_of(*one, 0))) continue;
+    bool const over = kind_.majority && one->until() <= joint_time(*one);
+    if (one->live() < one->quorum || over) lose_joint(*one);
+  }
+}
+
+void simulation::conclude_joint(joint_call& one) {
+  dice chances(mix(options_.seed, 31, steps_));
+  ++one.completions;
+  one.sleeps_until = detail::never;
+  one.granted = one.decides.granted();
+  for (auto const& [member, id] : one.decides.held()) one.parts.push_back(one.asked.at(id));
+  if (one.granted && one.live() < one.quorum) {
+    one.granted = false;
+    for (task* part : std::exchange(one.parts, {})) end_hold(*part, true, chances);
+  }
+  tell([&] {
+    auto const& error = one.decides.error();
+    return one.label + (one.granted ? " is granted" : error ? " ends: " + error.message() : " is told: busy");
+  });
+  if (one.completions > 1) fail(one.label + " was completed twice");
+  if (!one.granted && one.decides.granted()) return;  // lost meanwhile
+  if (!one.granted && !one.decides.error() && !one.told_busy)
+    fail(one.label + " was told that the lock is busy, though no member said so");
+}
+
+// Too few members are left, or their time is over: the others are given back.
+void simulation::lose_joint(joint_call& one) {
+  one.lost = true;
+  tell([&] { return one.label + " is told that its hold is lost"; });
+  dice chances(mix(options_.seed, 37, steps_));
+  one.decides.cancel(cancelled(), joint_time(one));
+  perform_joint(one);
+  for (task* part : one.parts)
+    if (!part->ended) end_hold(*part, true, chances);
+}
+
+void simulation::vanish_joints(std::size_t process) {
+  for (auto const& one : joints_)
+    if (one->process == process && !one->gone) {
+      one->gone = true;
+      one->completions = 1;
+    }
+}
+
+// --- what must be true of them ---
+
+// That no two have it at once follows: each of their members has one holder, and they need all of them or most.
+
+void simulation::check_joints() {
+  auto const trusted_until = [&](joint_call const& one) {
+    if (!is_planted(trick::trusts_the_longest)) return one.until();
+    instant last{};
+    for (task const* part : one.parts) last = std::max(last, part->shown.until());
+    return last;
+  };
+  for (auto const& it : joints_) {
+    joint_call const& one = *it;
+    if (one.gone) continue;
+    check_members(one);
+    moment const tolerance = kind_.majority ? 0 : lost_rate_;
+    instant const until = trusted_until(one);
+    if (!one.holds() || until <= joint_time(one) + nanoseconds(tolerance)) continue;
+    std::size_t const needed = kind_.majority ? kind_.places.size() / 2 + 1 : kind_.places.size();
+    std::size_t there = 0;
+    std::vector<moment> ends;
+    for (task const* part : one.parts) {
+      node const& me = *nodes_[part->client];
+      bool const pardoned = excused(*part);
+      auto const hold = kind_.look(at(me).at.data, part->key, field_of(*part));
+      there += pardoned || hold.count > 0;
+      bool const stays = pardoned || hold.ends == keyspace::forever;
+      ends.push_back(stays ? endless : hold.count == 0 ? 0 : at(me).when_gone(hold.ends));
+    }
+    if (there < needed)
+      fail(one.label + " is trusted with " + std::to_string(there) + " of " + std::to_string(kind_.places.size()) +
+           " members");
+    std::sort(ends.rbegin(), ends.rend());
+    moment const last = ends[needed - 1];
+    if (last != endless && last + tolerance < true_time(*nodes_[client_of(one, 0)], until))
+      fail(one.label + " is trusted for longer than its members last");
+  }
+}
+
+// What it has of its members it needs, and while it waits for one it has none.
+void simulation::check_members(joint_call const& one) {
+  task const* waits = nullptr;
+  task const* has = nullptr;
+  bool asks = false;
+  for (auto const& [id, part] : one.asked) {
+    asks = asks || !part->done();
+    if (!part->done() && !part->once) waits = part;
+    if (!part->granted() || part->ended) continue;
+    has = part;
+    bool const needed =
+        one.completions == 0 || (one.holds() && std::find(one.parts.begin(), one.parts.end(), part) != one.parts.end());
+    if (!needed) fail(one.label + " is over, and keeps " + part->label);
+  }
+  if (waits && has) fail(one.label + " waits for " + waits->label + ", while it holds " + has->label);
+  if (one.completions == 0 && !asks && one.sleeps_until == detail::never) fail("nobody is on the way for " + one.label);
+}
+
+}  // namespace latchkey::simulation

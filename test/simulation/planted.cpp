@@ -1,0 +1,43 @@
+#include <simulation/simulation.hpp>
+
+#include <stdexcept>
+
+namespace latchkey::simulation {
+
+using trick = planted_fault::trick;
+
+void simulation::plant(planted_fault const& what) {
+  if (what.script.empty()) return;
+  for (auto const& [script, called] : kind_.scripts()) {
+    if (what.script != called) continue;
+    std::string text(script->text());
+    auto const at = text.find(what.there);
+    if (at == text.npos) throw std::invalid_argument("the script " + what.script + " has no place " + what.there);
+    text.replace(at, what.there.size(), what.instead);
+    for (auto& one : sites_) one->at.replace(std::string(script->sha()), text);
+    return;
+  }
+  throw std::invalid_argument("no script " + what.script);
+}
+
+// After each step. Nobody who checks is told.
+void simulation::play_tricks() {
+  dice chances(mix(options_.seed, 41, steps_));
+  switch (options_.planted->what) {
+    case trick::loses_keys:
+      if (chances.one_in(40)) data_of(locks_[0]).remove(locks_[0].name);
+      return;
+    case trick::keeps_still:
+      for (auto& one : sites_) one->at.mute = true;
+      return;
+    case trick::leaves_a_key:
+      if (ending_) data_of(locks_[0]).make("left", keyspace::text_value("1"));
+      return;
+    case trick::chatters:
+      if (resting_) sites_[0]->at.commands += 50;
+      return;
+    default: return;
+  }
+}
+
+}  // namespace latchkey::simulation

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+namespace latchkey::simulation {
+
+// A fault on purpose, of which the checks are not told: a script in which one place is another, or a trick.
+struct planted_fault {
+  enum class trick : unsigned char {
+    none,
+    loses_keys,         // a key of the server vanishes now and then
+    keeps_still,        // messages reach nobody
+    completes_twice,    // a call
+    never_completes,    // some call
+    tells_loss_twice,   // to a holder
+    always_released,    // whatever a release found, its caller is told that he released
+    excuses_nothing,    // what comes late where CLIENT KILL is refused
+    leaves_a_key,       // at the end
+    chatters,           // at rest
+    minority,           // one member makes a joint lock
+    keeps_members,      // of a joint lock that it should give back
+    trusts_the_longest  // a joint lock is trusted as long as the member that lasts longest
+  };
+  std::string script{};  // as simulated_kind::scripts() calls it
+  std::string there{};
+  std::string instead{};
+  trick what = trick::none;
+};
+
+}  // namespace latchkey::simulation
