@@ -94,7 +94,7 @@ void core::begin_transport() {
   });
 }
 
-// No descriptor is left, perhaps only for now: the next call tries again.
+// No descriptor is left, perhaps only for now: the next call tries again. Without a timer nobody can wait for that.
 void core::transport_failed(std::string text) {
   bool over = false;
   {
@@ -103,11 +103,7 @@ void core::transport_failed(std::string text) {
     over = finishing_;
   }
   executor_probe::mark const here(probe_);
-  note said;
-  said.type = event_type::connect_failed;
-  said.error = errc::connect_failed;
-  said.text = std::move(text);
-  report(said);
+  step([&](client_machine& machine, instant now, actions& out) { machine.unreachable(text, now, out); });
   if (over) finished();
 }
 

@@ -231,6 +231,13 @@ void client_machine::open_failed(std::uint32_t serial, error_code const& why, st
   impl_->at(now, out).server.open_failed(serial, why, text);
 }
 
+void client_machine::unreachable(std::string_view text, instant now, actions& out) {
+  auto& me = impl_->at(now, out);
+  me.shared.trouble = text;
+  me.shared.note(event_type::connect_failed, {}, 0, errc::connect_failed, text);
+  me.trouble(errc::connect_failed, text, false);
+}
+
 void client_machine::received(std::uint32_t serial, std::string_view bytes, instant now, actions& out) {
   impl_->at(now, out).server.received(serial, bytes);
 }

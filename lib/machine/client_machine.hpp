@@ -69,6 +69,8 @@ class client_machine {
   // `peer`: what the connection reached, as CLIENT LIST's laddr would name it; for the texts of events only.
   void opened(std::uint32_t serial, instant now, actions& out);
   void open_failed(std::uint32_t serial, error_code const& why, std::string_view text, instant now, actions& out);
+  // There cannot be any connection, nor a timer: every call is over.
+  void unreachable(std::string_view text, instant now, actions& out);
   void received(std::uint32_t serial, std::string_view bytes, instant now, actions& out);
   void broken(std::uint32_t serial, error_code const& why, instant now, actions& out);
   void time(instant now, actions& out);

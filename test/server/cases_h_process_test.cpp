@@ -192,9 +192,23 @@ TEST_CASE("case 87: a client that finds no descriptor at its first use works whe
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   auto const error = error_of([&] { return late.get_lock(new_name()).try_lock(); });
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
-  CHECK(error == errc::timeout);
+  CHECK(error == errc::connect_failed);
   CHECK(log.count(event_type::connect_failed) > 0);
   CHECK(late.get_lock(new_name()).try_lock(patience));
+}
+
+TEST_CASE("case 87: who would wait for ever is told that a client without a descriptor cannot connect",
+          "[server][case-87]") {
+  client late(common_server().uri(), steady_config());
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  rlimit const none{3, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  auto waiting = late.get_lock(new_name()).async_acquire(asio::use_future);
+  bool const told = waiting.wait_for(patience) == std::future_status::ready;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  REQUIRE(told);
+  CHECK(error_in(std::move(waiting)) == errc::connect_failed);
 }
 
 TEST_CASE("case 87: a client without a descriptor left can still wait for a lock of other clients' members",
