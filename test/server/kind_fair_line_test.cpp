@@ -247,6 +247,8 @@ TEST_CASE("fair lock: what a grant takes off the scores leaves everybody time to
   CHECK(w.score("java:1") == brief);
   CHECK(w.score("java:2") > w.now());
   CHECK(w.score("java:2") <= w.now() + 700);
+  held.release();
+  w.admin.ok("DEL", w.queue, w.scores);
 }
 
 TEST_CASE("fair lock: a waiter that another library put out of the queue stands in it again", "[server][fair]") {
@@ -286,6 +288,18 @@ TEST_CASE("fair lock: case 36: a head without a score does not stop the queue", 
   CHECK(w.fair.try_lock(patience));
   CHECK(since.passed() < 2 * soon);
   w.fair.unlock();
+  CHECK(w.nothing_left());
+}
+
+TEST_CASE("fair lock: case 36: a head without a score is put out while the lock is held", "[server][fair][case-36]") {
+  fair_world w;
+  lease held = w.fair.acquire();
+  w.admin.ok("RPUSH", w.queue, "nobody:1");
+  auto const who = owner::make();
+  auto waiting = w.fair.async_acquire({.owner = who}, asio::use_future);
+  CHECK(wait_until([&] { return w.line() == names{w.field(who)}; }));
+  held.release();
+  value_of(std::move(waiting)).release();
   CHECK(w.nothing_left());
 }
 

@@ -215,6 +215,7 @@ TEST_CASE("fenced lock: only a fenced lock has tokens", "[server][kind]") {
   CHECK(lease().fencing_token() == std::nullopt);
   w.admin.ok("RPUSH", w.counter, "x");
   CHECK(error_of([&] { return w.lock.get_token(); }) == errc::wrong_type);
+  w.admin.ok("DEL", w.counter);
 }
 
 TEST_CASE("fenced lock: a reentrant lock of the name and it keep each other out", "[server][kind]") {
