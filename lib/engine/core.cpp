@@ -7,6 +7,7 @@
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
+#include <new>
 #include <random>
 
 namespace latchkey::detail {
@@ -17,12 +18,14 @@ namespace {
 // can tell nobody.
 void prepare_timers(asio::any_io_executor const& executor) try {
   asio::steady_timer const unused(executor);
+} catch (std::bad_alloc const&) {
+  throw;
 } catch (std::exception const& problem) {
   throw lock_error(errc::connect_failed, std::string("no timers: ") + problem.what());
 }
 
-std::string new_id() try {
-  return to_string(boost::uuids::random_generator()());
+std::string new_id() try { return to_string(boost::uuids::random_generator()()); } catch (std::bad_alloc const&) {
+  throw;
 } catch (std::exception const& problem) {
   throw lock_error(errc::connect_failed, std::string("no random numbers: ") + problem.what());
 }

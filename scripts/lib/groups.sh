@@ -10,7 +10,7 @@ declare -A about=(
   [demo]="a short run of the flash sale"
   [interop]="latchkey beside Redisson, redis-py, redsync and redlock on the same locks, both ways; prints a table"
   [stress]="many callers, many processes and many faults at once, against real servers"
-  [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server"
+  [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server; faults on purpose"
   [torture]="real processes on real servers with every nemesis for a minute; the checker; workers that break the rule"
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
@@ -56,15 +56,16 @@ preset_of() {
 targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
-    server) echo latchkey_server_tests latchkey_replay_tests ;;
+    server) echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests ;;
     stress | interop) echo "latchkey_$1_tests" ;;
-    simulate) echo latchkey_simulate latchkey_truth_tests ;;
+    simulate) echo latchkey_simulate latchkey_simulation_tests latchkey_truth_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;
     mutants) echo latchkey_unit_tests latchkey_simulate ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey ;;
     example | demo) echo latchkey_examples ;;
-    asan-ubsan | tsan) echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_stress_tests ;;
+    asan-ubsan | tsan)
+      echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_stress_tests ;;
     clang) echo all ;;
     bench) echo latchkey_bench ;;
     docs | tidy) echo configure ;;

@@ -1,0 +1,63 @@
+#include <sweeps/failing_memory.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local bool armed = false;
+thread_local bool failed = false;
+thread_local long left = 0;
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (armed && left-- == 0) {
+    failed = true;
+    throw std::bad_alloc();
+  }
+  if (size == 0) size = 1;
+  void* const made = alignment == 0 ? std::malloc(size)
+                                    : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (!made) throw std::bad_alloc();
+  return made;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, 0); }
+void* operator new[](std::size_t size) { return allocate(size, 0); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t size, std::nothrow_t const&) noexcept try {
+  return allocate(size, 0);
+} catch (std::bad_alloc const&) {
+  return nullptr;
+}
+void operator delete(void* one) noexcept { std::free(one); }
+void operator delete[](void* one) noexcept { std::free(one); }
+void operator delete(void* one, std::size_t) noexcept { std::free(one); }
+void operator delete[](void* one, std::size_t) noexcept { std::free(one); }
+void operator delete(void* one, std::align_val_t) noexcept { std::free(one); }
+void operator delete[](void* one, std::align_val_t) noexcept { std::free(one); }
+void operator delete(void* one, std::size_t, std::align_val_t) noexcept { std::free(one); }
+void operator delete[](void* one, std::size_t, std::align_val_t) noexcept { std::free(one); }
+void operator delete(void* one, std::nothrow_t const&) noexcept { std::free(one); }
+
+namespace latchkey::test {
+
+void failing_memory::fail_after(long n) {
+  failed = false;
+  left = n;
+  armed = true;
+}
+
+bool failing_memory::stop() {
+  armed = false;
+  return failed;
+}
+
+}  // namespace latchkey::test
