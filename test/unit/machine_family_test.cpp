@@ -167,6 +167,26 @@ TEST_CASE("spin lock: waiters of one client are one who looks, and a release nee
   w.finish();
 }
 
+TEST_CASE("spin lock: a release that nobody is told of lets the next one of the client look soon") {
+  config settings;
+  settings.local_handoff.max_streak = 0;
+  world w(settings);
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  for (int i = 0; i < 8; ++i) {
+    task& a = granted(w, w.acquire(1, spin));
+    task& b = w.acquire(2, spin);
+    w.pass(1s + i * 17ms);  // by now it looks every 64 to 128 ms
+    w.release(a);
+    w.pass(10ms);
+    CHECK(b.granted());
+    w.await(b);
+    w.release(b);
+    w.run();
+  }
+  w.finish();
+}
+
 TEST_CASE("spin lock: contended, two calls a turn within a client, and one try more for each pause elsewhere") {
   world w({}, 2);
   teach_spin(w.server);
