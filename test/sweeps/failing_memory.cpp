@@ -32,11 +32,8 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));
 }
-void* operator new(std::size_t size, std::nothrow_t const&) noexcept try {
-  return allocate(size, 0);
-} catch (std::bad_alloc const&) {
-  return nullptr;
-}
+// Whoever asks like this does without, and nobody is to be told: a buffer of std::stable_sort.
+void* operator new(std::size_t size, std::nothrow_t const&) noexcept { return std::malloc(size == 0 ? 1 : size); }
 void operator delete(void* one) noexcept { std::free(one); }
 void operator delete[](void* one) noexcept { std::free(one); }
 void operator delete(void* one, std::size_t) noexcept { std::free(one); }
