@@ -278,7 +278,7 @@ TEST_CASE("permit semaphore: permits come back where the server has no memory le
   permits.try_set_permits(4);
   auto const id = permits.acquire();
   auto one = permits.acquire_permit();
-  static_cast<void>(permits.acquire(1ms));
+  static_cast<void>(permits.acquire(50ms));
   w.admin.ok("CONFIG", "SET", "maxmemory", "1");
   CHECK(wait_until([&] { return permits.available_permits() == 2; }));
   CHECK(error_of([&] { return permits.try_acquire(); }) == errc::server_error);

@@ -7,8 +7,8 @@ namespace latchkey::test {
 
 namespace {
 
-// Counters and numbers stay by design: fencing tokens, the permits of semaphores, the counts of latches. A permit without
-// a lease is its owner's for ever, as the key of an expirable semaphore shows.
+// Counters and numbers stay by design: fencing tokens, the permits of semaphores, the counts of latches. A permit
+// without a lease is its owner's for ever, as the key of an expirable semaphore shows.
 bool may_stay(std::string const& type, std::string const& key) {
   return type == "string" || (type == "zset" && key.ends_with(":timeout"));
 }
