@@ -38,8 +38,8 @@ class world {
     for (auto what : {operation::type::acquire, operation::type::release}) {
       bool const lent = start(what, direct);
       if (lent)
-        machine_.lane_answer(machine_.lane_serial(), reply(what == operation::type::acquire ? granted_ : released_),
-                             now_, out_);
+        machine_.lane_answer(machine_.lane_serial(), what == operation::type::acquire ? granted_ : released_, now_,
+                             out_);
       for (int turns = 0; out_.completed.empty(); ++turns) turn(turns);
       if (call_.error) throw std::runtime_error(call_.error.message());
       as_asked = as_asked && lent == direct;

@@ -9,8 +9,8 @@
 namespace latchkey::detail {
 namespace {
 
-struct sds_closer {
-  void operator()(char* text) const { redisFreeSdsCommand(text); }
+struct command_closer {
+  void operator()(char* text) const { redisFreeCommand(text); }
 };
 
 // hiredis wants pointers and lengths side by side; the tables stay with the thread.
@@ -21,12 +21,11 @@ struct tables {
 
 }  // namespace
 
-void words::add(std::string_view word) {
-  if (used_ == words_.size())
-    words_.emplace_back(word);
-  else
-    words_[used_].assign(word);
-  ++used_;
+std::string& words::add_empty() {
+  if (used_ == words_.size()) words_.emplace_back();
+  auto& word = words_[used_++];
+  word.clear();
+  return word;
 }
 
 void words::add(std::int64_t number) {
@@ -43,11 +42,12 @@ void append_command(std::string& out, words const& command) {
     mine.text.push_back(word.data());
     mine.length.push_back(word.size());
   }
-  sds raw = nullptr;
+  char* raw = nullptr;
+  // Its relative that makes an sds allocates twice.
   auto const size =
-      redisFormatSdsCommandArgv(&raw, static_cast<int>(command.size()), mine.text.data(), mine.length.data());
+      redisFormatCommandArgv(&raw, static_cast<int>(command.size()), mine.text.data(), mine.length.data());
   if (size < 0) throw std::bad_alloc();
-  std::unique_ptr<char, sds_closer> const text(raw);
+  std::unique_ptr<char, command_closer> const text(raw);
   out.append(text.get(), static_cast<std::size_t>(size));
 }
 

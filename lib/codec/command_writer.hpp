@@ -13,8 +13,10 @@ namespace latchkey::detail {
 class words {
  public:
   void clear() { used_ = 0; }
-  void add(std::string_view word);
+  void add(std::string_view word) { add_empty().assign(word); }
   void add(std::int64_t number);
+  // One more word, to be filled in place.
+  std::string& add_empty();
   std::size_t size() const { return used_; }
   std::string& operator[](std::size_t i) { return words_[i]; }
   std::string const& operator[](std::size_t i) const { return words_[i]; }

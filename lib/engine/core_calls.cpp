@@ -39,13 +39,12 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
 
 void core::drive(loan taken) {
   for (;;) {
-    reply answer;
-    error_code const failed = taken.lane ? taken.lane->exchange(taken.now, answer) : error_code(errc::connection_lost);
+    error_code const failed = taken.lane ? taken.lane->exchange(taken.now) : error_code(errc::connection_lost);
     bool again = false;
     step([&](client_machine& machine, instant now, actions& out) {
       if (failed) {
         machine.lane_failed(taken.serial, failed, now, out);
-      } else if (machine.lane_answer(taken.serial, std::move(answer), now, out) ==
+      } else if (machine.lane_answer(taken.serial, taken.lane->answer(), now, out) ==
                  client_machine::lane_next::send_again) {
         taken.lane->take(machine.lane_bytes());
         taken.now = now;

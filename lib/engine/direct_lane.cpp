@@ -52,13 +52,13 @@ void direct_lane::make_blocking() noexcept {
   if (flags >= 0 && (flags & O_NONBLOCK) != 0) ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK);
 }
 
-error_code direct_lane::exchange(instant now, reply& answer) {
+error_code direct_lane::exchange(instant now) {
   instant const end = after(now, timeout_);
   // What was there before the request is not its answer: a stray reply must not grant a lock.
   char stray;
   if (::recv(fd_, &stray, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) return errc::connection_lost;
   if (error_code const failed = send_all(end)) return failed;
-  return receive(now, end, answer);
+  return receive(now, end);
 }
 
 error_code direct_lane::send_all(instant end) {
@@ -76,7 +76,7 @@ error_code direct_lane::send_all(instant end) {
   return {};
 }
 
-error_code direct_lane::receive(instant now, instant end, reply& answer) {
+error_code direct_lane::receive(instant now, instant end) {
   nanoseconds const patience = busy_.begin(now);
   bool const looks = patience > nanoseconds::zero();
   bool in_vain = false;
@@ -93,7 +93,7 @@ error_code direct_lane::receive(instant now, instant end, reply& answer) {
       break;
     }
     reader_.feed({buffer_.data(), static_cast<std::size_t>(n)});
-    auto result = reader_.next(answer);
+    auto result = reader_.next(answer_);
     if (result == reply_reader::result::more) continue;
     // A second reply would be taken for the answer to the next request.
     reply extra;

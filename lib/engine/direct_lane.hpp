@@ -27,10 +27,11 @@ class direct_lane {
   // Takes the request over and leaves an empty buffer, whose memory is used again.
   void take(std::string& request);
 
-  // Borrower: sends what was taken and reads one reply, within the time-out of one answer: a first try and a release
-  // are awaited so long even if the caller's own wait ends before. After an error nothing more can be said on this
-  // lane.
-  error_code exchange(instant now, reply& answer);
+  // Borrower: sends what was taken and reads one reply, answer(), within the time-out of one answer: a first try and a
+  // release are awaited so long even if the caller's own wait ends before. After an error nothing more can be said on
+  // this lane.
+  error_code exchange(instant now);
+  reply const& answer() const { return answer_; }
 
   // Engine: nothing comes through any more, and a borrower who sleeps wakes up. Any thread.
   void shut() noexcept;
@@ -42,7 +43,7 @@ class direct_lane {
 
  private:
   error_code send_all(instant end);
-  error_code receive(instant now, instant end, reply& answer);
+  error_code receive(instant now, instant end);
   // Bytes read, or -1 and errno.
   long look(instant end);
   long sleep(instant end);
@@ -54,6 +55,7 @@ class direct_lane {
   busy_look busy_;
   std::string request_;
   reply_reader reader_;
+  reply answer_;  // kept, so that its memory is used again
   std::array<char, 4096> buffer_;
 };
 

@@ -208,10 +208,11 @@ std::uint32_t client_machine::lane_serial() const { return impl_->server.lane_se
 
 std::string& client_machine::lane_bytes() { return impl_->server.lane_bytes(); }
 
-client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply&& answer, instant now, actions& out) {
+client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply const& answer, instant now,
+                                                      actions& out) {
   auto& me = impl_->at(now, out);
   if (!me.server.lent(serial)) return lane_next::taken;
-  bool const again = me.server.lane_answer(std::move(answer));
+  bool const again = me.server.lane_answer(answer);
   if (!me.requests.empty()) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }

@@ -60,7 +60,7 @@ class client_machine {
   };
   std::uint32_t lane_serial() const;
   std::string& lane_bytes();
-  lane_next lane_answer(std::uint32_t serial, reply&& answer, instant now, actions& out);
+  lane_next lane_answer(std::uint32_t serial, reply const& answer, instant now, actions& out);
   void lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out);
 
   // --- the engine, on its executor ---

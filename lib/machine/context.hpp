@@ -27,6 +27,7 @@ struct context {
   std::string client_id;
   agenda timers;
   stats counters;
+  spare_storage spare_records;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
   bool closed = false;
 

@@ -39,9 +39,8 @@ void name_machine::meet(name_machine& namesake) {
 }
 
 record& name_machine::record_of(std::uint64_t owner) {
-  auto& found = records_[owner];
-  if (!found) found = std::make_unique<record>(*this, owner);
-  return *found;
+  auto const found = records_.find(owner);
+  return found != records_.end() ? *found->second : shared_.spare_records.make(records_, *this, owner);
 }
 
 record* name_machine::known(std::uint64_t owner) const {
@@ -228,7 +227,7 @@ void name_machine::send(record& one, bool may_go_direct) {
 
 // A record without anything in it goes.
 void name_machine::tidy(record& one) {
-  if (one.idle()) records_.erase(one.owner);
+  if (one.idle()) shared_.spare_records.take(records_, one);
 }
 
 // An answer also ends calls of others; their records go when nothing in the step looks at them any more.
@@ -266,7 +265,8 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   asked.sent = shared_.now;
   if (!asked.repeated) asked.first_sent = shared_.now;
   (asked.partner ? asked.partner->ask_ : asked).ticket = tickets_;
-  field = kind_.field(shared_.client_id, one.owner, asked.mode);
+  field.clear();
+  kind_.add_field(field, shared_.client_id, one.owner, asked.mode);
   out.what = asked.what;
   out.mode = asked.mode;
   out.name = name_;
@@ -278,7 +278,8 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   out.repeated = asked.repeated;
   if (asked.what == ask::hand_off) {
     record const& to = *asked.partner;
-    to_field = kind_.field(shared_.client_id, to.owner, to.ask_.mode);
+    to_field.clear();
+    kind_.add_field(to_field, shared_.client_id, to.owner, to.ask_.mode);
     out.lease = to.ask_.lease;
     out.to_field = to_field;
   }

@@ -179,7 +179,7 @@ class name_machine final : public listener {
   std::string const name_;
   std::string const channel_;
 
-  std::unordered_map<std::uint64_t, std::unique_ptr<record>> records_;
+  record_map records_;
   std::vector<record*> active_;        // records with a request under way
   std::vector<record*> holders_;       // records with live holds
   std::vector<std::uint64_t> served_;  // owners of whom a call was completed in this step

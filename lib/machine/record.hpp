@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace latchkey::detail {
@@ -111,6 +112,9 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
   std::int64_t longest(unsigned char mode, instant now, milliseconds watchdog_time, hold const* except = nullptr) const;
   instant latest_deadline() const;
 
+  // As new, for another owner perhaps, in the memory that it has.
+  static void renew(std::unique_ptr<record>& one, name_machine& name, std::uint64_t number);
+
   bool idle() const {
     return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
   }
@@ -130,6 +134,20 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
 
  private:
   std::array<int, most_modes> live_{};
+  std::unique_ptr<hold> spare_;  // its memory serves the next hold
+};
+
+using record_map = std::unordered_map<std::uint64_t, std::unique_ptr<record>>;
+
+// What idle records leave behind, so that steady work does not allocate it again and again.
+class spare_storage {
+ public:
+  record& make(record_map& all, name_machine& name, std::uint64_t owner);
+  // \pre it is idle.
+  void take(record_map& all, record& ended);
+
+ private:
+  std::vector<record_map::node_type> nodes_;
 };
 
 }  // namespace latchkey::detail

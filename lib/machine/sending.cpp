@@ -148,7 +148,7 @@ bool session::begin_script(words& command, script const& text) {
   return whole;
 }
 
-void session::script_words(sent_call& call, std::vector<item> const& items) {
+void session::script_words(sent_call& call, std::span<item const> items) {
   call.whole = begin_script(command_, *call.text);
   std::size_t const count_at = command_.size();
   command_.add(std::int64_t{0});
@@ -169,10 +169,10 @@ void session::plain_words(sent_call& call) {
   }
   one.what = call.asked = ask::force_unlock;
   call.text = &plain.which->script_for(ask::force_unlock);
-  script_words(call, {one});
+  script_words(call, {&one, 1});
 }
 
-void session::write_call(link& one, sent_call&& call, std::vector<item> const& items) {
+void session::write_call(link& one, sent_call&& call, std::span<item const> items) {
   script_words(call, items);
   write_words(one, std::move(call));
 }
@@ -200,7 +200,9 @@ void session::want_direct() {
 }
 
 void session::lend_to(record& one) {
-  lane_call_ = {.what = sent_call::type::script, .records = {&one}};
+  auto records = std::move(lane_call_.records);
+  records.assign(1, &one);
+  lane_call_ = {.what = sent_call::type::script, .records = std::move(records)};
   make_lane_bytes();
 }
 
@@ -217,15 +219,14 @@ void session::make_lane_bytes() {
     plain_words(lane_call_);
   } else if (!lane_call_.records.empty()) {
     record& one = *lane_call_.records.front();
-    std::string field, to_field;
     item asked;
-    one.of.prepare(one, asked, field, to_field);
+    one.of.prepare(one, asked, lane_field_, lane_to_field_);
     one.ask_.where = request::place::direct;
     if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::direct;
     lane_call_.asked = asked.what;
     lane_call_.which = &one.of.which();
     lane_call_.text = &script_of(one.of.which(), asked);
-    script_words(lane_call_, {asked});
+    script_words(lane_call_, {&asked, 1});
   }
   lane_out_.clear();
   append_command(lane_out_, command_);
@@ -246,7 +247,7 @@ bool session::still_wanted(sent_call const& call) const {
   return !asked.abandoned && !asked.fix && !(asked.partner && asked.partner->ask_.abandoned);
 }
 
-bool session::lane_answer(reply&& answer) {
+bool session::lane_answer(reply const& answer) {
   link& lane = link_of(role::direct);
   sent_call call = std::exchange(lane_call_, {});
   bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text && !call.whole;
@@ -262,6 +263,8 @@ bool session::lane_answer(reply&& answer) {
     on_plain(call, answer);
   else
     on_script(call, answer);
+  call.records.clear();
+  lane_call_.records = std::move(call.records);  // its memory serves the next one
   if (std::exchange(reconnect_, false)) discard(link_of(role::shared), errc::read_only, "the server takes no writes");
   return false;
 }

@@ -7,6 +7,7 @@
 #include <boost/intrusive/list.hpp>
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -56,7 +57,7 @@ class session {
   std::string& lane_bytes() { return lane_out_; }
   std::uint32_t lane_serial() const { return link_of(role::direct).serial; }
   bool lent(std::uint32_t serial) const;
-  bool lane_answer(reply&& answer);  // true: lane_bytes() are to be sent again
+  bool lane_answer(reply const& answer);  // true: lane_bytes() are to be sent again
   void lane_failed(std::uint32_t serial, error_code const& why);
 
   // --- plain calls ---
@@ -103,10 +104,10 @@ class session {
   void send_renewals();
   void send_plain();
   void send_subscriptions();
-  void write_call(link& one, sent_call&& call, std::vector<item> const& items);
+  void write_call(link& one, sent_call&& call, std::span<item const> items);
   void write_words(link& one, sent_call&& call);
   bool begin_script(words& command, script const& text);
-  void script_words(sent_call& call, std::vector<item> const& items);
+  void script_words(sent_call& call, std::span<item const> items);
   void plain_words(sent_call& call);
   void make_lane_bytes();
   bool still_wanted(sent_call const& call) const;
@@ -139,6 +140,8 @@ class session {
   timer_node timer_;
   std::string lane_out_;
   sent_call lane_call_;  // what the borrower of the direct lane has sent
+  std::string lane_field_;
+  std::string lane_to_field_;
   words command_;
 };
 

@@ -112,13 +112,6 @@ class latch_rules final : public kind {
     return made;
   }
 
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char) const override {
-    std::string made(client_id);
-    made += ':';
-    made += std::to_string(owner);
-    return made;
-  }
-
   script const& script_for(ask what) const override {
     if (what == ask::acquire) return latch_wait();
     throw std::logic_error("a latch has no such request");

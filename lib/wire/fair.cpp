@@ -32,10 +32,6 @@ class fair final : public kind {
     return made;
   }
 
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
-    return reentrant_kind().field(client_id, owner, mode);
-  }
-
   script const& script_for(ask what) const override {
     switch (what) {
       case ask::acquire: return fair_acquire();
@@ -54,8 +50,8 @@ class fair final : public kind {
   void add_keys(item const& one, words& command) const override {
     if (one.what == ask::renew || one.what == ask::extend) return reentrant_kind().add_keys(one, command);
     command.add(one.name);
-    command.add(prefixed("redisson_lock_queue", one.name));
-    command.add(prefixed("redisson_lock_timeout", one.name));
+    add_prefixed(command, "redisson_lock_queue", one.name);
+    add_prefixed(command, "redisson_lock_timeout", one.name);
     command.add(channel(one.name, {}));
   }
 

@@ -1,6 +1,7 @@
 #include <wire/kind.hpp>
 
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 
 namespace latchkey::detail {
@@ -12,6 +13,13 @@ bool read_number(std::string_view text, std::int64_t& value) {
 }
 
 }  // namespace
+
+void kind::add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char) const {
+  char digits[std::numeric_limits<std::uint64_t>::digits10 + 1];
+  auto const end = std::to_chars(digits, digits + sizeof digits, owner).ptr;
+  out.reserve(out.size() + client_id.size() + 1 + sizeof digits);
+  out.append(client_id).append(":").append(digits, end);
+}
 
 void kind::add_query(query what, item const& one, words& command) const {
   switch (what) {

@@ -51,7 +51,13 @@ class kind {
 
   // --- keys and channels ---
   virtual std::string channel(std::string_view name, std::string_view field) const = 0;
-  virtual std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const = 0;
+  // Appends what stands for an owner: `uuid:number`, if the kind says nothing else.
+  virtual void add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char mode) const;
+  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const {
+    std::string made;
+    add_field(made, client_id, owner, mode);
+    return made;
+  }
 
   // --- scripts ---
   // The script of a request; the same object means that items may share one call.
@@ -94,6 +100,8 @@ kind const& reentrant_kind();
 
 // `prefix:{name}`, or `prefix:name` if the name has a brace of its own (Redisson's rule).
 std::string prefixed(std::string_view prefix, std::string_view name);
+// The same as a word of a command.
+void add_prefixed(words& command, std::string_view prefix, std::string_view name);
 
 // `{name}:suffix`, or `name:suffix` if the name has a brace of its own.
 std::string suffixed(std::string_view name, std::string_view suffix);

@@ -36,7 +36,7 @@ class permit_semaphore_rules final : public kind {
 
   // The bytes of the client's UUID, and in the second half the number of the request: no two clients and no two
   // requests have the same.
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char) const override {
+  void add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char) const override {
     std::string id(id_size, '\0');
     std::size_t at = 0;
     for (char const c : client_id) {
@@ -47,7 +47,7 @@ class permit_semaphore_rules final : public kind {
     }
     for (std::size_t i = 0; i < sizeof owner; ++i)
       id[id_size - 1 - i] = static_cast<char>(id[id_size - 1 - i] ^ static_cast<char>(owner >> (8 * i)));
-    return id;
+    out += id;
   }
 
   script const& script_for(ask what) const override {

@@ -11,9 +11,7 @@ class plain final : public taken_once {
   // Clients of this library tell each other; the others tell nobody, hence the pauses.
   plain() : taken_once({.name = "plain_lock", .polls = true, .poll_first = 8, .poll_most = 256}) {}
 
-  std::string channel(std::string_view name, std::string_view) const override {
-    return prefixed("latchkey_plain__channel", name);
-  }
+  std::string_view channel_prefix() const override { return "latchkey_plain__channel"; }
 
   script const& script_for(ask what) const override {
     switch (what) {

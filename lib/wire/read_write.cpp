@@ -18,12 +18,9 @@ class read_write final : public kind {
     return prefixed("redisson_rwlock", name);
   }
 
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
-    std::string made(client_id);
-    made += ':';
-    made += std::to_string(owner);
-    if (mode == write_side) made += ":write";
-    return made;
+  void add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
+    kind::add_field(out, client_id, owner, mode);
+    if (mode == write_side) out += ":write";
   }
 
   script const& script_for(ask what) const override {

@@ -39,15 +39,10 @@ outcome read_done(reply const& element, verdict done, outcome::type meaning) {
 
 }  // namespace
 
-std::string reentrant_family::channel(std::string_view name, std::string_view) const {
-  return prefixed("redisson_lock__channel", name);
-}
+std::string_view reentrant_family::channel_prefix() const { return "redisson_lock__channel"; }
 
-std::string reentrant_family::field(std::string_view client_id, std::uint64_t owner, unsigned char) const {
-  std::string made(client_id);
-  made += ':';
-  made += std::to_string(owner);
-  return made;
+std::string reentrant_family::channel(std::string_view name, std::string_view) const {
+  return prefixed(channel_prefix(), name);
 }
 
 script const& reentrant_family::script_for(ask what) const {
@@ -72,7 +67,7 @@ script const* reentrant_family::acquire_all() const {
 void reentrant_family::add_keys(item const& one, words& command) const {
   command.add(one.name);
   if (one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock)
-    command.add(channel(one.name, one.field));
+    add_prefixed(command, channel_prefix(), one.name);
 }
 
 void reentrant_family::add_arguments(item const& one, words& command) const {

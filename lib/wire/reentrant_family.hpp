@@ -10,8 +10,9 @@ class reentrant_family : public kind {
  public:
   using kind::kind;
 
+  // What stands before the name in channel().
+  virtual std::string_view channel_prefix() const;
   std::string channel(std::string_view name, std::string_view field) const override;
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override;
   script const& script_for(ask what) const override;
   // Of those that acquire with the reentrant lock's script.
   script const* acquire_all() const final;

@@ -22,13 +22,6 @@ class semaphore_rules final : public kind {
 
   std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
 
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char) const override {
-    std::string made(client_id);
-    made += ':';
-    made += std::to_string(owner);
-    return made;
-  }
-
   script const& script_for(ask what) const override {
     if (what == ask::acquire) return semaphore_acquire();
     if (what == ask::release) return semaphore_give_back();
@@ -52,7 +45,7 @@ class semaphore_rules final : public kind {
   void add_keys(item const& one, words& command) const override {
     command.add(one.name);
     command.add(channel(one.name, one.field));
-    if (one.what == ask::acquire) command.add(prefixed("latchkey_semaphore_claim", one.name));
+    if (one.what == ask::acquire) add_prefixed(command, "latchkey_semaphore_claim", one.name);
     command.add(mark_of(one.name, one.field));
   }
 

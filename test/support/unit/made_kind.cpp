@@ -55,8 +55,9 @@ std::string made_kind::channel(std::string_view name, std::string_view field) co
   return made;
 }
 
-std::string made_kind::field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const {
-  return std::string(client_id) + ":" + std::to_string(owner) + (mode == 1 ? ":write" : "");
+void made_kind::add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char mode) const {
+  kind::add_field(out, client_id, owner, mode);
+  if (mode == 1) out += ":write";
 }
 
 detail::script const& made_kind::script_for(ask what) const { return *scripts_[static_cast<std::size_t>(what)]; }

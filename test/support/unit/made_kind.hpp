@@ -18,7 +18,7 @@ class made_kind final : public detail::kind {
   ~made_kind() override;
 
   std::string channel(std::string_view name, std::string_view field) const override;
-  std::string field(std::string_view client_id, std::uint64_t owner, unsigned char mode) const override;
+  void add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char mode) const override;
   detail::script const& script_for(detail::ask what) const override;
   detail::script const* acquire_all() const override { return &all_; }
   void add_keys(detail::item const& one, detail::words& command) const override;
