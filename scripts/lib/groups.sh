@@ -6,6 +6,7 @@ declare -A about=(
   [docs]="the code in README.md and docs/ is the code of compiled files"
   [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
   [server]="the library against real Redis servers, started on private sockets"
+  [costs]="commands, system calls, allocations, wake-ups and bytes of an operation have not risen"
   [example]="the programs in examples/"
   [demo]="a short run of the flash sale"
   [interop]="latchkey beside Redisson, redis-py, redsync and redlock on the same locks, both ways; prints a table"
@@ -22,7 +23,7 @@ declare -A about=(
   [model]="the model check of the locking algorithm"
   [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
 )
-quick_groups=(unit compile docs package server example demo)
+quick_groups=(unit compile docs package server costs example demo)
 slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
@@ -57,7 +58,7 @@ targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
     server) echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests ;;
-    stress | interop) echo "latchkey_$1_tests" ;;
+    stress | interop | costs) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_simulation_tests latchkey_truth_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;
     mutants) echo latchkey_unit_tests latchkey_simulate ;;
