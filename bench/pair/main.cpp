@@ -1,4 +1,4 @@
-#include <pair/bare_client.hpp>
+#include <common/bare_client.hpp>
 #include <pair/measure.hpp>
 #include <pair/options.hpp>
 #include <pair/report.hpp>

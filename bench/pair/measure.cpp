@@ -1,34 +1,14 @@
 #include <pair/measure.hpp>
 
-#include <pair/busy_cores.hpp>
+#include <common/busy_cores.hpp>
+#include <common/clocks.hpp>
+#include <common/numbers.hpp>
 
-#include <time.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <optional>
 
 namespace bench {
 namespace {
-
-std::int64_t read_clock(clockid_t which) {
-  timespec now{};
-  ::clock_gettime(which, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
-
-void sleep_until(std::int64_t moment) {
-  timespec const end{static_cast<time_t>(moment / 1'000'000'000), static_cast<long>(moment % 1'000'000'000)};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr) == EINTR) {
-  }
-}
-
-double quantile(std::vector<double> values, double part) {
-  auto const at = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
 
 // Pairs of one side. Who is late starts the next pair at once, and no lost time is caught up with.
 side_result run_round(regime const& what, pair_function const& pair) {

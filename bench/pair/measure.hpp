@@ -1,6 +1,6 @@
 #pragma once
 
-#include <pair/machine_state.hpp>
+#include <common/machine_state.hpp>
 #include <pair/regimes.hpp>
 
 #include <functional>

@@ -1,4 +1,4 @@
-#include <pair/busy_cores.hpp>
+#include <common/busy_cores.hpp>
 
 #include <sched.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include <pair/machine_state.hpp>
+#include <common/machine_state.hpp>
 
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -15,8 +15,15 @@ namespace {
 
 double tick() { return 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)); }
 
-// User and system time of another process, in seconds; 0 if it is gone.
-double cpu_of(pid_t process) {
+double own_cpu() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+double cpu_seconds_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string line;
   std::getline(file, line);
@@ -29,14 +36,6 @@ double cpu_of(pid_t process) {
   rest >> user >> system;
   return (user + system) * tick();
 }
-
-double own_cpu() {
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
-}
-
-}  // namespace
 
 machine_watch::machine_watch(std::vector<pid_t> ours) : ours_(std::move(ours)), start_(read()) {}
 
@@ -51,7 +50,7 @@ machine_watch::reading machine_watch::read() const {
   now.stolen = steal * tick();
   now.all = (user + nice + system + idle + io + irq + softirq + steal) * tick();
   now.ours = own_cpu();
-  for (pid_t const one : ours_) now.ours += cpu_of(one);
+  for (pid_t const one : ours_) now.ours += cpu_seconds_of(one);
   return now;
 }
 

@@ -30,6 +30,9 @@ class machine_watch {
   reading start_;
 };
 
+// User and system time that a process has used, in seconds; 0 if it is gone.
+double cpu_seconds_of(pid_t process);
+
 // One line: cores, processor, kernel, load.
 std::string describe_machine();
 

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+struct redisContext;
+struct redisReply;
+
+namespace bench {
+
+using command_words = std::vector<std::string>;
+
+// What the library sends for `lock()` and `unlock()` of this lock, word for word.
+std::vector<command_words> reentrant_pair(std::string const& name);
+
+// What a programmer would write with hiredis alone: blocking, one connection, the scripts by their SHA-1.
+class bare_client {
+ public:
+  // Does it sleep until the answer is there, as hiredis does, or ask the socket again and again?
+  enum class waiting { sleeps, polls };
+
+  // The pair of a reentrant lock.
+  bare_client(std::uint16_t port, std::string const& name, waiting how = waiting::sleeps);
+  // Another pair. The server knows its scripts; whatever it answers first is expected from then on.
+  bare_client(std::uint16_t port, std::vector<command_words> pair, waiting how = waiting::sleeps);
+
+  void pair();
+
+  // One command of the pair, in two steps, so that others may be asked meanwhile.
+  std::size_t commands() const { return requests_.size(); }
+  void ask(std::size_t which);
+  void hear(std::size_t which);
+
+ private:
+  struct closer {
+    void operator()(redisContext* connection) const;
+    void operator()(redisReply* one) const;
+  };
+  using reply_ptr = std::unique_ptr<redisReply, closer>;
+  struct request {
+    command_words words;
+    std::vector<char const*> text;
+    std::vector<std::size_t> size;
+    bool heard = false;                    // it was answered before, or it is known what is to come:
+    std::optional<std::int64_t> expected;  // the first number of the answer, if there is one
+  };
+
+  void load_scripts();
+  void run(request& what);
+  reply_ptr receive();
+  void check(request& what, reply_ptr const& answer) const;
+
+  std::unique_ptr<redisContext, closer> connection_;
+  waiting how_;
+  std::vector<request> requests_;
+};
+
+}  // namespace bench

@@ -1,0 +1,105 @@
+// Many holds that the watchdog renews: what they cost the client, the server, and its other users.
+#include <common/clocks.hpp>
+#include <common/machine_state.hpp>
+#include <suite/groups.hpp>
+#include <suite/memory.hpp>
+#include <suite/slow_calls.hpp>
+
+#include <latchkey/latchkey.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace bench {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+constexpr int most_holds = 100'000;
+constexpr int takers = 500;
+
+asio::awaitable<void> take(latchkey::client const& client, latchkey::owner me, std::string prefix, int first,
+                           int last) {
+  for (int i = first; i < last; ++i) co_await client.get_lock(prefix + std::to_string(i)).async_lock(me);
+}
+
+// Holds number `first` to `last`.
+void take_all(latchkey::client const& client, latchkey::owner me, std::string const& prefix, int first, int last) {
+  asio::io_context io(1);
+  std::exception_ptr failure;
+  int const step = (last - first + takers - 1) / takers;
+  for (int i = first; i < last; i += step)
+    asio::co_spawn(io, take(client, me, prefix, i, std::min(i + step, last)), [&](std::exception_ptr failed) {
+      if (failed) failure = failed;
+    });
+  io.run();
+  if (failure) std::rethrow_exception(failure);
+}
+
+struct cost {
+  double client_cpu = 0;  // parts of one core
+  double server_cpu = 0;
+  double renewals = 0;  // a second
+};
+
+cost watch(stage& on, latchkey::client const& client, std::chrono::seconds time) {
+  auto const cpu = [] { return static_cast<double>(read_clock(CLOCK_PROCESS_CPUTIME_ID)) * 1e-9; };
+  double const own = cpu(), server = cpu_seconds_of(on.server().pid());
+  auto const renewed = client.snapshot().renewals;
+  std::int64_t const began = now();
+  std::this_thread::sleep_for(time);
+  double const seconds = static_cast<double>(now() - began) * 1e-9;
+  return {(cpu() - own) / seconds, (cpu_seconds_of(on.server().pid()) - server) / seconds,
+          static_cast<double>(client.snapshot().renewals - renewed) / seconds};
+}
+
+}  // namespace
+
+void run_holds(stage& on) {
+  auto admin = on.server().admin();
+  latchkey::client const client(on.uri(), quiet_config());
+  auto const me = latchkey::owner::make();
+  auto const prefix = new_name("holds") + ":";
+  take_all(client, me, prefix + "warm:", 0, 100);
+  std::vector<std::pair<double, double>> own, server;
+  int held = 0;
+  double bytes = 0;
+  cost found;
+  for (int const wanted : {1'000, 10'000, most_holds}) {
+    on.say("taking " + std::to_string(wanted - held) + " more holds");
+    double const before = allocated_bytes();
+    take_all(client, me, prefix, held, wanted);
+    bytes = (allocated_bytes() - before) / (wanted - held);
+    held = wanted;
+    auto const time = wanted == most_holds ? 30s : 10s;
+    on.say("watching their renewals for " + std::to_string(time.count()) + " s");
+    found = watch(on, client, time);
+    own.emplace_back(wanted, 100 * found.client_cpu);
+    server.emplace_back(wanted, 100 * found.server_cpu);
+  }
+  on.say("looking for the longest call");
+  slow_calls calls(admin);
+  for (std::int64_t const end = now() + 11'000'000'000; now() < end; calls.look()) sleep_until(now() + 50'000'000);
+  auto const state = client.snapshot();
+  on.add({.name = "CPU of the client", .unit = "% of a core", .figure = 100 * found.client_cpu, .most = 0.5});
+  on.add({.name = "CPU of the server",
+          .unit = "% of a core",
+          .figure = 100 * found.server_cpu,
+          .against = "Redisson's renewals",
+          .most = 1.2,
+          .missing = "scripts/bench peers"});
+  on.add({.name = "renewals", .unit = "1/s", .figure = found.renewals});
+  on.add({.name = "memory of a hold", .unit = "bytes", .figure = bytes, .most = 512});
+  on.add({.name = "holds lost", .unit = "", .figure = static_cast<double>(state.lost), .most = 0});
+  on.add({.name = "holds that live", .unit = "", .figure = static_cast<double>(state.held), .least = most_holds});
+  on.add({.name = "longest renewal call", .unit = "ms", .figure = calls.longest_us() * 1e-3, .most = 1});
+  on.draw("cost by holds", "CPU of the client, % of a core", own);
+  on.draw("cost by holds", "CPU of the server, % of a core", server);
+  admin.ok("FLUSHALL");
+}
+
+}  // namespace bench

@@ -1,0 +1,137 @@
+// The free pair of every kind beside a bare client that sends what the library was heard to send.
+#include <common/bare_client.hpp>
+#include <common/recorder.hpp>
+#include <suite/groups.hpp>
+#include <suite/rounds.hpp>
+#include <support/exclusive_kinds.hpp>
+
+#include <latchkey/latchkey.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+namespace bench {
+namespace {
+
+using latchkey::test::redis_server;
+
+constexpr std::string_view red = "red_lock";
+constexpr double of_the_reentrant_lock = 1.15;
+constexpr double of_parallel_calls = 1.3;
+
+struct pair_of_kind {
+  std::string name;
+  std::function<void()> pair;
+  std::size_t servers = 1;
+};
+
+// Locks that only one owner holds, and then what has other words.
+std::vector<pair_of_kind> all_pairs(std::vector<latchkey::client> const& clients) {
+  std::vector<pair_of_kind> all;
+  for (auto const& kind : latchkey::test::exclusive_kinds())
+    all.push_back({kind.name,
+                   [lock = kind.make(clients, new_name("kinds"))] {
+                     lock.lock();
+                     lock.unlock();
+                   },
+                   static_cast<std::size_t>(kind.servers)});
+  auto const& client = clients.front();
+  all.push_back({"read_lock", [lock = client.get_read_write_lock(new_name("kinds")).read_lock()] {
+                   lock.lock();
+                   lock.unlock();
+                 }});
+  auto const permits = client.get_semaphore(new_name("kinds"));
+  permits.add_permits(1);
+  all.push_back({"semaphore", [permits] {
+                   permits.acquire();
+                   permits.release();
+                 }});
+  auto const leased = client.get_permit_semaphore(new_name("kinds"));
+  leased.add_permits(1);
+  all.push_back({"permit_semaphore", [leased] { leased.release(leased.acquire()); }});
+  auto const latch = client.get_count_down_latch(new_name("kinds"));
+  all.push_back({"count_down_latch", [latch] {
+                   static_cast<void>(latch.try_set_count(1));
+                   latch.count_down();
+                 }});
+  return all;
+}
+
+using heard_commands = std::vector<std::vector<command_words>>;
+
+bool alike(heard_commands const& heard) {
+  return std::all_of(heard.begin(), heard.end(),
+                     [&](auto const& one) { return !one.empty() && one.size() == heard.front().size(); });
+}
+
+// A server whose answer came after that of the majority may be told more than the others: it is tried again then.
+heard_commands record_alike(std::vector<redis_server const*> const& servers, std::function<void()> const& pair) {
+  constexpr int most_tries = 30;
+  for (int i = 0; i < most_tries; ++i)
+    if (auto heard = record(servers, pair); alike(heard)) return heard;
+  throw std::runtime_error("the servers heard different commands");
+}
+
+// One bare client for each server; all are asked before any is heard.
+std::function<void()> by_hand(std::vector<redis_server const*> const& servers, pair_of_kind const& what) {
+  auto const heard = record_alike(servers, what.pair);
+  auto const clients = std::make_shared<std::vector<std::unique_ptr<bare_client>>>();
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    clients->push_back(std::make_unique<bare_client>(servers[i]->where().port, heard[i]));
+  if (clients->size() == 1) return [clients] { clients->front()->pair(); };
+  return [clients] {
+    for (std::size_t i = 0; i < clients->front()->commands(); ++i) {
+      for (auto const& one : *clients) one->ask(i);
+      for (auto const& one : *clients) one->hear(i);
+    }
+  };
+}
+
+}  // namespace
+
+void run_kinds(stage& on) {
+  std::vector<std::unique_ptr<redis_server>> more;
+  std::vector<redis_server const*> servers{&on.server()};
+  for (int i = 1; i < 5; ++i) {
+    more.push_back(std::make_unique<redis_server>(latchkey::test::redis_options{.tcp = true}));
+    servers.push_back(more.back().get());
+  }
+  std::vector<latchkey::client> clients;
+  for (auto const* server : servers) clients.emplace_back(server->uri());
+  double reentrant = 0;
+  regime const& what = *find_regime("back-to-back");
+  for (auto const& kind : all_pairs(clients)) {
+    on.say(kind.name);
+    // The direct lane is there, and everything that happens once has happened.
+    for (int i = 0; i < 300; ++i) kind.pair();
+    std::vector const used(servers.begin(), servers.begin() + static_cast<std::ptrdiff_t>(kind.servers));
+    std::optional<comparison> played;
+    try {
+      std::vector<side> const sides{blocking_side("bare", by_hand(used, kind)), blocking_side(kind.name, kind.pair)};
+      for (auto const& one : sides) one.round(what);
+      played = compare(what, (on.rounds() + 1) / 2, sides, on.server().pid());
+    } catch (std::exception const& problem) {
+      on.add({.name = kind.name + ", p50", .unit = "us", .against = "its own floor", .missing = problem.what()});
+      continue;
+    }
+    auto const& found = *played;
+    double const ratio = found.ratio_p50(1, 0);
+    if (kind.name == "lock") reentrant = ratio;
+    row made{.name = kind.name + ", p50",
+             .unit = "us",
+             .figure = found.sides[1].median_p50(),
+             .against = kind.name == red ? "five bare calls at once" : "its own floor",
+             .reference = found.sides[0].median_p50(),
+             .ratio = ratio,
+             .note = found.note(1, 0)};
+    if (kind.name == red)
+      made.most = of_parallel_calls;
+    else if (kind.name != "lock")
+      made.most = of_the_reentrant_lock * reentrant;
+    on.add(std::move(made));
+  }
+}
+
+}  // namespace bench

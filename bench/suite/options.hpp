@@ -1,0 +1,26 @@
+#pragma once
+
+#include <suite/groups.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct suite_options {
+  int rounds = 25;
+  std::string json;                // empty: none
+  std::vector<group const*> only;  // empty: all
+  bool list = false;
+  bool help = false;
+};
+
+struct bad_option : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+suite_options parse_options(std::vector<std::string> const& arguments);
+std::string list_text();
+
+}  // namespace bench

@@ -1,0 +1,109 @@
+// A free pair of lock() and unlock() from a thread.
+#include <common/bare_client.hpp>
+#include <suite/groups.hpp>
+#include <suite/rounds.hpp>
+
+#include <latchkey/latchkey.hpp>
+
+namespace bench {
+namespace {
+
+constexpr int warm_up_pairs = 300;
+enum : std::size_t { floor_side, default_side, sleeping_side, polling_side };
+
+struct asked {
+  double p50, p99;
+  std::optional<double> cpu;
+};
+
+asked asked_of(regime const& what) {
+  if (what.busy) return {1.1, 1.5, std::nullopt};
+  if (what.period.count() == 0) return {0.40, 1.5, std::nullopt};
+  return {1.15, 1.5, 1.2};
+}
+
+void add_rows(stage& on, regime const& what, comparison const& found) {
+  auto const targets = asked_of(what);
+  std::string const way(what.meaning);
+  auto const& mine = found.sides[default_side];
+  auto const& bare = found.sides[floor_side];
+  on.add({.name = way + ", p50",
+          .unit = "us",
+          .figure = mine.median_p50(),
+          .against = "floor",
+          .reference = bare.median_p50(),
+          .ratio = found.ratio_p50(default_side, floor_side),
+          .most = targets.p50,
+          .note = found.note(default_side, floor_side)});
+  on.add({.name = way + ", p99",
+          .unit = "us",
+          .figure = mine.p99(),
+          .against = "floor",
+          .reference = bare.p99(),
+          .most = targets.p99,
+          .note = found.note(default_side, floor_side)});
+  on.add({.name = way + ", CPU of a pair",
+          .unit = "us",
+          .figure = mine.median_cpu(),
+          .against = "floor",
+          .reference = bare.median_cpu(),
+          .ratio = found.ratio_cpu(default_side, floor_side),
+          .most = targets.cpu});
+  on.add({.name = way + ", busy_poll off, p50",
+          .unit = "us",
+          .figure = found.sides[sleeping_side].median_p50(),
+          .against = "floor",
+          .reference = bare.median_p50(),
+          .ratio = found.ratio_p50(sleeping_side, floor_side),
+          .most = 1.10,
+          .note = found.note(sleeping_side, floor_side)});
+  if (what.period.count() != 0 || what.busy) return;
+  on.add({.name = way + ", p50",
+          .unit = "us",
+          .figure = mine.median_p50(),
+          .against = "polling floor",
+          .reference = found.sides[polling_side].median_p50(),
+          .ratio = found.ratio_p50(default_side, polling_side),
+          .most = 1.15,
+          .note = found.note(default_side, polling_side)});
+}
+
+}  // namespace
+
+void run_pair(stage& on) {
+  bare_client bare(on.port(), new_name("pair"));
+  bare_client polling(on.port(), new_name("pair"), bare_client::waiting::polls);
+  latchkey::client const client(on.uri());
+  auto sleeps = latchkey::config();
+  sleeps.busy_poll = std::chrono::microseconds(0);
+  latchkey::client const sleeper(on.uri(), sleeps);
+  auto const lock = client.get_lock(new_name("pair"));
+  auto const quiet_lock = sleeper.get_lock(new_name("pair"));
+  auto const pair_of = [](latchkey::distributed_lock const& which) {
+    return [&which] {
+      which.lock();
+      which.unlock();
+    };
+  };
+  std::vector<side> const sides{blocking_side("bare client", [&] { bare.pair(); }),
+                                blocking_side("latchkey", pair_of(lock)),
+                                blocking_side("latchkey, busy_poll off", pair_of(quiet_lock)),
+                                blocking_side("bare client that polls", [&] { polling.pair(); })};
+  regime warm = *find_regime("back-to-back");
+  warm.pairs = warm_up_pairs;
+  for (auto const& one : sides) one.round(warm);
+  for (auto const& what : all_regimes()) {
+    on.say(std::string(what.meaning));
+    // A round of the sparse regimes takes long and has as many pairs as are needed.
+    int const rounds = what.period >= std::chrono::milliseconds(2) ? (on.rounds() + 1) / 2 : on.rounds();
+    auto played = sides;
+    // Looking for an answer all the time is a reference where nothing else is done and nobody else wants the core.
+    if (what.period.count() != 0 || what.busy) played.pop_back();
+    auto const found = compare(what, rounds, played, on.server().pid());
+    add_rows(on, what, found);
+    for (std::size_t i = 0; i < played.size(); ++i)
+      on.draw("latency " + std::string(what.name), played[i].name, distribution(found.sides[i]));
+  }
+}
+
+}  // namespace bench
