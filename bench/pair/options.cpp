@@ -1,6 +1,5 @@
 #include <pair/options.hpp>
 
-#include <charconv>
 #include <string_view>
 
 namespace bench {
@@ -8,19 +7,10 @@ namespace {
 
 constexpr int most_rounds = 10'000;
 
-int parse_rounds(std::string const& text) {
-  int value = 0;
-  auto const end = text.data() + text.size();
-  auto const [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stopped != end || value < 1 || value > most_rounds)
-    throw bad_option("--rounds takes a whole number from 1 to " + std::to_string(most_rounds) + ", not '" + text + "'");
-  return value;
-}
-
 void apply(options& wanted, std::string const& name, std::string const& value) {
   if (value.empty()) throw bad_option(name + " needs a value");
   if (name == "--rounds") {
-    wanted.rounds = parse_rounds(value);
+    wanted.rounds = parse_rounds(value, most_rounds);
   } else if (name == "--json") {
     wanted.json = value;
   } else {

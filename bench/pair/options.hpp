@@ -1,8 +1,8 @@
 #pragma once
 
+#include <common/option_values.hpp>
 #include <pair/regimes.hpp>
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,10 +13,6 @@ struct options {
   std::string json;                 // empty: none
   std::vector<regime const*> only;  // empty: all
   bool help = false;
-};
-
-struct bad_option : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 options parse_options(std::vector<std::string> const& arguments);

@@ -1,3 +1,4 @@
+#include <common/json_text.hpp>
 #include <pair/report.hpp>
 
 #include <cstdio>
@@ -25,15 +26,6 @@ std::string side_json(side_result const& of, std::vector<side_result> const& rou
                 of.cpu, of.thread_cpu) +
          "\"rounds_p50_us\": " + numbers(rounds, &side_result::p50) +
          ", \"rounds_p90_us\": " + numbers(rounds, &side_result::p90) + "}";
-}
-
-std::string quoted(std::string const& text) {
-  std::string made = "\"";
-  for (char const c : text) {
-    if (c == '"' || c == '\\') made += '\\';
-    made += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return made + "\"";
 }
 
 }  // namespace

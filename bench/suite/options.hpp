@@ -1,8 +1,8 @@
 #pragma once
 
+#include <common/option_values.hpp>
 #include <suite/groups.hpp>
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,10 +14,6 @@ struct suite_options {
   std::vector<group const*> only;  // empty: all
   bool list = false;
   bool help = false;
-};
-
-struct bad_option : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 suite_options parse_options(std::vector<std::string> const& arguments);

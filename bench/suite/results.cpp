@@ -1,3 +1,4 @@
+#include <common/json_text.hpp>
 #include <suite/results.hpp>
 
 #include <cmath>
@@ -10,15 +11,6 @@ std::string number(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.6g", value);
   return std::isfinite(value) ? text : "null";
-}
-
-std::string quoted(std::string const& text) {
-  std::string made = "\"";
-  for (char const c : text) {
-    if (c == '"' || c == '\\') made += '\\';
-    made += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return made + "\"";
 }
 
 std::string field(char const* name, std::string const& value) { return quoted(name) + ": " + value; }

@@ -4,6 +4,7 @@
 #include <support/errors.hpp>
 #include <support/fair_world.hpp>
 #include <support/redisson_fair.hpp>
+#include <support/rights.hpp>
 
 #include <boost/asio/use_future.hpp>
 
@@ -262,17 +263,13 @@ TEST_CASE("fair lock: the questions tell who holds it, how often and for how lon
 
 TEST_CASE("fair lock: a user with the rights that the README names is served", "[server][fair]") {
   private_world w;
-  std::vector<std::string> words{"ACL",     "SETUSER", "till",          "on",
-                                 ">s3cret", "~*",      "resetchannels", "&redisson_lock__channel:*"};
-  for (auto const* command :
-       {"evalsha",     "eval",        "hset",        "hget",    "hincrby",   "hexists",     "hdel",   "exists",
-        "del",         "pexpire",     "pttl",        "publish", "subscribe", "unsubscribe", "ping",   "client|setname",
-        "client|info", "client|kill", "client|list", "role",    "hlen",      "lindex",      "lpos",   "lrange",
-        "lpop",        "lrem",        "rpush",       "zadd",    "zscore",    "zrem",        "zrange", "zremrangebyrank",
-        "time"})
-    words.push_back(std::string("+") + command);
-  w.admin.send(words);
-  REQUIRE(w.admin.receive().text == "OK");
+  let_till_use(
+      w.admin, {"redisson_lock__channel:*"},
+      {"evalsha",     "eval",        "hset",        "hget",    "hincrby",   "hexists",     "hdel",   "exists",
+       "del",         "pexpire",     "pttl",        "publish", "subscribe", "unsubscribe", "ping",   "client|setname",
+       "client|info", "client|kill", "client|list", "role",    "hlen",      "lindex",      "lpos",   "lrange",
+       "lpop",        "lrem",        "rpush",       "zadd",    "zscore",    "zrem",        "zrange", "zremrangebyrank",
+       "time"});
   auto settings = w.listening(steady_config());
   settings.username = "till";
   settings.password = "s3cret";

@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 #include <support/command_counter.hpp>
 #include <support/errors.hpp>
+#include <support/rights.hpp>
 #include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>
@@ -104,28 +105,17 @@ TEST_CASE("permits: what is released goes to a waiter of another client with one
 
 TEST_CASE("permits and latches: a user with the rights that the README names is served", "[server][kind]") {
   private_world w;
-  std::vector<std::string> words{"ACL",
-                                 "SETUSER",
-                                 "till",
-                                 "on",
-                                 ">s3cret",
-                                 "~*",
-                                 "resetchannels",
-                                 "&redisson_sc:*",
-                                 "&redisson_countdownlatch__channel__*"};
-  for (auto const* command : {"evalsha",       "eval",        "exists",
-                              "del",           "pexpire",     "pttl",
-                              "publish",       "subscribe",   "unsubscribe",
-                              "ping",          "client|info", "role",
-                              "get",           "set",         "incrby",
-                              "decrby",        "decr",        "persist",
-                              "time",          "zadd",        "zrem",
-                              "zscore",        "zcount",      "zrange",
-                              "client|kill",   "client|list", "zremrangebyscore",
-                              "client|setname"})
-    words.push_back(std::string("+") + command);
-  w.admin.send(words);
-  REQUIRE(w.admin.receive().text == "OK");
+  let_till_use(w.admin, {"redisson_sc:*", "redisson_countdownlatch__channel__*"},
+               {"evalsha",       "eval",        "exists",
+                "del",           "pexpire",     "pttl",
+                "publish",       "subscribe",   "unsubscribe",
+                "ping",          "client|info", "role",
+                "get",           "set",         "incrby",
+                "decrby",        "decr",        "persist",
+                "time",          "zadd",        "zrem",
+                "zscore",        "zcount",      "zrange",
+                "client|kill",   "client|list", "zremrangebyscore",
+                "client|setname"});
   auto settings = w.listening(steady_config());
   settings.username = "till";
   settings.password = "s3cret";

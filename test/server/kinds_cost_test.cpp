@@ -3,8 +3,10 @@
 #include <support/catch.hpp>
 #include <support/configs.hpp>
 #include <support/exclusive_kinds.hpp>
+#include <support/patience.hpp>
 #include <support/redis_server.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -45,6 +47,13 @@ double free_pair(exclusive_kind const& kind, many_clients const& own) {
     lock.unlock();
   };
   turn();
+  // A majority has answered; what the others are still asked for belongs to this turn.
+  CHECK(wait_until([&] {
+    return std::all_of(own.begin(), own.end(), [](client const& one) {
+      auto const now = one.snapshot();
+      return now.held == 0 && now.unsettled == 0;
+    });
+  }));
   auto const before = sent_by(own);
   for (int i = 0; i < turns; ++i) turn();
   return double(sent_by(own) - before) / turns;
@@ -85,9 +94,8 @@ TEST_CASE("every exclusive kind: a free pair costs two commands for each server"
     auto const few = contended_turn(kind, a, b, 1);
     auto const many = contended_turn(kind, a, b, 8);
     std::printf("| `%s` | %.1f | %.1f | %.1f |\n", kind.name.c_str(), alone, few, many);
-    // Of several servers those that answer late may find the lock released again, and are asked for both at once. What
-    // they are asked for after the turn before the first is counted, too.
-    CHECK(alone <= 2.01 * kind.servers);
+    // Of several servers those that answer late may find the lock released again, and are asked for both at once.
+    CHECK(alone <= 2.0 * kind.servers);
     if (kind.servers == 1) CHECK(alone == 2.0);
     CHECK(few > 0);
     CHECK(many > 0);
