@@ -8,7 +8,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 find_program(LATCHKEY_CCACHE ccache)
 mark_as_advanced(LATCHKEY_CCACHE)
 if(LATCHKEY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${LATCHKEY_CCACHE}")
+  # What one clone of the same sources has compiled serves the next: nothing in it depends on where they lie.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${LATCHKEY_CCACHE}")
 endif()
 
 enable_testing()
