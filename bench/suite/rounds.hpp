@@ -1,7 +1,7 @@
 #pragma once
 
 #include <common/machine_state.hpp>
-#include <pair/regimes.hpp>
+#include <common/regimes.hpp>
 
 #include <functional>
 #include <string>

@@ -21,7 +21,7 @@ declare -A about=(
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
   [model]="the model check of the locking algorithm"
-  [bench]="the benchmarks run and print their figures; scripts/bench-pair judges them, on a machine with nothing else to do"
+  [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server costs example demo)
 slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
@@ -47,8 +47,7 @@ preset_of() {
     # Its library is compiled as for mutants: there is nothing more to build.
     mutants) [ "$main_preset" != ci ] || echo ci ;;
     tidy) echo clang ;;
-    bench) echo release ;;
-    fuzz | format | model) ;;
+    fuzz | format | model | bench) ;;
     *) echo "$main_preset" ;;
   esac
 }
@@ -68,7 +67,6 @@ targets_of() {
     asan-ubsan | tsan)
       echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_stress_tests ;;
     clang) echo all ;;
-    bench) echo latchkey_bench ;;
     docs | tidy) echo configure ;;
   esac
 }
@@ -104,7 +102,7 @@ install_for() {
 declare -A broken=()
 build_for() {
   local preset group target targets
-  for preset in "$main_preset" clang asan-ubsan tsan release; do
+  for preset in "$main_preset" clang asan-ubsan tsan; do
     targets=
     for group in "$@"; do
       [ "$(preset_of "$group")" = "$preset" ] && targets+=" $(targets_of "$group")"
@@ -213,8 +211,9 @@ run_interop() {
 # A missed gate (exit code 1) is a figure here and no failure: a machine that is busy with something else misses it too.
 run_bench() {
   local result=0
-  timeout 600 build/release/bench/pair --rounds 5 || result=$?
-  [ $result -le 1 ]
+  rm -f "$log_dir/bench.json"
+  timeout 900 scripts/bench --only pair --only first_lock --rounds 3 --json "$log_dir/bench.json" || result=$?
+  [ $result -le 1 ] && [ -s "$log_dir/bench.json" ]
 }
 
 run_mutants() {

@@ -1,15 +1,15 @@
 #include <demo/options.hpp>
 #include <demo/rows.hpp>
 #include <fuzz/input.hpp>
-#include <pair/options.hpp>
 #include <simulation/options.hpp>
+#include <suite/options.hpp>
 
 #include <vector>
 
 // Any words on the command lines of the demo, of the benchmark and of the simulation: options within their bounds, or
 // a refusal. The first byte chooses the program, line feeds part the words.
 
-// What the options are looked up in. The programs have rows and regimes that run something; here names are enough.
+// What the options are looked up in. The programs have rows and groups that run something; here names are enough.
 namespace demo {
 std::optional<std::size_t> find_row(std::string_view name) {
   return name == "no-lock" ? std::optional<std::size_t>(0) : std::nullopt;
@@ -19,12 +19,10 @@ std::span<row const> all_rows() { return {}; }
 }  // namespace demo
 
 namespace bench {
-std::span<regime const> all_regimes() {
-  static regime const one{"idle", "", {}, false, 1, 1, 1};
+std::span<group const> all_groups() {
+  static group const one{"idle", "", nullptr};
   return {&one, 1};
 }
-regime const* find_regime(std::string_view name) { return name == "idle" ? all_regimes().data() : nullptr; }
-std::string regime_names() { return "idle"; }
 }  // namespace bench
 
 namespace latchkey::simulation {
@@ -58,10 +56,10 @@ void try_demo(std::vector<std::string> const& words) try {
   must(*problem.what() != '\0', "a refusal says why");
 }
 
-void try_pair(std::vector<std::string> const& words) try {
+void try_bench(std::vector<std::string> const& words) try {
   auto const made = bench::parse_options(words);
-  must(made.rounds >= 1 && made.rounds <= 10'000, "as many rounds as allowed");
-  for (auto const* one : made.only) must(one != nullptr, "only regimes that there are");
+  must(made.rounds >= 1 && made.rounds <= 1'000, "as many rounds as allowed");
+  for (auto const* one : made.only) must(one != nullptr, "only groups that there are");
 } catch (bench::bad_option const& problem) {
   must(*problem.what() != '\0', "a refusal says why");
 }
@@ -85,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* bytes, std::size_t siz
   auto const program = in.pick(3);
   auto const words = words_of(in.rest());
   if (program == 0) try_demo(words);
-  if (program == 1) try_pair(words);
+  if (program == 1) try_bench(words);
   if (program == 2) try_simulate(words);
   return 0;
 }
