@@ -28,7 +28,7 @@ void joint_gathering::begin() {
   std::vector<std::shared_ptr<member_call>> all;
   if (what_ == operation::type::query)
     for (auto const& key : of_->members()) all.push_back(question(key, nullptr));
-  for (auto const& one : parts_) all.push_back(question(one->key(), one.get()));
+  for (auto const& one : parts_) all.push_back(question(one->key(), one));
   std::vector<std::shared_ptr<member_call>> refused;
   for (auto const& one : all)
     if (one->error) refused.push_back(one);
@@ -37,7 +37,8 @@ void joint_gathering::begin() {
   for (auto const& one : refused) answered(*one);
 }
 
-std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const& key, member_hold* part) {
+std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const& key,
+                                                       std::shared_ptr<member_hold> const& part) {
   auto made = std::make_shared<member_call>(shared_from_this(), key, 0);
   owner const who = owner_access::from(owner_);
   refusal wrong;
@@ -45,8 +46,8 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
     case operation::type::release: wrong = fill_release(*made, *key, who, part->hold()); break;
     case operation::type::extend: {
       wrong = fill_extend(*made, *key, who, part->hold(), lease_);
-      // Also before the answer: from the sending on the member counts on no more than this.
-      if (of_->majority()) part->set_drift(drift_of(lease_));
+      if (of_->majority()) part->extending(drift_of(lease_));
+      made->hold_shown = part;
       break;
     }
     default: wrong = fill_query(*made, *key, question_, who);
@@ -72,6 +73,7 @@ std::int64_t joint_gathering::worth_of(member_call const& one) const {
 }
 
 void joint_gathering::answered(member_call& one) {
+  if (what_ == operation::type::extend && of_->majority()) one.hold_shown->extended(drift_of(lease_), one.yes);
   {
     std::scoped_lock const lock(counting_);
     if (over_) return;  // a majority has decided; what was counted stays as it is

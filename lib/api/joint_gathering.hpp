@@ -16,7 +16,7 @@ class joint_gathering final : public joint_task {
 
  private:
   void answered(member_call& one) override;
-  std::shared_ptr<member_call> question(joint_lock::member const& key, member_hold* part);
+  std::shared_ptr<member_call> question(joint_lock::member const& key, std::shared_ptr<member_hold> const& part);
   std::int64_t worth_of(member_call const& one) const;
   void fill(call& told) const;
 

@@ -35,6 +35,17 @@ instant member_hold::until() const {
   return end == instant{} ? end : end - drift();
 }
 
+void member_hold::extending(nanoseconds drift) {
+  std::scoped_lock const lock(mutex_);
+  ++extensions_;
+  drift_.store(std::max(drift_.load(), drift.count()));
+}
+
+void member_hold::extended(nanoseconds drift, bool done) {
+  std::scoped_lock const lock(mutex_);
+  if (--extensions_ == 0 && done) drift_.store(drift.count());
+}
+
 void member_hold::drop() { detail::drop(*key_, owner_, hold_); }
 
 void member_hold::tell(error_code const& why) {

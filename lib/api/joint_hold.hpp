@@ -34,7 +34,9 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   // May be trusted until then; a time that has passed if it is lost.
   instant until() const;
   nanoseconds drift() const { return nanoseconds(drift_.load()); }
-  void set_drift(nanoseconds drift) { drift_.store(drift.count()); }
+  // Until the answer it may count on the lease that it had, or already on the new one: the longer drift is taken off.
+  void extending(nanoseconds drift);
+  void extended(nanoseconds drift, bool done);
 
   // Releases in the background.
   void drop();
@@ -53,6 +55,7 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   std::weak_ptr<joint_hold> part_of_;
   bool told_ = false;
   error_code why_;
+  int extensions_ = 0;  // under way
 };
 
 // One hold on a joint lock: those of its members, as long as enough of them last. Loss of too many is loss of all.

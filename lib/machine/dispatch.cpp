@@ -47,14 +47,16 @@ void session::on_reply(link& one, reply& answer) {
 
 void session::on_message_reply(link& one, reply& answer) {
   if (answer.is_error()) {
-    bool const pinged = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::ping;
+    using asked = sent_call::type;
+    asked const what = one.unanswered.empty() ? asked::subscribe : one.unanswered.front().what;
+    bool const pinged = what == asked::ping;
     if (pinged) one.polled = false;
     // A server that is busy for a while has done neither a SUBSCRIBE nor an UNSUBSCRIBE: the next connection asks for
     // what is wanted by then.
     auto const why = classify(answer.text);
     if (!pinged && why.executed == server_error::ran::no && why.transient) return discard(one, why.code, answer.text);
     if (!one.unanswered.empty()) one.unanswered.pop_front();
-    return pinged ? void() : shared_.channels->refused_by_server(answer.text);
+    return what == asked::subscribe ? shared_.channels->refused_by_server(answer.text) : void();
   }
   if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
     one.polled = false;
@@ -65,13 +67,10 @@ void session::on_message_reply(link& one, reply& answer) {
   auto const& words = answer.elements;
   std::string_view const what = words[0].text;
   if (what == "message" && words.size() == 3) return shared_.channels->message(words[1].text, words[2].text);
-  if (what == "subscribe" || what == "pong") {
-    if (!one.unanswered.empty()) one.unanswered.pop_front();
-    if (what == "pong")
-      one.polled = false;
-    else
-      shared_.channels->confirmed(words[1].text);
-  }
+  if (what != "subscribe" && what != "unsubscribe" && what != "pong") return;
+  if (!one.unanswered.empty()) one.unanswered.pop_front();
+  if (what == "pong") one.polled = false;
+  if (what == "subscribe") shared_.channels->confirmed(words[1].text);
 }
 
 void session::on_script(sent_call& call, reply const& answer) {
@@ -83,7 +82,7 @@ void session::on_script(sent_call& call, reply const& answer) {
     }
     if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
   }
-  bool turned_away = false;
+  bool turned_away = false, full = false;
   std::size_t const asked = call.records.size() + call.renewals.size();
   bool const whole = answer.is_array() && answer.elements.size() == asked;
   for (std::size_t i = 0; i < asked; ++i) {
@@ -104,14 +103,21 @@ void session::on_script(sent_call& call, reply const& answer) {
       found.what = found.grant = refused ? outcome::type::refused : outcome::type::malformed;
       found.text = answer.text;
     }
-    turned_away = turned_away || (!found.text.empty() && classify(found.text).reconnect);
-    if (one)
+    auto const why = found.text.empty() ? server_error{} : classify(found.text);
+    turned_away = turned_away || why.reconnect;
+    // A release is never given up for trouble that passes: nothing else may end what it ends.
+    bool const again = one && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
+                       why.executed == server_error::ran::no;
+    full = full || again;
+    if (again)
+      one->of.not_run(*one, &why, found.text);
+    else if (one)
       one->of.answered(*one, found);
     else
       side->of->of.renewed(*side, found);
   }
-  if (turned_away) {  // by a server that may say so again at once
-    reconnect_ = true;
+  if (turned_away || full) {  // by a server that may say so again at once
+    reconnect_ = turned_away;
     pause(++pauses_);
   } else if (!answer.is_error()) {
     pauses_ = 0;

@@ -23,6 +23,7 @@ struct sent_call {
     check,     // does a lane lead to the same server?
     ping,
     subscribe,
+    unsubscribe,
   };
   enum class hello_step : unsigned char { auth, select, name, info, probe, role };
 

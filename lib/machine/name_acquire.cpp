@@ -189,6 +189,7 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   ++busy_answers_;
   bool const was_head = call.queued && &queue_.front() == &call;
   bool const stays = !call.once && !call.late;
+  std::int64_t const refused = call.amount;
   if (!stays) {
     leave(call);
     complete(call);
@@ -204,11 +205,12 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   // Nor does it prove for a side that several share that somebody else was in the way of another side.
   unsigned sides = ~0u;
   if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);
-  if (proves) finish_once_calls(stays ? tickets_ : was.ticket, sides);
+  // Nor that there is not enough for who wants less.
+  if (proves) finish_once_calls(stays ? tickets_ : was.ticket, sides, stays ? 0 : refused);
   if (queue_.empty() || !was_head) return;
   operation& head = queue_.front();
-  if (&head != &call && (head.ticket > was.ticket || !proves || !head_idle() || (sides >> head.mode & 1u) == 0))
-    return new_head();
+  bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
+  if (&head != &call && (!asked_too || !proves || !head_idle())) return new_head();
   head.tried = true;
   if (dirty_ && listening() == view::on && head_idle()) return try_head();
   if (hint < 0) note(event_type::no_time_to_live);

@@ -131,7 +131,7 @@ class name_machine final : public listener {
   void sleep_until_hint(std::int64_t hint);
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls);
   void subscribe();
-  void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u);
+  void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
   bool head_idle() const;
 
   // name_own_channel.cpp

@@ -158,11 +158,12 @@ milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned pol
 }
 
 // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
-void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides) {
+void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides, std::int64_t least) {
   if (once_waiting_ == 0) return;
   for (auto it = queue_.begin(); it != queue_.end() && once_waiting_ > 0;) {
     operation& call = *it++;
     if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
+    if (call.amount < least) continue;
     if ((sides >> call.mode & 1u) == 0) continue;
     leave(call);
     call.waited = true;

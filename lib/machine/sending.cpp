@@ -128,12 +128,7 @@ void session::send_subscriptions() {
     command_.clear();
     command_.add(std::string_view(one.subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE"));
     command_.add(one.channel);
-    if (one.subscribe) {
-      write_words(lane, {.what = sent_call::type::subscribe});
-    } else {  // its confirmation tells nothing
-      append_command(lane.out, command_);
-      ++shared_.counters.commands;
-    }
+    write_words(lane, {.what = one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe});
   }
 }
 

@@ -92,6 +92,20 @@ TEST_CASE("red lock: it holds all servers that answer and gives them all back", 
   CHECK(error_of([&] { static_cast<void>(w.red->remaining_time_to_live()); }) == errc::bad_argument);
 }
 
+TEST_CASE("red lock: while it is made shorter it is not trusted for longer than before", "[server][red]") {
+  five_servers w;
+  auto held = w.red->acquire({.lease = 60s});
+  for (auto& one : w.servers) one.stop();
+  REQUIRE(wait_until([&] {
+    return std::none_of(w.mine.begin(), w.mine.end(), [](auto const& one) { return one->snapshot().connected; });
+  }));
+  auto const before = held.remaining();
+  auto answer = held.async_extend(2s, asio::use_future);  // nobody can be asked yet: what was promised stands
+  CHECK(held.remaining() <= before);
+  CHECK_THROWS_AS(answer.get(), boost::system::system_error);
+  CHECK(held.remaining() <= before);
+}
+
 TEST_CASE("red lock: its cost in commands", "[server][red]") {
   five_servers w(red_config(), {.tcp = true});
   w.warm_up();

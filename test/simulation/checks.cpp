@@ -98,6 +98,7 @@ bool simulation::at_ease(node const& me) const {
 
 // What a client that has nothing more to say believes is what the server has.
 void simulation::check_counts() {
+  if (kind_.used_as == simulated_kind::use::ids) give_back_again();
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     node const& me = *nodes_[i];
     if (!at_ease(me)) continue;

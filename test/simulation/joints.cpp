@@ -124,7 +124,7 @@ void simulation::extend_joint(joint_call& one, dice& chances) {
   if (one.lost) return;
   milliseconds const lease(chances.between(200, 40'000));
   tell([&] { return one.label + " is extended to " + std::to_string(lease.count()) + " ms"; });
-  if (kind_.majority) one.drift = drift_of(lease);
+  if (kind_.majority) one.drift = std::max(one.drift, drift_of(lease));
   for (task* part : one.parts) {
     if (part->ended || part->shown.lost) continue;
     task& call = made(task::type::extend, part->client, part->owner, part->key);

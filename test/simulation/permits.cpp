@@ -190,7 +190,8 @@ void simulation::account_end(task& one) {
   if (one.error) {
     if (kind_.used_as == use::latch) count.uncertain += lowers(one);
     bool const unseen = one.what == operation::type::acquire && one.error != errc::connection_lost;
-    if (unseen && kind_.used_as == use::number) ungranted_.push_back(&one);
+    if (one.what == operation::type::acquire && kind_.used_as == use::number)
+      (unseen ? ungranted_ : unanswered_).push_back(&one);
     return;
   }
   bool const of_before =
@@ -212,6 +213,18 @@ void simulation::account_end(task& one) {
   if (!drained || one.value == 0) return;
   one.amount = one.value;
   holders_.push_back(&one);
+}
+
+// Who gave a permit back by its id and was told of an error asks once more. That much later the client does so no more.
+void simulation::give_back_again() {
+  for (auto const& asked : tasks_) {
+    bool const in_vain = is(*asked, static_cast<unsigned char>(permit_command::try_release)) && asked->done() &&
+                         asked->error && now_ - started_.at(asked.get()) > ms(detail::mark_time);
+    if (!in_vain || !at_ease(*nodes_[asked->client])) continue;
+    task const& held = *ended_by_.at(asked.get());
+    lock_state& lock = lock_of(held.key);
+    if (kind_.look(data_of(lock), lock.name, field_of(held)).count > 0) stranger_gives(lock, field_of(held));
+  }
 }
 
 // The server says that it has no such permit, though its lease lasts.
@@ -284,6 +297,8 @@ void simulation::stock_again(lock_state& lock) {
     for (task const* one : open_)
       if (one->key == lock.name && one->what == operation::type::acquire) lock.count.up += one->amount;
     for (task const* one : ungranted_)
+      if (one->key == lock.name) lock.count.up += one->amount;
+    for (task const* one : unanswered_)  // given back as long as the server remembers that it was taken
       if (one->key == lock.name) lock.count.up += one->amount;
   }
   lock.told_until = std::max(lock.told_until, now_ + ms(kind_.which.rules().hint_most));

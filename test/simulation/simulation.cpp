@@ -57,6 +57,7 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
                   3 * settings_.connect_timeout + 6 * settings_.retry_delay)
                      .count()) +
               40 * network_.longest_way();
+  recovery_ = std::max(recovery_, ms(kind_.which.rules().hint_most + 100));
   for (auto const& [script, name] : kind_.scripts()) script_names_.emplace(script->sha(), name);
   set_server_clocks();
   if (options_.planted) plant(*options_.planted);

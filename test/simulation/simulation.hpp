@@ -273,6 +273,7 @@ class simulation final : public server_user, public network_user {
   void check();
   void check_beliefs();
   void check_wake_ups();
+  void give_back_again();
   void check_counts();
   std::string why_busy();
 
@@ -280,6 +281,7 @@ class simulation final : public server_user, public network_user {
   void finish();
   void release_all();
   void outlast_refused();
+  moment all_move_at() const;
   bool at_rest();
   std::uint64_t commands() const;
   std::size_t subscriptions();
@@ -308,6 +310,7 @@ class simulation final : public server_user, public network_user {
   std::unordered_set<task const*> unlocked_;     // holds ended by an unlock, which names no hold
 
   std::vector<task*> ungranted_;            // acquires of permits that took none, as far as their callers know
+  std::vector<task*> unanswered_;           // acquires of permits of which nobody knows whether they took any
   std::unordered_set<task const*> scarce_;  // acquires that could not have been granted at some time
   std::vector<std::unique_ptr<joint_call>> joints_;
   std::unordered_map<task const*, std::pair<joint_call*, detail::joint_acquire::attempt>> part_of_;

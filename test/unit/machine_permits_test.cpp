@@ -4,6 +4,7 @@
 #include <support/unit/sweep.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
+#include <wire/permit_semaphore_scripts.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -84,6 +85,23 @@ TEST_CASE("semaphore: the waiters of a client are served in their order, the big
   w.run();
   CHECK(big.granted());
   CHECK(small.granted());
+  expect_free(w, 0);
+  w.finish();
+}
+
+TEST_CASE("semaphore: that there is too little for one says nothing to who wants less") {
+  world w;
+  semaphore_world(w, 0);
+  w.mute(role::shared);  // both come before the answer
+  task& big = w.once(1, some(3));
+  task& small = w.acquire(2, some(1));
+  task& tiny = w.once(3, some(1));
+  w.server.store.set("k", "value", 2);
+  w.mute(role::shared, false);
+  w.pass(1s);
+  CHECK_FALSE(big.granted());
+  CHECK(small.granted());
+  CHECK(tiny.granted());
   expect_free(w, 0);
   w.finish();
 }
@@ -177,6 +195,28 @@ TEST_CASE("permit semaphore: a permit that its client believes to hold is on the
   CHECK(taken(w) == 0);
   w.finish();
   expect_free(w, 2);
+}
+
+TEST_CASE("permit semaphore: a release that is refused for a while is made up for") {
+  world w;
+  permit_world(w, 2);
+  task& kept = granted(w, w.acquire(1, a_permit()));
+  task& dropped = granted(w, w.acquire(2, a_permit()));
+  int refused = 0;
+  w.server.teach(detail::permit_release(), "release", [&refused](script_world&, words_view keys, words_view) {
+    ++refused;
+    return array(std::vector<reply>(keys.size() / 4, bulk("READONLY You can't write against a read only replica.")));
+  });
+  w.drop(dropped);
+  task& ended = w.release(kept);
+  w.until([&] { return refused >= 3; });
+  teach_permit_semaphore(w.server);
+  w.await(ended);
+  CHECK(ended.released == release_result::released);
+  w.run();
+  CHECK(taken(w) == 0);
+  expect_free(w, 2);
+  w.finish();
 }
 
 TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") {

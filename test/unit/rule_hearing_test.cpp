@@ -178,3 +178,18 @@ TEST_CASE("rule: a channel that a busy server would not give is asked for again"
   CHECK(a.granted());
   w.finish();
 }
+
+TEST_CASE("rule: an UNSUBSCRIBE that a busy server refuses is not taken for the PING behind it") {
+  world w;
+  task& a = sleeper(w, 1);
+  w.pass(28'500ms);
+  w.cancel(a);
+  w.mute(role::messages);
+  w.server.refuse("UNSUBSCRIBE", "BUSY Redis is busy running a script.", 1);
+  w.pass(1'600ms);  // it leaves after one second, and the PING half a second later
+  REQUIRE(w.server.subscriptions() == 1);
+  w.mute(role::messages, false);
+  w.until([&] { return w.server.subscriptions() == 0; });
+  w.server.stranger_releases("k", stranger);
+  w.finish();
+}
