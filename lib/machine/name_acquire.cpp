@@ -235,6 +235,7 @@ void name_machine::give_up(operation& call, error_code error) {
   if (call.where == operation::place::idle) return;  // ended meanwhile, by what became of another call
   record& one = *call.owner_record;
   bool const was_head = call.queued && &queue_.front() == &call;
+  bool const tried = call.where == operation::place::trying;
   switch (call.where) {
     case operation::place::behind_owner: {
       one.behind.erase(one.behind.iterator_to(call));
@@ -254,6 +255,8 @@ void name_machine::give_up(operation& call, error_code error) {
   complete(call, error);
   if (was_head) new_head();
   advance(one);
+  // What made it try has not been followed, and another call of this owner may wait for the same.
+  if (tried && one.own) wake_alone(one);
 }
 
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.

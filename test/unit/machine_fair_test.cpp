@@ -76,6 +76,23 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that one 
   w.finish();
 }
 
+TEST_CASE("fair lock: a caller whose time is over takes no wake-up with him that another of his owner needs",
+          "[unit][machine]") {
+  line_world f;
+  world& w = f.w;
+  w.server.stranger_takes("k", stranger, 1'500);
+  task& late = w.acquire(2, in_line(1'100ms));
+  task& stays = w.acquire(2, in_line());
+  w.run();
+  w.now += 1'400ms;  // the process stood still: the next look and the end of the wait are due at once
+  w.pass(2s);
+  CHECK_FALSE(late.granted());
+  CHECK(late.done());
+  CHECK(stays.granted());
+  w.release(stays);
+  w.finish();
+}
+
 TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first gets it", "[unit][machine]") {
   line_world f(2);
   world& w = f.w;
