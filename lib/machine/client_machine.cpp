@@ -75,8 +75,8 @@ struct client_machine::impl final : session_user {
       sweep_at = 2 * names.size() + 1'024;
     }
     auto made = std::make_unique<name_machine>(shared, which, std::string(name));
-    if (std::find(kinds.begin(), kinds.end(), &which) == kinds.end()) kinds.push_back(&which);
-    for (kind const* other : kinds)
+    if (std::find(kinds_.begin(), kinds_.end(), &which) == kinds_.end()) kinds_.push_back(&which);
+    for (kind const* other : kinds_)
       if (name_machine* const namesake = known(*other, name)) {
         made->meet(*namesake);
         break;
@@ -104,6 +104,8 @@ struct client_machine::impl final : session_user {
     if (!requests.empty()) return true;
     return !shared.closed && (shared.counters.held > 0 || shared.counters.waiting > 0);
   }
+
+  std::span<kind const* const> kinds() const override { return kinds_; }
 
   void start_plain(operation& call) {
     call.where = operation::place::plain;
@@ -147,7 +149,7 @@ struct client_machine::impl final : session_user {
   context shared;
   // Goes after the lists below, in which its records and names may still stand.
   std::unordered_map<name_key, std::unique_ptr<name_machine>, name_hash, name_equal> names;
-  std::vector<kind const*> kinds;  // of all names so far
+  std::vector<kind const*> kinds_;
   outbox requests;
   subscriptions channels;
   watchdog renewals;

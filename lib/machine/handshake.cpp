@@ -2,6 +2,8 @@
 
 #include <latchkey/error.hpp>
 
+#include <algorithm>
+
 namespace latchkey::detail {
 
 namespace {
@@ -39,11 +41,38 @@ void session::greet(link& one) {
   if (one.of == role::shared) {
     step(hello::role, {"ROLE"});
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
+    ask_for_scripts(one);
   }
   step(hello::info, {"CLIENT", "INFO"});
 }
 
+// A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
+void session::ask_for_scripts(link& one) {
+  asked_for_.clear();
+  command_.clear();
+  command_.add(std::string_view("SCRIPT"));
+  command_.add(std::string_view("EXISTS"));
+  auto const ask_for = [&](script const& text) {
+    if (std::find(asked_for_.begin(), asked_for_.end(), &text) != asked_for_.end()) return;
+    asked_for_.push_back(&text);
+    command_.add(text.sha());
+  };
+  for (kind const* which : user_.kinds()) {
+    ask_for(which->script_for(ask::acquire));
+    if (which->rules().takes) ask_for(which->script_for(ask::release));
+  }
+  if (!asked_for_.empty()) write_words(one, {.what = sent_call::type::hello, .step = hello::scripts});
+}
+
+// A server that does not say is asked by EVALSHA.
+void session::learn_scripts(reply const& answer) {
+  if (!answer.is_array() || answer.elements.size() != asked_for_.size()) return;
+  for (std::size_t i = 0; i < asked_for_.size(); ++i)
+    if (answer.elements[i].is_integer() && answer.elements[i].integer == 0) unknown_.insert(asked_for_[i]);
+}
+
 void session::on_hello(link& one, sent_call const& call, reply const& answer) {
+  if (call.step == hello::scripts) return learn_scripts(answer);
   if (answer.is_error()) {
     auto const why = classify(answer.text);
     bool const unknown_user = why.code == errc::auth_failed;

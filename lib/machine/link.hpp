@@ -25,7 +25,7 @@ struct sent_call {
     subscribe,
     unsubscribe,
   };
-  enum class hello_step : unsigned char { auth, select, name, info, probe, role };
+  enum class hello_step : unsigned char { auth, select, name, info, probe, role, scripts };
 
   type what = type::ping;
   hello_step step = hello_step::auth;

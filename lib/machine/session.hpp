@@ -19,7 +19,8 @@ namespace latchkey::detail {
 class session_user {
  public:
   virtual void trouble(error_code const& why, std::string_view text, bool transient) = 0;
-  virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
+  virtual bool needs_server() const = 0;                   // somebody waits, holds, or has something to say
+  virtual std::span<kind const* const> kinds() const = 0;  // of all names so far
 
  protected:
   ~session_user() = default;
@@ -88,6 +89,8 @@ class session {
   void greeted(link& one);
   void on_check(sent_call const& call, reply const& answer);
   void refuse_kill(std::string_view text);
+  void ask_for_scripts(link& one);
+  void learn_scripts(reply const& answer);
 
   // dispatch.cpp
   void on_reply(link& one, reply& answer);
@@ -129,6 +132,7 @@ class session {
   std::vector<discarded> discarded_;
   std::vector<record*> unsettled_;             // wait until every discarded connection is fenced
   std::unordered_set<script const*> unknown_;  // scripts whose text goes next time
+  std::vector<script const*> asked_for_;       // scripts that the handshake asks for
   bool kill_refused_ = false;
   bool check_refused_ = false;
   bool direct_wanted_ = false;

@@ -99,7 +99,7 @@ TEST_CASE("a new client's first lock: commands", "[costs]") {
   lock.lock();
   auto const commands = own.snapshot().commands;
   std::printf("a first lock: %llu commands\n", static_cast<unsigned long long>(commands));
-  // The greetings of three connections, the script by its name, and whole if the server does not know it.
+  // The greetings of three connections, and the script, by its name or whole.
   CHECK(commands <= 7);
   lock.unlock();
 }

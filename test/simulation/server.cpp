@@ -101,6 +101,11 @@ reply server::run(handle which, words_view words) {
     return array({text("master"), number(0), array()});
   }
   if (loading) return error("LOADING Redis is loading the dataset in memory");
+  if (is(first, "script")) {
+    reply there = array();
+    for (auto const& sha : words.subspan(2)) there.elements.push_back(number(loaded_.contains(lower(sha)) ? 1 : 0));
+    return there;
+  }
   if (is(first, "ping"))
     return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
   return execute(words);

@@ -26,10 +26,10 @@ TEST_CASE("handshake: the words that it says, in order, before any request") {
   w.server.password = "secret";
   w.server.user = "alice";
   granted(w, w.acquire(1));
-  std::vector<std::string> const first(w.server.log.begin(), w.server.log.begin() + 7);
+  std::vector<std::string> const first(w.server.log.begin(), w.server.log.begin() + 8);
   CHECK(first == std::vector<std::string>{"AUTH alice secret", "SELECT 3", "CLIENT SETNAME shop", "ROLE",
-                                          "CLIENT PROBE ID 9223372036854775807", "CLIENT INFO",
-                                          "EVALSHA acquire k clientA:1 1 30000"});
+                                          "CLIENT PROBE ID 9223372036854775807", "SCRIPT EXISTS acquire release",
+                                          "CLIENT INFO", "EVALSHA acquire k clientA:1 1 30000"});
   w.finish();
 }
 
@@ -129,6 +129,32 @@ TEST_CASE("handshake: ROLE and SETNAME are not needed") {
   granted(w, w.acquire(1));
   CHECK(w.snapshot().fenced);
   w.finish();
+}
+
+TEST_CASE("handshake: a script that the server does not have goes whole at its first use, without being refused") {
+  world w;
+  w.server.flush_scripts();
+  task& a = granted(w, w.acquire(1));
+  w.await(w.release(a));
+  CHECK(w.server.ran("EVAL acquire") == 1);
+  CHECK(w.server.ran("EVAL release") == 1);
+  CHECK(w.server.ran("EVALSHA") == 0);
+  w.await(w.release(granted(w, w.acquire(1))));
+  CHECK(w.server.ran("EVALSHA") == 2);
+  w.finish();
+}
+
+TEST_CASE("handshake: a server that does not say which scripts it has is asked by EVALSHA") {
+  for (std::string_view refusal : {std::string_view(no_permission), std::string_view("BUSY Redis is busy")}) {
+    world w;
+    w.server.refuse("SCRIPT EXISTS", std::string(refusal), -1);
+    w.server.flush_scripts();
+    task& a = granted(w, w.acquire(1));
+    CHECK(w.server.ran("EVALSHA acquire") == 1);
+    CHECK(w.server.ran("EVAL acquire") == 1);
+    w.await(w.release(a));
+    w.finish();
+  }
 }
 
 TEST_CASE("handshake: a replica is left again; a one-shot is told so, a waiter waits for a primary") {

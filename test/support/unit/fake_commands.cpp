@@ -27,6 +27,7 @@ std::string fake_server::shown(command const& words) const {
       auto const found = names_.find(sha);
       word = found == names_.end() ? "unknown" : found->second;
     }
+    if (words[0] == "SCRIPT" && i > 1 && names_.contains(word)) word = names_.at(word);
     if (words[0] == "CLIENT" && words.size() == 4 && words[3] == probed_id && i == 1) word = "PROBE";
     made += (i == 0 ? "" : " ") + word;
   }
@@ -57,6 +58,12 @@ reply fake_server::run(id which, command const& words) {
     return array({bulk("master"), integer(0), array({})});
   }
   if (first == "CLIENT") return run_client(which, words);
+  if (first == "SCRIPT") {
+    reply there = array({});
+    for (std::size_t i = 2; i < words.size(); ++i)
+      there.elements.push_back(integer(loaded_.contains(words[i]) ? 1 : 0));
+    return there;
+  }
   if (first == "SUBSCRIBE" || first == "UNSUBSCRIBE") {
     bool const in = first == "SUBSCRIBE";
     if (in)
