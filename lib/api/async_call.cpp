@@ -8,13 +8,13 @@ namespace latchkey::detail {
 
 async_call::async_call(lock_key const& key, asio::cancellation_slot slot)
     : key_(key),
-      core_(key.engine),
       slot_(std::move(slot)),
-      client_executor_(core_->forked() ? asio::any_io_executor(asio::system_executor()) : core_->tracked_executor()) {}
+      client_executor_(key.engine->forked() ? asio::any_io_executor(asio::system_executor())
+                                            : key.engine->tracked_executor()) {}
 
 void async_call::run_on(asio::any_completion_executor const& executor) {
   on_client_executor_ = executor == asio::any_completion_executor(client_executor_) ||
-                        executor == asio::any_completion_executor(core_->executor());
+                        executor == asio::any_completion_executor(key_.engine->executor());
   handler_executor_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);
 }
 
@@ -46,7 +46,7 @@ void async_call::complete() noexcept {
   asio::post(client_executor, asio::bind_executor(handler_executor, [self = std::move(self_)]() mutable {
                auto const one = std::move(self);
                std::optional<executor_probe::mark> here;
-               if (one->on_client_executor_) here.emplace(one->core_->probe());
+               if (one->on_client_executor_) here.emplace(one->key_.engine->probe());
                one->deliver();
              }));
 }

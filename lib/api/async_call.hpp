@@ -41,7 +41,6 @@ class async_call : public call, public std::enable_shared_from_this<async_call> 
 
  private:
   lock_key const& key_;  // kept by whoever derives
-  std::shared_ptr<core> core_;
   asio::cancellation_slot slot_;
   bool connected_ = false;
   std::shared_ptr<async_call> self_;  // while it is under way

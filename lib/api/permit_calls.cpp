@@ -24,7 +24,7 @@ refusal fill_command(operation& one, lock_key const& key, command_request asked)
   one.command = asked.command;
   one.amount = asked.amount;
   one.lease = asked.lease;
-  one.argument = std::move(asked.argument);
+  if (!asked.argument.empty()) one.argument = std::make_shared<std::string const>(std::move(asked.argument));
   return {};
 }
 

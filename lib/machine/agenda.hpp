@@ -7,12 +7,14 @@
 namespace latchkey::detail {
 
 // Something that is due at a time. Lives inside what it belongs to; `what` says what that is.
-struct timer_node : boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>> {
+// A client has many of them: the colour of the tree's node stands in one of its pointers.
+struct timer_node : boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,
+                                                    boost::intrusive::optimize_size<true>> {
   enum class type : unsigned char { operation, hold, hint, own_hint, link, session, linger, watchdog };
 
+  void* of = nullptr;
   instant at = never;
   type what = type::operation;
-  void* of = nullptr;
 
   friend bool operator<(timer_node const& a, timer_node const& b) { return a.at < b.at; }
 };

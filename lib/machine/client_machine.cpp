@@ -8,35 +8,36 @@
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace latchkey::detail {
 
 namespace {
-
-struct name_key {
-  kind const* which;
-  std::string name;
-};
 
 struct name_view {
   kind const* which;
   std::string_view name;
 };
 
+name_view view_of(name_view const& key) { return key; }
+name_view view_of(std::unique_ptr<name_machine> const& of) { return {&of->which(), of->name()}; }
+
+// A machine knows its name: the map of them has no second copy.
 struct name_hash {
   using is_transparent = void;
-  std::size_t operator()(name_view const& key) const {
+  template <class A>
+  std::size_t operator()(A const& of) const {
+    auto const key = view_of(of);
     return std::hash<std::string_view>{}(key.name) ^ std::hash<void const*>{}(key.which);
   }
-  std::size_t operator()(name_key const& key) const { return (*this)(name_view{key.which, key.name}); }
 };
 
 struct name_equal {
   using is_transparent = void;
   template <class A, class B>
-  bool operator()(A const& a, B const& b) const {
-    return a.which == b.which && std::string_view(a.name) == std::string_view(b.name);
+  bool operator()(A const& one, B const& other) const {
+    auto const a = view_of(one), b = view_of(other);
+    return a.which == b.which && a.name == b.name;
   }
 };
 
@@ -69,9 +70,9 @@ struct client_machine::impl final : session_user {
   }
 
   name_machine& of(kind const& which, std::string_view name) {
-    if (auto found = names.find(name_view{&which, name}); found != names.end()) return *found->second;
+    if (auto found = names.find(name_view{&which, name}); found != names.end()) return **found;
     if (names.size() >= sweep_at) {  // names that nobody uses are kept for their next use, but not for ever
-      std::erase_if(names, [](auto const& entry) { return entry.second->idle(); });
+      std::erase_if(names, [](auto const& one) { return one->idle(); });
       sweep_at = 2 * names.size() + 1'024;
     }
     auto made = std::make_unique<name_machine>(shared, which, std::string(name));
@@ -81,16 +82,16 @@ struct client_machine::impl final : session_user {
         made->meet(*namesake);
         break;
       }
-    return *names.emplace(name_key{&which, std::string(name)}, std::move(made)).first->second;
+    return **names.insert(std::move(made)).first;
   }
 
   name_machine* known(kind const& which, std::string_view name) const {
     auto found = names.find(name_view{&which, name});
-    return found == names.end() ? nullptr : found->second.get();
+    return found == names.end() ? nullptr : found->get();
   }
 
   void trouble(error_code const& why, std::string_view text, bool transient) override {
-    for (auto& [key, name] : names) name->trouble(why, text, transient);
+    for (auto const& name : names) name->trouble(why, text, transient);
     std::vector<operation*> plain;
     for (auto& call : requests.plain()) plain.push_back(&call);
     for (operation* call : plain) {
@@ -148,7 +149,7 @@ struct client_machine::impl final : session_user {
 
   context shared;
   // Goes after the lists below, in which its records and names may still stand.
-  std::unordered_map<name_key, std::unique_ptr<name_machine>, name_hash, name_equal> names;
+  std::unordered_set<std::unique_ptr<name_machine>, name_hash, name_equal> names;
   std::vector<kind const*> kinds_;
   outbox requests;
   subscriptions channels;
@@ -261,7 +262,7 @@ void client_machine::close(instant now, actions& out) {
   if (me.shared.closed) return;
   me.shared.closed = true;
   me.server.forget_plain_calls(errc::closed);
-  for (auto& [key, name] : me.names) name->close();
+  for (auto const& name : me.names) name->close();
   out.turn = true;
 }
 
@@ -271,7 +272,7 @@ bool client_machine::quiet() const { return impl_->server.quiet(); }
 
 bool client_machine::idle() const {
   return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&
-         std::all_of(impl_->names.begin(), impl_->names.end(), [](auto const& entry) { return entry.second->idle(); });
+         std::all_of(impl_->names.begin(), impl_->names.end(), [](auto const& one) { return one->idle(); });
 }
 
 void client_machine::snapshot(stats& out) const {

@@ -152,7 +152,7 @@ void name_machine::keep(record& one, request const& was, operation& call, instan
   note_holder(one);
   if (kept.link) kept.link->show(deadline);
   shared_.timers.set_lazily(kept.expiry, deadline);
-  if (kept.watchdog) shared_.renewals->add(one.sides[was.mode]);
+  if (kept.watchdog) shared_.renewals->add(one.side(was.mode));
   ++shared_.counters.held;
   ++tally_.held;
   call.hold = kept.id;

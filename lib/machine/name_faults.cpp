@@ -9,7 +9,7 @@ namespace latchkey::detail {
 void name_machine::note_holder(record& one) {
   bool const known = std::find(holders_.begin(), holders_.end(), &one) != holders_.end();
   if (one.live() > 0 && !known) holders_.push_back(&one);
-  if (one.live() == 0 && known) std::erase(holders_, &one);
+  if (one.live() == 0 && known) holders_.erase(std::find(holders_.begin(), holders_.end(), &one));
 }
 
 // --- holds that end ---
@@ -67,7 +67,7 @@ void name_machine::forget(record& one, hold& ended) {
 void name_machine::stop_renewing(record& one, unsigned char mode) {
   bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
                                   [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
-  if (!needed) shared_.renewals->remove(one.sides[mode]);
+  if (renewal* const side = needed ? nullptr : one.known_side(mode)) shared_.renewals->remove(*side);
 }
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it

@@ -9,11 +9,7 @@
 namespace latchkey::detail {
 
 name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : shared_(shared),
-      kind_(which),
-      tally_(shared.tally(which.rules().name)),
-      name_(std::move(name)),
-      channel_(which.channel(name_, {})) {
+    : shared_(shared), kind_(which), tally_(shared.tally(which.rules().name)), name_(std::move(name)) {
   hint_.what = timer_node::type::hint;
   hint_.of = this;
   linger_.what = timer_node::type::linger;
@@ -39,14 +35,11 @@ void name_machine::meet(name_machine& namesake) {
 }
 
 record& name_machine::record_of(std::uint64_t owner) {
-  auto const found = records_.find(owner);
-  return found != records_.end() ? *found->second : shared_.spare_records.make(records_, *this, owner);
+  record* const one = known(owner);
+  return one ? *one : shared_.spare_records.make(records_, *this, owner);
 }
 
-record* name_machine::known(std::uint64_t owner) const {
-  auto found = records_.find(owner);
-  return found == records_.end() ? nullptr : found->second.get();
-}
+record* name_machine::known(std::uint64_t owner) const { return records_.find(owner); }
 
 bool name_machine::holds(std::uint64_t owner) const {
   record const* one = known(owner);
@@ -161,9 +154,9 @@ void name_machine::cancel(operation& call) {
 void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
   std::vector<operation*> calls;
   for (auto& call : queue_) calls.push_back(&call);
-  for (auto& [owner, one] : records_) {
-    if (one->ask_.call && !one->ask_.call->queued) calls.push_back(one->ask_.call);
-    for (auto& call : one->behind) calls.push_back(&call);
+  for (auto& one : records_) {
+    if (one.ask_.call && !one.ask_.call->queued) calls.push_back(one.ask_.call);
+    for (auto& call : one.behind) calls.push_back(&call);
   }
   for (operation* call : calls) {
     bool const waits = call->what == operation::type::acquire && !call->once;
@@ -178,10 +171,10 @@ void name_machine::close() {
   std::vector<operation*> calls;
   for (auto& call : queue_) calls.push_back(&call);
   std::vector<record*> all;
-  for (auto& [owner, one] : records_) {
-    all.push_back(one.get());
-    if (one->ask_.call && !one->ask_.call->queued) calls.push_back(one->ask_.call);
-    for (auto& call : one->behind) calls.push_back(&call);
+  for (auto& one : records_) {
+    all.push_back(&one);
+    if (one.ask_.call && !one.ask_.call->queued) calls.push_back(one.ask_.call);
+    for (auto& call : one.behind) calls.push_back(&call);
   }
   for (operation* call : calls) give_up(*call, errc::closed);
   for (record* one : all) {
@@ -194,7 +187,7 @@ void name_machine::close() {
     tidy(*one);
   }
   served_.clear();
-  if (listening() != view::off) shared_.channels->drop(channel_, *this);
+  if (listening() != view::off) shared_.channels->drop(channel(), *this);
   shared_.timers.drop(hint_);
   shared_.timers.drop(linger_);
 }
@@ -208,7 +201,7 @@ void name_machine::begin(record& one, request what) {
 
 void name_machine::finish(record& one) {
   one.ask_ = request{};
-  std::erase(active_, &one);
+  active_.erase(std::remove(active_.begin(), active_.end(), &one), active_.end());
 }
 
 void name_machine::send(record& one, bool may_go_direct) {
@@ -274,7 +267,7 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   out.lease = asked.lease;
   out.command = asked.command;
   out.amount = asked.amount;
-  out.argument = asked.argument;
+  if (asked.argument) out.argument = *asked.argument;
   out.repeated = asked.repeated;
   if (asked.what == ask::hand_off) {
     record const& to = *asked.partner;

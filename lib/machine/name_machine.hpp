@@ -6,12 +6,10 @@
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
 
+#include <boost/container/small_vector.hpp>
 #include <boost/intrusive/list.hpp>
 
-#include <memory>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 namespace latchkey::detail {
 
@@ -29,6 +27,7 @@ class name_machine final : public listener {
 
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
+  std::string channel() const { return kind_.channel(name_, {}); }
   // For config::on_event.
   void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
             nanoseconds took = {}) const;
@@ -177,14 +176,17 @@ class name_machine final : public listener {
   kind const& kind_;
   kind_stats& tally_;
   std::string const name_;
-  std::string const channel_;
 
-  record_map records_;
-  std::vector<record*> active_;        // records with a request under way
-  std::vector<record*> holders_;       // records with live holds
-  std::vector<std::uint64_t> served_;  // owners of whom a call was completed in this step
-  queue_type queue_;                   // of waiters; only the head talks to the server
-  unsigned once_waiting_ = 0;          // calls without a wait in the queue
+  // Of most names there are many, each with one owner: lists that begin inside.
+  template <class T>
+  using few = boost::container::small_vector<T, 1>;
+
+  record_set records_;
+  few<record*> active_;        // records with a request under way
+  few<record*> holders_;       // records with live holds
+  few<std::uint64_t> served_;  // owners of whom a call was completed in this step
+  queue_type queue_;           // of waiters; only the head talks to the server
+  unsigned once_waiting_ = 0;  // calls without a wait in the queue
   std::uint64_t busy_answers_ = 0;
   std::uint64_t tickets_ = 0;
   bool dirty_ = false;  // a message came that no try has followed yet

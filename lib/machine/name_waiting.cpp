@@ -130,7 +130,7 @@ void name_machine::wake_parked() {
 }
 
 void name_machine::subscribe() {
-  if (listening() == view::off && kind_.rules().listens) shared_.channels->want(channel_, *this);
+  if (listening() == view::off && kind_.rules().listens) shared_.channels->want(channel(), *this);
   if (!hint_.is_linked() && !holders_.empty()) {
     instant last{};
     for (record* holder : holders_) last = std::max(last, holder->latest_deadline());
@@ -231,7 +231,7 @@ void name_machine::on_hint() {
 
 void name_machine::on_linger() {
   if (!queue_.empty() || listening() == view::off) return;
-  shared_.channels->drop(channel_, *this);
+  shared_.channels->drop(channel(), *this);
 }
 
 }  // namespace latchkey::detail

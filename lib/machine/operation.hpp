@@ -9,6 +9,7 @@
 #include <boost/intrusive/list_hook.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -33,34 +34,34 @@ struct operation : boost::intrusive::list_base_hook<> {
   // --- set by the caller ---
   type what = type::acquire;
   unsigned char mode = 0;
+  bool once = false;        // acquire: one attempt, no waiting
+  bool patient = false;     // acquire, once: its try, if it is on its way then, is awaited past the deadline
+  bool keeps = true;        // acquire: a grant is a hold of this client; else the caller alone answers for it
+  bool self_timed = false;  // the caller calls expire() by its own clock: no timer of ours
+  query question = query::is_locked;
+  unsigned char command = 0;  // command: which, as the kind numbers them
   kind const* which = nullptr;
   std::string_view name;
   std::uint64_t owner = 0;
   instant started{};
   instant deadline = never;   // of the whole call
-  bool once = false;          // acquire: one attempt, no waiting
-  bool patient = false;       // acquire, once: its try, if it is on its way then, is awaited past the deadline
   std::uint64_t bundle = 0;   // acquire without waiting: leaves in one call with its like, all are granted or none
-  bool keeps = true;          // acquire: a grant is a hold of this client; else the caller alone answers for it
   milliseconds lease{0};      // acquire: 0 is none (the watchdog's, if the kind renews); extend, command: as it says
   milliseconds max_hold{0};   // acquire: 0 is none
   milliseconds line_time{0};  // acquire: see item
   hold_link* link = nullptr;  // acquire: where to show the hold
   hold_id hold = 0;           // release, extend: which; 0 is the owner's latest. acquire: the result
-  query question = query::is_locked;
-  unsigned char command = 0;  // command: which, as the kind numbers them
   std::int64_t amount = 1;    // acquire, command: see item
-  std::string argument;       // command: see item
-  bool self_timed = false;    // the caller calls expire() by its own clock: no timer of ours
+  std::shared_ptr<std::string const> argument;  // command: see item; most have none
 
   // --- set by the machine before completion ---
   error_code error;
-  std::string text;      // the server's words
-  bool untried = false;  // acquire: not granted because of another of its bundle
-  bool yes = false;      // acquire: granted; extend, command: done; force_unlock: there was one
-  release_result released = release_result::released;
+  std::string text;         // the server's words
   std::int64_t value = 0;   // query, command
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none
+  release_result released = release_result::released;
+  bool untried = false;  // acquire: not granted because of another of its bundle
+  bool yes = false;      // acquire: granted; extend, command: done; force_unlock: there was one
 
   // --- the machine's own ---
   place where = place::idle;

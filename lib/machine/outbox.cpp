@@ -17,8 +17,6 @@ outbox::order order_of(ask what) {
   }
 }
 
-using hook = boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>;
-
 }  // namespace
 
 void outbox::add(record& one) {
@@ -39,7 +37,7 @@ void outbox::add(operation& plain) {
 }
 
 void outbox::remove(record& one) {
-  if (!static_cast<hook&>(one).is_linked()) return;
+  if (!static_cast<outbox_hook&>(one).is_linked()) return;
   auto& list = records_[one.outbox_order];
   list.erase(list.iterator_to(one));
 }

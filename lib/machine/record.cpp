@@ -21,22 +21,30 @@ constexpr std::size_t most_spare = 64;
 
 }  // namespace
 
-record::record(name_machine& name, std::uint64_t number) : of(name), owner(number) {
-  for (unsigned char mode = 0; mode < most_modes; ++mode) {
-    sides[mode].of = this;
-    sides[mode].mode = mode;
-  }
-}
+record::record(name_machine& name, std::uint64_t number) : of(name), owner(number) {}
 
 record::~record() = default;
 
 void record::renew(std::unique_ptr<record>& one, name_machine& name, std::uint64_t number) {
   auto holds = std::move(one->holds);
   auto spare = std::move(one->spare_);
+  auto sides = std::move(one->sides_);
   std::destroy_at(one.get());
   std::construct_at(one.get(), name, number);
   one->holds = std::move(holds);
   one->spare_ = std::move(spare);
+  for (unsigned char mode = 0; mode < most_modes; ++mode)
+    if (sides[mode]) {
+      assert(!sides[mode]->is_linked());
+      std::destroy_at(sides[mode].get());
+      std::construct_at(sides[mode].get(), *one, mode);
+      one->sides_[mode] = std::move(sides[mode]);
+    }
+}
+
+renewal& record::side(unsigned char mode) {
+  if (!sides_[mode]) sides_[mode] = std::make_unique<renewal>(*this, mode);
+  return *sides_[mode];
 }
 
 hold& record::add(hold made) {
@@ -97,21 +105,37 @@ instant record::latest_deadline() const {
   return last;
 }
 
-record& spare_storage::make(record_map& all, name_machine& name, std::uint64_t owner) {
-  if (nodes_.empty()) return *all.emplace(owner, std::make_unique<record>(name, owner)).first->second;
-  auto node = std::move(nodes_.back());
-  nodes_.pop_back();
-  node.key() = owner;
-  record::renew(node.mapped(), name, owner);
-  return *all.insert(std::move(node)).position->second;
+record* record_set::find(std::uint64_t owner) const {
+  auto const found = all_.find(owner);
+  return found == all_.end() ? nullptr : &*found;
 }
 
-void spare_storage::take(record_map& all, record& ended) {
-  assert(ended.idle() && !ended.is_linked() && !ended.sides[0].is_linked() && !ended.sides[1].is_linked());
+record& record_set::insert(std::unique_ptr<record> one) {
+  record& made = *all_.insert(*one).first;
+  assert(&made == one.get());
+  one.release();
+  return made;
+}
+
+std::unique_ptr<record> record_set::extract(record& one) {
+  all_.erase(all_.iterator_to(one));
+  return std::unique_ptr<record>(&one);
+}
+
+record& spare_storage::make(record_set& all, name_machine& name, std::uint64_t owner) {
+  if (records_.empty()) return all.insert(std::make_unique<record>(name, owner));
+  auto one = std::move(records_.back());
+  records_.pop_back();
+  record::renew(one, name, owner);
+  return all.insert(std::move(one));
+}
+
+void spare_storage::take(record_set& all, record& ended) {
+  assert(ended.idle() && !static_cast<outbox_hook&>(ended).is_linked());
   ended.own.reset();  // gives up its channel
   if (ended.holds.capacity() > most_spare) ended.holds.shrink_to_fit();
-  auto node = all.extract(ended.owner);
-  if (keeps_memory && nodes_.size() < most_spare) nodes_.push_back(std::move(node));
+  auto one = all.extract(ended);
+  if (keeps_memory && records_.size() < most_spare) records_.push_back(std::move(one));
 }
 
 }  // namespace latchkey::detail

@@ -7,12 +7,12 @@
 #include <wire/item.hpp>
 
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace latchkey::detail {
@@ -55,12 +55,12 @@ struct request {
   bool repeated = false;   // an earlier copy was never answered
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
   unsigned char fix = 0;   // sides, one bit each, of which holds ended while it was under way: to be repaired
+  unsigned char command = 0;
   std::int64_t target = 0;
   std::int64_t lease = 0;    // milliseconds
   std::uint64_t bundle = 0;  // acquire: those of the same number leave in one call
-  unsigned char command = 0;
   std::int64_t amount = 1;
-  std::string argument{};
+  std::shared_ptr<std::string const> argument{};
   std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it
   instant sent{};            // of the copy that will be answered, taken before the write
   instant first_sent{};      // of the copy that a repeated one asks about
@@ -77,8 +77,10 @@ struct request {
 
 // Renewal of one field: all watchdog holds that an owner has on one side of a lock.
 struct renewal : boost::intrusive::list_base_hook<> {
-  record* of = nullptr;
-  unsigned char mode = 0;
+  renewal(record& whose, unsigned char side) : of(&whose), mode(side) {}
+
+  record* const of;
+  unsigned char const mode;
   bool under_way = false;
   unsigned failures = 0;
   hold_id newest = 0;  // holds above it did not exist when the renewal was sent
@@ -87,9 +89,15 @@ struct renewal : boost::intrusive::list_base_hook<> {
 };
 
 struct outbox_tag;
+struct owner_tag;
+
+using outbox_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>;
+using owner_hook = boost::intrusive::set_base_hook<boost::intrusive::tag<owner_tag>,
+                                                   boost::intrusive::link_mode<boost::intrusive::safe_link>,
+                                                   boost::intrusive::optimize_size<true>>;
 
 // What one owner has on one name: its holds and its request.
-struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>> {
+struct record : outbox_hook, owner_hook {
   static constexpr unsigned most_modes = 2;
   static constexpr std::size_t most_holds = std::size_t{1} << 20;  // of one owner on one lock
 
@@ -118,36 +126,63 @@ struct record : boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_ta
   bool idle() const {
     return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
   }
-  bool renewing() const { return sides[0].under_way || sides[1].under_way; }
+  bool renewing() const { return (sides_[0] && sides_[0]->under_way) || (sides_[1] && sides_[1]->under_way); }
+  // Made when a side is first renewed: most records belong to waiters.
+  renewal& side(unsigned char mode);
+  renewal* known_side(unsigned char mode) const { return sides_[mode].get(); }
 
   name_machine& of;
   std::uint64_t const owner;
   std::vector<std::unique_ptr<hold>> holds;  // in the order of their grants
   request ask_;
-  unsigned char outbox_order = 0;            // which list of the outbox it stands in
   boost::intrusive::list<operation> behind;  // wait until the request under way was answered
+  std::unique_ptr<own_channel> own;          // while it waits, for kinds whose waiters have channels of their own
+  milliseconds line_time{0};                 // with which it entered the server's queue
   unsigned queued = 0;                       // operations of this owner in the queue of the name
-  std::array<renewal, most_modes> sides;
-  std::unique_ptr<own_channel> own;  // while it waits, for kinds whose waiters have channels of their own
-  bool in_line = false;              // the server may have it in a queue
-  milliseconds line_time{0};         // with which it entered that queue
+  unsigned char outbox_order = 0;            // which list of the outbox it stands in
+  bool in_line = false;                      // the server may have it in a queue
 
  private:
   std::array<int, most_modes> live_{};
+  std::array<std::unique_ptr<renewal>, most_modes> sides_;
   std::unique_ptr<hold> spare_;  // its memory serves the next hold
 };
 
-using record_map = std::unordered_map<std::uint64_t, std::unique_ptr<record>>;
+// The records of a name, by their owners. Most names have one or none: then this takes no memory of its own.
+class record_set {
+ public:
+  record_set() = default;
+  ~record_set() { all_.clear_and_dispose(std::default_delete<record>()); }
+  record_set(record_set const&) = delete;
+  record_set& operator=(record_set const&) = delete;
+
+  record* find(std::uint64_t owner) const;
+  record& insert(std::unique_ptr<record> one);
+  std::unique_ptr<record> extract(record& one);
+
+  bool empty() const { return all_.empty(); }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+ private:
+  struct owner_of {
+    using type = std::uint64_t;
+    type operator()(record const& one) const { return one.owner; }
+  };
+  mutable boost::intrusive::set<record, boost::intrusive::base_hook<owner_hook>,
+                                boost::intrusive::key_of_value<owner_of>, boost::intrusive::constant_time_size<false>>
+      all_;
+};
 
 // What idle records leave behind, so that steady work does not allocate it again and again.
 class spare_storage {
  public:
-  record& make(record_map& all, name_machine& name, std::uint64_t owner);
+  record& make(record_set& all, name_machine& name, std::uint64_t owner);
   // \pre it is idle.
-  void take(record_map& all, record& ended);
+  void take(record_set& all, record& ended);
 
  private:
-  std::vector<record_map::node_type> nodes_;
+  std::vector<std::unique_ptr<record>> records_;
 };
 
 }  // namespace latchkey::detail

@@ -38,7 +38,7 @@ TEST_CASE("bytes of a hold", "[costs]") {
   take(many);
   auto const bytes = (allocated_bytes() - before) / many;
   std::printf("a hold: %.0f bytes\n", bytes);
-  CHECK(bytes <= 1'900);
+  CHECK(bytes <= 1'300);
 }
 
 TEST_CASE("bytes and commands of a waiter", "[costs]") {
@@ -62,7 +62,7 @@ TEST_CASE("bytes and commands of a waiter", "[costs]") {
   wait(many);
   auto const bytes = (allocated_bytes() - before) / many;
   std::printf("a waiter: %.0f bytes\n", bytes);
-  CHECK(bytes <= 1'300);
+  CHECK(bytes <= 1'024);
   CHECK(a.own.snapshot().commands == commands);
 }
 

@@ -137,7 +137,7 @@ void driver::command_of_kind() {
   one.command = static_cast<unsigned char>(in_.pick(of.commands));
   one.owner = 100 + calls_.size();
   one.amount = static_cast<std::int64_t>(in_.pick(4));
-  one.argument = in_.text(4);
+  one.argument = std::make_shared<std::string const>(in_.text(4));
   start(one, in_.flip());
 }
 

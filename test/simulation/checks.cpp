@@ -111,7 +111,7 @@ void simulation::check_counts() {
         });
         bool const asks = std::any_of(open_.begin(), open_.end(), [&](task const* open) {
           return open->client == i && open->key == lock.name &&
-                 (field_of(*open) == one.field || open->argument == one.field);
+                 (field_of(*open) == one.field || (open->argument && *open->argument == one.field));
         });
         if (!owned && !asks && kind_.look(data_of(lock), lock.name, one.field).count > 0)
           fail("nobody owns the hold of " + one.field + " on " + lock.name);

@@ -114,7 +114,7 @@ void simulation::give_permits(task& held, bool drop, dice& chances) {
                         : static_cast<unsigned char>(semaphore_command::release);
   task& one = begin_command(held.client, held.key, what, chances);
   if (ids)
-    one.argument = field_of(held);
+    one.argument = std::make_shared<std::string const>(field_of(held));
   else
     one.amount = held.amount;
   ended_by_[&one] = &held;
@@ -126,9 +126,9 @@ void simulation::give_permits(task& held, bool drop, dice& chances) {
 void simulation::update_permit(task& held, dice& chances) {
   std::string const id = field_of(held);
   for (task const* open : open_)
-    if (open->argument == id) return;
+    if (open->argument && *open->argument == id) return;
   task& one = begin_command(held.client, held.key, static_cast<unsigned char>(permit_command::update), chances);
-  one.argument = field_of(held);
+  one.argument = std::make_shared<std::string const>(field_of(held));
   one.lease = milliseconds(chances.between(200, 9'000));
   longest_[&held] = std::max(longest_[&held], one.lease);
   held.shown.show(std::min(held.shown.until(), detail::after(one.started, one.lease)));

@@ -19,7 +19,7 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.line_time = options.line_time;
   one.amount = options.amount;
   one.keeps = options.keeps;
-  one.argument = options.argument;
+  if (!options.argument.empty()) one.argument = std::make_shared<std::string const>(options.argument);
   one.shown.of = &one;
   one.started = now;
   static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query", "command"};
