@@ -86,8 +86,8 @@ void session::send_renewals() {
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
   while (!list.empty() && may_send()) {
     std::vector<item> items;
-    std::vector<std::string> fields;
-    fields.reserve(batch);
+    fields_.clear();
+    field_ends_.clear();
     sent_call call{.what = sent_call::type::renewals, .asked = ask::renew};
     while (!list.empty() && call.renewals.size() < batch) {
       renewal& side = list.front();
@@ -99,13 +99,16 @@ void session::send_renewals() {
       call.which = &which;
       call.renewals.push_back(&side);
       side.sent = shared_.now;
-      fields.push_back(side.of->of.field_of(*side.of, side.mode));
+      which.add_field(fields_, shared_.client_id, side.of->owner, side.mode);
+      field_ends_.push_back(fields_.size());
       items.push_back({.what = ask::renew,
                        .mode = side.mode,
                        .name = side.of->of.name(),
-                       .field = fields.back(),
                        .lease = shared_.settings.lock_watchdog_timeout.count()});
     }
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < items.size(); begin = field_ends_[i++])
+      items[i].field = std::string_view(fields_).substr(begin, field_ends_[i] - begin);
     write_call(link_of(role::shared), std::move(call), items);
   }
 }

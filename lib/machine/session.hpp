@@ -147,6 +147,8 @@ class session {
   std::string lane_field_;
   std::string lane_to_field_;
   words command_;
+  std::string fields_;  // of a call's renewals, one after the other
+  std::vector<std::size_t> field_ends_;
 };
 
 }  // namespace latchkey::detail
