@@ -191,6 +191,8 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
   if (answer.what == outcome::type::extended) {
     side.failures = 0;
     instant const until = after(side.sent, shared_.settings.lock_watchdog_timeout);
+    // What its holder has seen end does not come to life again because the answer was processed before the timer.
+    lose_ended(one, side.mode);
     for (auto& h : one.holds) {
       if (!covered(*h) || until <= h->deadline) continue;
       h->deadline = until;

@@ -112,12 +112,24 @@ void name_machine::requeue(record& one, unsigned char mode) {
 void name_machine::on_hold_deadline(hold& late) {
   if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
   record& one = *late.of;
-  unsigned char const mode = late.mode;
-  lose(one, late, errc::lease_lost);
-  stop_renewing(one, mode);
-  repair(one, mode);
+  lose_ended(one, late.mode);
   wake_parked();
   tidy_served();
+}
+
+void name_machine::lose_ended(record& one, unsigned char mode) {
+  auto const next = [&] {
+    return std::find_if(one.holds.begin(), one.holds.end(),
+                        [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
+  };
+  bool any = false;
+  for (auto h = next(); h != one.holds.end(); h = next()) {
+    lose(one, **h, errc::lease_lost);
+    any = true;
+  }
+  if (!any) return;
+  stop_renewing(one, mode);
+  repair(one, mode);
 }
 
 // --- requests without an answer ---

@@ -12,6 +12,8 @@ namespace {
 // long as its lease; whoever releases a read hold sets the hash to the longest that is left. They are called stamps
 // here. Nobody but their owner writes them.
 //
+// A stamp with a time to live of zero is still there, until the millisecond is over.
+//
 // No loop goes further than a client of ours counts: the server stands still meanwhile, and a count may be anything.
 constexpr std::string_view read_write_common = R"lua(local call = redis.pcall
 local not_a_count = 'ERR hash value is not an integer'
@@ -29,6 +31,7 @@ local function longest_of(stamps, count, most)
   for i = 1, last_of(count) do
     local left = call('pttl', stamps .. i)
     if problem(left) then return nil, left.err end
+    if left == 0 then left = 1 end
     if left > most then most = left end
   end
   return most

@@ -4,6 +4,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <unistd.h>
 
@@ -56,6 +57,18 @@ void come_to_rest(workplace& in) {
   in.log.write(line);
 }
 
+// A process may begin while it is allowed no descriptors.
+template <class Make>
+void patiently(Make const& make) {
+  auto const end = now() + 10 * second;
+  for (;;) try {
+      return make();
+    } catch (std::exception const&) {
+      if (now() > end) throw;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+}
+
 void run_thread(slot& own) {
   if (own.kind().make) return run_lock_thread(own);
   if (own.kind().who == rule::rounds) return run_latch_thread(own);
@@ -66,6 +79,7 @@ void run_slots(workplace& in) {
   std::deque<slot> slots;
   std::vector<std::jthread> threads;
   asio::io_context io;
+  patiently([&] { asio::steady_timer const first(io); });
   std::uint16_t number = 0;
   for (auto kind : in.run.kinds) {
     auto& blocking = slots.emplace_back(in, kind, number++, false);
@@ -100,7 +114,7 @@ int run_worker(options const& run) {
   int const descriptors = open_descriptors();
   {
     std::vector<client> clients;
-    for (auto const& one : run.servers) clients.emplace_back(one, settings);
+    for (auto const& one : run.servers) patiently([&] { clients.emplace_back(one, settings); });
     workplace in{run, shared, log, clients, settings};
     run_slots(in);
     come_to_rest(in);
