@@ -42,7 +42,8 @@ void simulation::start(task& one) {
     account_begin(one);
     note_stock(lock_of(one.key));
   }
-  bool const lent = me.machine.start(one, one.direct, client_time(me), me.out);
+  bool lent = me.machine.start(one, one.direct, client_time(me), me.out);
+  lent = lent || (is_planted(planted_fault::trick::lends_twice) && one.direct && !me.loans.empty());
   if (lent) {
     if (me.loan_of(me.machine.lane_serial())) fail("the direct lane was lent twice");
     me.loans.push_back({me.machine.lane_serial(), &one, now_ + ms(settings_.timeout.count()), {}});
@@ -64,7 +65,8 @@ std::string simulation::details_of(task const& one) {
 
 void simulation::completed(task& done) {
   if (is_planted(planted_fault::trick::never_completes) && done.label.starts_with("#9 ")) return;
-  ++done.completions;
+  bool const forgotten = is_planted(planted_fault::trick::forgets_a_call) && done.label.starts_with("#9 ");
+  if (!forgotten) ++done.completions;
   done.done_at = client_time(*nodes_[done.client]);
   tell([&] {
     return done.label +
@@ -199,6 +201,7 @@ void simulation::end_hold(task& held, bool drop, dice& chances) {
   node& me = *nodes_[held.client];
   held.ended = true;
   me.machine.unlink(*held.which, held.key, held.owner, held.hold);
+  if (is_planted(planted_fault::trick::tells_of_released)) me.out.lost.push_back({&held.shown, errc::lease_lost});
   if (drop) {
     tell([&] { return held.label + " is dropped"; });
     me.machine.drop(*held.which, held.key, held.owner, held.hold, client_time(me), me.out);

@@ -45,6 +45,7 @@ void simulation::take_turn(std::size_t client) {
     trouble(client, 0);
     network_.close_up(*one, now_);
     if (loan* const lent = me.loan_of(serial)) lent->end = now_;  // its borrower notices
+    if (is_planted(planted_fault::trick::writes_on)) say(client, serial, "*1\r\n$4\r\nPING\r\n");
   }
   for (auto const& one : io.open) {
     network_.add(client, one.serial, one.as);
@@ -158,8 +159,11 @@ void simulation::ran(server::handle connection, words_view words, reply const& s
            (one ? " for " + nodes_[one->client]->id : "") + ": " + words_for(words) + " -> " + brief(said);
   });
   note_script(words, said);
-  observe(running_for_);
-  if (one && (!one->client_open || one->broken) && at(*nodes_[one->client]).unkilled) excuse_late(one->client, words);
+  bool const late = one && (!one->client_open || one->broken) && at(*nodes_[one->client]).unkilled &&
+                    !is_planted(planted_fault::trick::excuses_nothing);
+  if (late) expect_late(one->client, words);
+  observe(running_for_, late);
+  if (late) excuse_late(one->client, words);
 }
 
 }  // namespace latchkey::simulation

@@ -86,6 +86,16 @@ void simulation::outlast_refused() {
   }
 }
 
+// What a discarded connection has left behind took it, and nobody has it or asks for it.
+bool simulation::came_late(lock_state const& lock, std::string const& field) const {
+  auto const concerned = [&](task const* one) {
+    bool const names = one->argument && *one->argument == field;
+    return !one->ended && one->key == lock.name && (field_of(*one) == field || names);
+  };
+  return lock.stays.contains(field) && std::none_of(holders_.begin(), holders_.end(), concerned) &&
+         std::none_of(open_.begin(), open_.end(), concerned);
+}
+
 void simulation::release_all() {
   dice chances(mix(options_.seed, 19));
   for (auto const& one : joints_)
@@ -96,9 +106,10 @@ void simulation::release_all() {
     while (kind_.used_as == use::number && lock.count.base - lock.count.down < 2 &&
            kind_.stock(data_of(lock), lock.name) < 2)
       stranger_counts(lock, false, true);
-  for (auto& lock : locks_)  // what a client that is gone had without a lease is given back by who knows its id
+  // What a client that is gone had without a lease is given back by who knows its id, and what came late as well.
+  for (auto& lock : locks_)
     for (tenure const& one : lock.present) {
-      if (kind_.used_as != use::ids || !of_gone(one.field)) continue;
+      if (kind_.used_as != use::ids || !(of_gone(one.field) || came_late(lock, one.field))) continue;
       if (kind_.look(data_of(lock), lock.name, one.field).ends == keyspace::forever) stranger_gives(lock, one.field);
     }
   for (auto& lock : locks_)

@@ -135,9 +135,6 @@ void simulation::befall_server(move const& one, dice& chances) {
   moment const lasts = ms(chances.between(1, chances.one_in(2) ? 100 : 4'000));
   std::size_t const which = sites_.size() > 1 ? chances.below(sites_.size()) : 0;
   site& place = *sites_[which];
-  // What a late copy does to a number or to a queue nobody could tell any more.
-  bool const counted = kind_.used_as != simulated_kind::use::holds || kind_.which.rules().own_channel;
-  if (one.what == deed::refuse_kill && counted) return;
   bool const timed =
       one.what != deed::flush_scripts && one.what != deed::lose_message && one.what != deed::double_message;
   tell([&] {
@@ -182,13 +179,24 @@ void simulation::taken_away(lock_state& lock) {
 // Where CLIENT KILL is refused, what a discarded connection has left behind may undo what came later: as if a stranger
 // had done it (docs/safety.md, section 6).
 void simulation::excuse_late(std::size_t client, words_view words) {
-  if (is_planted(planted_fault::trick::excuses_nothing)) return;
   for (auto& lock : locks_) {
     if (std::find(words.begin(), words.end(), lock.name) == words.end()) continue;
     lock.removed = now_;
     lock.refused = true;
     for (tenure& one : lock.present) one.refused = one.refused || kind_.belongs(one.field, nodes_[client]->id);
     trouble_all(0);
+  }
+}
+
+// Before the next look at the server: what it has counted may have been counted before, or may be counted again; and
+// whom it has put into a queue nobody takes out.
+void simulation::expect_late(std::size_t client, words_view words) {
+  for (auto& lock : locks_) {
+    if (std::find(words.begin(), words.end(), lock.name) == words.end()) continue;
+    for (auto const& word : words)
+      if (kind_.belongs(word, nodes_[client]->id)) lock.stays.insert(word);
+    std::int64_t const change = kind_.stock(data_of(lock), lock.name) - lock.stock;
+    (change < 0 ? lock.count.down : lock.count.up) += std::abs(change);
   }
 }
 

@@ -66,7 +66,7 @@ std::string simulation::field_of(task const& one) const {
 }
 
 // Looks at the server once more. What has ended since was ended by `by`, unless its time was over.
-void simulation::observe(int by) {
+void simulation::observe(int by, bool late) {
   for (auto& one : sites_)
     if (std::exchange(one->lost_messages, one->at.lost_messages) != one->at.lost_messages) trouble_all(0);
   for (auto& lock : locks_) {
@@ -85,13 +85,13 @@ void simulation::observe(int by) {
     for (auto const& field : holders)
       if (std::none_of(lock.present.begin(), lock.present.end(), [&](tenure const& t) { return t.field == field; })) {
         for (auto const& before : lock.line) {
-          if (before.field == field) break;
+          if (before.field == field || late) break;
           if (before.dead_at > data_of(lock).now) fail(field + " was granted " + lock.name + " before " + before.field);
         }
         lock.present.push_back({.field = field, .from = now_});
       }
     note_end(lock);
-    if (kind_.which.rules().own_channel) note_line(lock);
+    if (kind_.which.rules().own_channel) note_line(lock, late);
     if (kind_.used_as != simulated_kind::use::holds) note_stock(lock);
   }
 }
@@ -108,7 +108,7 @@ void simulation::note_end(lock_state& lock) {
 
 // Whoever stands in the queue and does not count as dead keeps his place until he leaves it or is granted the lock;
 // whoever comes stands behind all others.
-void simulation::note_line(lock_state& lock) {
+void simulation::note_line(lock_state& lock, bool late) {
   auto line = kind_.line(data_of(lock), lock.name);
   auto const stands = [](auto const& where, auto const& one) {
     return std::any_of(where.begin(), where.end(), [&](auto const& other) { return other.field == one.field; });
@@ -121,6 +121,7 @@ void simulation::note_line(lock_state& lock) {
   std::size_t kept = 0;
   for (auto const& one : line) {
     bool const stood = stands(lock.line, one);
+    if (late) break;
     if (kept < before.size() && one.field == before[kept])
       ++kept;
     else if (kept < before.size() && (!stood || std::find(before.begin(), before.end(), one.field) != before.end()))

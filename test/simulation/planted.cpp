@@ -33,11 +33,28 @@ void simulation::play_tricks() {
     case trick::leaves_a_key:
       if (ending_) data_of(locks_[0]).make("left", keyspace::text_value("1"));
       return;
+    case trick::leaves_a_record: return wait_on();
     case trick::chatters:
       if (resting_) sites_[0]->at.commands += 50;
       return;
     default: return;
   }
+}
+
+// A caller of whom nobody who checks knows waits for what a stranger has.
+void simulation::wait_on() {
+  if (!resting_ || unknown_ || nodes_[0]->gone || nodes_[0]->machine.closed()) return;
+  node& me = *nodes_[0];
+  stranger(detail::ask::acquire, locks_[0], 600'000);
+  unknown_ = std::make_unique<task>();
+  unknown_->what = task::type::acquire;
+  unknown_->which = &kind_.which;
+  unknown_->key = locks_[0].name;
+  unknown_->name = unknown_->key;
+  unknown_->owner = 1;
+  unknown_->deadline = detail::never;
+  me.machine.start(*unknown_, false, client_time(me), me.out);
+  perform(0);
 }
 
 }  // namespace latchkey::simulation

@@ -13,6 +13,12 @@ struct planted_fault {
     completes_twice,    // a call
     never_completes,    // some call
     tells_loss_twice,   // to a holder
+    tells_of_released,  // the loss of a hold goes to whoever has released it
+    forgets_a_call,     // it is over, and nobody is told
+    leaves_a_record,    // somebody waits on when all is at rest
+    lends_twice,        // the direct lane, to whoever asks while another one has it
+    writes_on,          // to a connection that was just closed
+    hides_errors,       // of the members of a joint lock: its caller is told that it is busy
     always_released,    // whatever a release found, its caller is told that he released
     excuses_nothing,    // what comes late where CLIENT KILL is refused
     leaves_a_key,       // at the end

@@ -235,9 +235,11 @@ class simulation final : public server_user, public network_user {
   // --- planted.cpp ---
   void plant(planted_fault const& what);
   void play_tricks();
+  void wait_on();
 
   // --- faults.cpp ---
   void excuse_late(std::size_t client, words_view words);
+  void expect_late(std::size_t client, words_view words);
   void befall(move const& one);
   void befall_server(move const& one, dice& chances);
   void intrude(move const& one, dice& chances);
@@ -254,11 +256,12 @@ class simulation final : public server_user, public network_user {
   void set_modes();
 
   // --- history.cpp ---
-  void observe(int by);
+  // `late`: it is what a discarded connection has left behind, and may have changed a queue.
+  void observe(int by, bool late = false);
   lock_state& lock_of(std::string_view name);
   std::string field_of(task const& one) const;
   void note_end(lock_state& lock);
-  void note_line(lock_state& lock);
+  void note_line(lock_state& lock, bool late);
   void check_token(task const& done);
   void note_script(words_view words, reply const& said);
   bool excused(task const& one) const;
@@ -279,6 +282,7 @@ class simulation final : public server_user, public network_user {
 
   // --- ending.cpp ---
   void finish();
+  bool came_late(lock_state const& lock, std::string const& field) const;
   void release_all();
   void outlast_refused();
   moment all_move_at() const;
@@ -293,6 +297,7 @@ class simulation final : public server_user, public network_user {
   std::vector<std::unique_ptr<site>> sites_;
   network network_;
   std::vector<std::unique_ptr<task>> tasks_;
+  std::unique_ptr<task> unknown_;             // planted: none of the tasks
   std::vector<std::unique_ptr<node>> nodes_;  // go before the tasks that stand in their lists
   std::vector<task*> open_;                   // not completed
   std::vector<task*> holders_;                // granted, and neither released nor dropped
