@@ -132,7 +132,7 @@ TEST_CASE("permits and latches: a user with the rights that the README names is 
   auto const leased = own.get_permit_semaphore("p");
   leased.set_permits(2);
   leased.add_permits(1);
-  auto const id = leased.acquire(5ms);
+  auto const id = leased.acquire(2s);
   CHECK(leased.acquire_permit().extend(5s));
   leased.update_lease_time(id, 1ms);
   CHECK(wait_until([&] { return leased.available_permits() == 3; }));
