@@ -18,7 +18,7 @@ THREADS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "s
 CLOCKS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|timerfd_create)\b")
 ASKS_THE_TIME = "base/clock.hpp"  # for floors 4 and 5
 
-BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive"}
+BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive", "container"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

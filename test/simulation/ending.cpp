@@ -106,10 +106,16 @@ void simulation::release_all() {
     while (kind_.used_as == use::number && lock.count.base - lock.count.down < 2 &&
            kind_.stock(data_of(lock), lock.name) < 2)
       stranger_counts(lock, false, true);
-  // What a client that is gone had without a lease is given back by who knows its id, and what came late as well.
+  // What a client that is gone or closed had without a lease is given back by who knows its id, and what came late as
+  // well.
+  auto const of_closed = [&](std::string const& field) {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [&](auto const& one) { return one->machine.closed() && kind_.belongs(field, one->id); });
+  };
   for (auto& lock : locks_)
     for (tenure const& one : lock.present) {
-      if (kind_.used_as != use::ids || !(of_gone(one.field) || came_late(lock, one.field))) continue;
+      bool const left = of_gone(one.field) || of_closed(one.field) || came_late(lock, one.field);
+      if (kind_.used_as != use::ids || !left) continue;
       if (kind_.look(data_of(lock), lock.name, one.field).ends == keyspace::forever) stranger_gives(lock, one.field);
     }
   for (auto& lock : locks_)
