@@ -86,7 +86,8 @@ class LATCHKEY_EXPORT permit_semaphore {
   bool try_release(std::string const& id) const;
   /// From now a lease of this length, shorter or longer than before. False: there is no such permit (any more).
   ///
-  /// Waiters hear of a shorter lease. A `permit` of this id does not: use `permit::extend` there. Safe to repeat.
+  /// Of a shorter lease the waiters of this client hear; others sleep until the end that they were told. A `permit` of
+  /// this id does not hear of it: use `permit::extend` there. Safe to repeat.
   bool update_lease_time(std::string const& id, milliseconds lease) const;
 
   /// Waits and gives a permit that releases itself; empty if none was free when `acquire_options::wait` ended.

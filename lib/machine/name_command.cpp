@@ -39,6 +39,7 @@ void name_machine::on_command_answer(record& one, outcome const& answer) {
   was.call->yes = true;
   was.call->value = answer.value;
   complete(*was.call);
+  if (kind_.rules_of(was.command).shortens && !queue_.empty()) dirty_ = true;
 }
 
 // The answer to a repeated request: its earlier copy did not run, so that it goes as if for the first time. But after

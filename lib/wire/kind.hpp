@@ -83,6 +83,7 @@ class kind {
   struct command_rules {
     bool repeats = true;    // goes again, as `repeated`, when its answer was lost; else the caller hears that it was
     bool persists = false;  // goes on when its caller has given up, as a release does
+    bool shortens = false;  // brings an end nearer than waiters were told, and nobody publishes that
   };
   virtual script const& command_script(unsigned char command) const;
   virtual command_rules rules_of(unsigned char command) const;

@@ -73,7 +73,8 @@ class permit_semaphore_rules final : public kind {
   }
 
   command_rules rules_of(unsigned char command) const override {
-    return {.persists = static_cast<permit_command>(command) == permit_command::try_release};
+    auto const what = static_cast<permit_command>(command);
+    return {.persists = what == permit_command::try_release, .shortens = what == permit_command::update};
   }
 
   void add_keys(item const& one, words& command) const override {

@@ -190,10 +190,7 @@ local function update(key, timeouts, channel, id, lease)
   local there = call('zscore', timeouts, id)
   if failed(there) then return there.err end
   if not there then return {0, 1} end
-  local ends = now + 1 + lease
-  local done = call('zadd', timeouts, text(ends), id)
-  if failed(done) then return done.err end
-  return {1, ends < tonumber(there) and told(channel, '1') or 1}
+  return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or {1, 1}
 end
 local answer = {}
 for i = 1, #KEYS / 4 do

@@ -98,9 +98,15 @@ void simulation::observe(int by, bool late) {
 
 void simulation::note_end(lock_state& lock) {
   moment ends = 0;
-  for (tenure const& one : lock.present) {
+  for (tenure& one : lock.present) {
     auto const there = kind_.look(data_of(lock), lock.name, one.field);
-    if (there.ends != keyspace::forever) ends = std::max(ends, at(lock).when_gone(there.ends));
+    moment const end = there.ends == keyspace::forever ? 0 : at(lock).when_gone(there.ends);
+    moment const before = std::exchange(one.ends, end);
+    ends = std::max(ends, end);
+    // Of permits each end lets somebody in.
+    if (kind_.used_as != simulated_kind::use::ids || end == 0 || (before != 0 && before <= end)) continue;
+    moment const told = before != 0 ? before : now_ + ms(kind_.which.rules().hint_most);
+    lock.told_until = std::max(lock.told_until, told);
   }
   if (ends != 0 && ends < lock.ends) lock.told_until = std::max(lock.told_until, lock.ends);
   lock.ends = ends;

@@ -111,6 +111,7 @@ class simulation final : public server_user, public network_user {
     std::string field;
     moment from;
     moment to = endless;
+    moment ends = 0;       // as it was last seen; 0: without a time to live
     bool refused = false;  // the server would not do what its owner asked for: its lease ends it
     int by = nobody;       // whose command ended it: the number of a client, or one of the two below
   };

@@ -179,6 +179,22 @@ TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
   expect_free(w, 1);
 }
 
+TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter ends") {
+  world w;
+  permit_world(w, 1);
+  how one = a_permit(9s);
+  one.keeps = false;
+  granted(w, w.acquire(1, one));
+  task& waits = w.acquire(2, a_permit());
+  w.run();
+  one.lease = 500ms;
+  one.argument = detail::permit_semaphore_kind().field("clientA", 1, 0);
+  w.await(w.command(number(detail::permit_command::update), one));
+  w.pass(502ms);
+  CHECK(waits.granted());
+  w.finish();
+}
+
 TEST_CASE("permit semaphore: a permit that its client believes to hold is on the server") {
   world w;
   permit_world(w, 2);

@@ -180,6 +180,13 @@ void teach_permit_semaphore(fake_server& server) {
           s.w.store.set(s.keys[1], id, end_of(s, s.number(1)));
           return spoken(verdict::extended);
         }));
+  teach(server, which, permit_command::update, "update", items(4, 5, [](share const& s) {
+          reap(s);
+          auto const id = detail::permit_id_text(s.arguments[0]);
+          if (!s.w.store.has(s.keys[1], id)) return done(0);
+          s.w.store.set(s.keys[1], id, end_of(s, s.number(2)));
+          return done(1);
+        }));
   teach(server, which, permit_command::try_release, "try_release",
         items(4, 5, once(3, 3, [](share const& s) { return done(permit_given_back(s, s.arguments[0])); })));
 }
