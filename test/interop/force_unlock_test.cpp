@@ -14,6 +14,8 @@ void unlock_by_force(peer& by, interop_kind const& kind, std::string const& name
   auto const all = parts_of(names, ',');
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto const where = i == 0 ? "lock" : "lock_on_" + std::to_string(i);
+    // Who has most members has the red lock. The others follow.
+    demand(wait_until([&] { return by.call("f", "is_locked", where, all[i]) == "true"; }), all[i] + " was never taken");
     demand(by.call("f", "force_unlock", where, all[i]), "true", "force_unlock of " + all[i]);
   }
 }
