@@ -183,3 +183,17 @@ TEST_CASE("history 15: a lease counts from when its request was sent") {
     w.finish();
   }
 }
+
+TEST_CASE("a hold whose time is over does not come to life by the late answer to its renewal") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  w.pass(9'999ms);
+  w.mute(role::shared);
+  w.pass(2ms);
+  w.now += 25s;  // the process stood still, and reads before it looks at its timers
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(a.losses == 1);
+  CHECK_FALSE(a.trusted(w.now));
+  w.finish();
+}
