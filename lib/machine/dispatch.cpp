@@ -82,7 +82,7 @@ void session::on_script(sent_call& call, reply const& answer) {
     }
     if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
   }
-  bool turned_away = false, full = false;
+  bool turned_away = false, goes_again = false;
   std::size_t const asked = call.records.size() + call.renewals.size();
   bool const whole = answer.is_array() && answer.elements.size() == asked;
   for (std::size_t i = 0; i < asked; ++i) {
@@ -108,7 +108,7 @@ void session::on_script(sent_call& call, reply const& answer) {
     // A release is never given up for trouble that passes: nothing else may end what it ends.
     bool const again = one && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
                        why.executed == server_error::ran::no;
-    full = full || again;
+    goes_again = goes_again || again;
     if (again)
       one->of.not_run(*one, &why, found.text);
     else if (one)
@@ -116,7 +116,7 @@ void session::on_script(sent_call& call, reply const& answer) {
     else
       side->of->of.renewed(*side, found);
   }
-  if (turned_away || full) {  // by a server that may say so again at once
+  if (turned_away || goes_again) {  // by a server that may say so again at once
     reconnect_ = turned_away;
     pause(++pauses_);
   } else if (!answer.is_error()) {

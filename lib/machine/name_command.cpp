@@ -31,6 +31,8 @@ void name_machine::on_command_answer(record& one, outcome const& answer) {
   repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
   if (answer.not_published) note(event_type::publish_refused, one.owner);
   if (answer.what == outcome::type::unseen) return on_unseen(one, was);
+  // Also if its caller has left meanwhile.
+  if (kind_.rules_of(was.command).shortens && !queue_.empty()) dirty_ = true;
   if (!was.call) {
     if (answer.what != outcome::type::done) note(event_type::warning, one.owner, error_of(answer), words_of(answer));
     return;
@@ -39,7 +41,6 @@ void name_machine::on_command_answer(record& one, outcome const& answer) {
   was.call->yes = true;
   was.call->value = answer.value;
   complete(*was.call);
-  if (kind_.rules_of(was.command).shortens && !queue_.empty()) dirty_ = true;
 }
 
 // The answer to a repeated request: its earlier copy did not run, so that it goes as if for the first time. But after

@@ -64,6 +64,7 @@ TEST_CASE("extend of a lost hold says false", "[server][contract]") {
   lease brief = w.lock.acquire({.lease = brief_lease});
   CHECK(wait_until([&] { return !brief.held(); }));
   CHECK_FALSE(brief.extend(10s));
+  CHECK(ttl(w) <= brief_lease);
   CHECK(wait_until([&] { return !w.lock.is_locked(); }, 2s * slowness));  // the server counts from a later moment
 }
 
