@@ -35,6 +35,13 @@ void add_rows(stage& on, regime const& what, comparison const& found) {
           .ratio = found.ratio_p50(default_side, floor_side),
           .most = targets.p50,
           .note = found.note(default_side, floor_side)});
+  on.add({.name = way + ", p90",
+          .unit = "us",
+          .figure = mine.p90(),
+          .against = "floor",
+          .reference = bare.p90(),
+          .most = 1.5,
+          .note = found.note(default_side, floor_side)});
   on.add({.name = way + ", p99",
           .unit = "us",
           .figure = mine.p99(),

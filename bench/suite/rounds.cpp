@@ -33,6 +33,8 @@ side blocking_side(std::string name, std::function<void()> pair) {
 
 double side_rounds::median_p50() const { return median(p50); }
 double side_rounds::median_cpu() const { return median(cpu); }
+double side_rounds::p90() const { return quantile(all, 0.9); }
+
 double side_rounds::p99() const { return quantile(all, 0.99); }
 
 double comparison::ratio_p50(std::size_t a, std::size_t b) const { return median(ratios(sides[a].p50, sides[b].p50)); }

@@ -30,6 +30,7 @@ struct side_rounds {
 
   double median_p50() const;
   double median_cpu() const;
+  double p90() const;
   double p99() const;
 };
 
