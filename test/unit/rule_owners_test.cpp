@@ -76,6 +76,21 @@ TEST_CASE("rule: the answer to a renewal sent before an extend does not count") 
   w.finish();
 }
 
+TEST_CASE("rule: a hold that has ended is not made longer, also before a timer tells of its end") {
+  world w;
+  task& a = granted(w, w.acquire(1, {.lease = 5s}));
+  w.now += 5s;
+  task& late = w.extend(a, 60s);
+  w.run();
+  CHECK(late.done());
+  CHECK_FALSE(late.yes);
+  CHECK(a.losses == 1);
+  CHECK(w.server.ran("EVALSHA extend") == 0);
+  CHECK(w.server.store.all().empty());
+  w.drop(a);
+  w.finish();
+}
+
 TEST_CASE("rule: extend keeps what the owner's other holds need") {
   world w;
   task& outer = granted(w, w.acquire(1, {.lease = 60s}));
