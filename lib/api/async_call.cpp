@@ -45,10 +45,19 @@ void async_call::complete() noexcept {
   // By way of the client's executor, because the type of a handler's executor has lost the ability to post.
   asio::post(client_executor, asio::bind_executor(handler_executor, [self = std::move(self_)]() mutable {
                auto const one = std::move(self);
-               std::optional<executor_probe::mark> here;
-               if (one->on_client_executor_) here.emplace(one->key_.engine->probe());
-               one->deliver();
+               one->deliver_marked();
              }));
+}
+
+void async_call::complete_here() {
+  auto const one = std::move(self_);
+  one->deliver_marked();
+}
+
+void async_call::deliver_marked() {
+  std::optional<executor_probe::mark> here;
+  if (on_client_executor_) here.emplace(key_.engine->probe());
+  deliver();
 }
 
 void async_call::disconnect() {

@@ -27,6 +27,10 @@ class async_call : public call, public std::enable_shared_from_this<async_call> 
 
   // Never calls the handler itself: it may run on any thread, in the initiating call as well.
   void complete() noexcept override;
+  bool completes_on(asio::any_io_executor const& here) const noexcept override {
+    return on_client_executor_ && here == key_.engine->executor();
+  }
+  void complete_here() override;
 
  protected:
   async_call(lock_key const& key, asio::cancellation_slot slot);
@@ -36,6 +40,7 @@ class async_call : public call, public std::enable_shared_from_this<async_call> 
   virtual void deliver() = 0;
   void run_on(asio::any_completion_executor const& executor);
   asio::any_io_executor const& client_executor() const { return client_executor_; }
+  void deliver_marked();
   // Cancellation no longer reaches the call; just before the handler is called.
   void disconnect();
 

@@ -1,7 +1,10 @@
 #include <engine/connection.hpp>
+#include <engine/own_delivery.hpp>
 #include <engine/socket_options.hpp>
 
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -103,13 +106,21 @@ void connection::connected() {
 }
 
 void connection::read() {
+  auto finished = [self = shared_from_this(), where = strand_.get_inner_executor()](error_code const& failed,
+                                                                                    std::size_t n) {
+    own_delivery later(where);
+    asio::dispatch(self->strand_, [self, failed, n] { self->has_read(failed, n); });
+    later.deliver();
+  };
   socket_.async_read_some(asio::buffer(incoming_),
-                          [self = shared_from_this()](error_code const& failed, std::size_t n) {
-                            if (!self->listener_) return;
-                            if (failed) return self->fail(failed);
-                            self->listener_->on_received(*self, {self->incoming_.data(), n});
-                            if (self->listener_ && !self->broken_) self->read();
-                          });
+                          asio::bind_executor(strand_.get_inner_executor(), std::move(finished)));
+}
+
+void connection::has_read(error_code const& failed, std::size_t n) {
+  if (!listener_) return;
+  if (failed) return fail(failed);
+  listener_->on_received(*this, {incoming_.data(), n});
+  if (listener_ && !broken_) read();
 }
 
 void connection::write(std::string&& bytes) {

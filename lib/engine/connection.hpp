@@ -73,6 +73,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void tried(error_code const& failed);
   void connected();
   void read();
+  void has_read(error_code const& failed, std::size_t n);
   void flush();
   void fail(error_code const& why);
   void open_failed(std::string text);

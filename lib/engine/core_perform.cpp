@@ -1,4 +1,5 @@
 #include <engine/core.hpp>
+#include <engine/own_delivery.hpp>
 #include <engine/transport.hpp>
 
 #include <boost/asio/dispatch.hpp>
@@ -50,7 +51,11 @@ void core::perform(step_batch& batch) {
   timer_.arm(batch.wake);
   post_io(batch);
   for (note const& one : batch.todo.notes) report(one);
-  for (operation* one : batch.todo.completed) static_cast<call*>(one)->complete();
+  for (operation* one : batch.todo.completed) {
+    auto& done = *static_cast<call*>(one);
+    bool const last = one == batch.todo.completed.back();
+    if (!last || !own_delivery::leave(done)) done.complete();
+  }
   for (auto& [holder, why] : batch.lost) post([told = std::move(holder), reason = why] { told->tell(reason); });
   if (batch.finished) finished();
 }
@@ -68,9 +73,14 @@ void core::post_io(step_batch const& batch) {
       if (auto const io = weak.lock()) io->finish();
     });
   } else if (batch.turn) {
-    asio::post(batch.io->strand(), [weak] {
+    auto turn = [weak] {
       if (auto const io = weak.lock()) io->turn();
-    });
+    };
+    // Who calls from inside the executor sends it himself. Not from a callback on the strand, in the middle of a step.
+    if (batch.todo.at_once && !batch.io->strand().running_in_this_thread())
+      asio::dispatch(batch.io->strand(), std::move(turn));
+    else
+      asio::post(batch.io->strand(), std::move(turn));
   }
 }
 
