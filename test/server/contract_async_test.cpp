@@ -8,6 +8,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -16,6 +18,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <thread>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -134,6 +137,35 @@ TEST_CASE("a callback runs on its associated executor and never inside the initi
                       }));
   inside = false;
   CHECK(run_until(io, [&] { return called; }));
+}
+
+TEST_CASE("a handler that keeps its thread keeps nobody from a client that another thread runs too",
+          "[server][contract]") {
+  asio::io_context io;
+  client own(io, common_server().uri(), steady_config());
+  auto const work = asio::make_work_guard(io);
+  std::thread one([&] { io.run(); });
+  std::thread two([&] { io.run(); });
+  for (int i = 0; i < 20; ++i) {
+    std::promise<void> entered, other_is_done;
+    auto wait = other_is_done.get_future();
+    std::promise<bool> left;
+    own.get_lock(new_name()).async_lock(owner::make(), [&](error_code failed) {
+      entered.set_value();
+      left.set_value(!failed && wait.wait_for(patience) == std::future_status::ready);
+    });
+    entered.get_future().wait();
+    auto const lock = own.get_lock(new_name());
+    auto const me = owner::make();
+    auto taken = lock.async_try_lock(me, asio::use_future);
+    CHECK(taken.wait_for(patience) == std::future_status::ready);
+    other_is_done.set_value();
+    CHECK(left.get_future().get());
+  }
+  own.close();
+  io.stop();
+  one.join();
+  two.join();
 }
 
 TEST_CASE("a callback without an executor runs on the client's", "[server][contract]") {
