@@ -9,6 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "latchkey"  # the same data give the same file
+matplotlib.rcParams["svg.fonttype"] = "none"  # words stay words: small files
 from matplotlib import pyplot  # noqa: E402
 
 # Title, x axis, y axis, which axes are logarithmic.

@@ -5,6 +5,8 @@
 
 #include <latchkey/latchkey.hpp>
 
+#include <boost/asio/thread_pool.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -32,10 +34,11 @@ int run() {
   // [red]
   latchkey::config settings;
   settings.lock_watchdog_timeout = lease_time;
+  boost::asio::thread_pool thread(1);     // for all clients: five answers then wake one thread and not five
   std::vector<latchkey::client> clients;  // one for each server; none of the servers knows of the others
   std::vector<latchkey::distributed_lock> locks;
   for (auto& server : servers) {
-    clients.emplace_back(server.emplace().uri(), settings);
+    clients.emplace_back(thread, server.emplace().uri(), settings);
     locks.push_back(clients.back().get_lock("ledger"));
   }
   auto const lock = clients.front().get_red_lock(locks);

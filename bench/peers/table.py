@@ -28,10 +28,13 @@ def cell(value):
 def main():
     lines = [["library", "free pair p50, us", "many locks, pairs/s", "by", "one lock, 8 callers, 1/s", "Jain index",
               "server CPU for 100,000 holds, %"]]
-    for one in [own_line(load(sys.argv[1])["rows"])] + load(sys.argv[2])["peers"]:
+    found = load(sys.argv[2])
+    for one in [own_line(load(sys.argv[1])["rows"])] + found["peers"]:
         work = one["work"]
         lines.append([one["name"], cell(work.get("pair")), cell(work.get("crowd")), one["crowd_of"],
                       cell(work.get("one_lock")), cell(work.get("one_lock_jain")), cell(work.get("renewals"))])
+    for one in found["missing"]:
+        lines.append([one["name"], "missing: " + one["why"]] + [""] * (len(lines[0]) - 2))
     lines.insert(1, ["---"] * len(lines[0]))
     print()
     for line in lines:

@@ -7,6 +7,8 @@
 
 #include <latchkey/latchkey.hpp>
 
+#include <boost/asio/thread_pool.hpp>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -18,6 +20,7 @@ namespace {
 using latchkey::test::redis_server;
 
 constexpr std::string_view red = "red_lock";
+constexpr std::string_view red_of_many_threads = "red_lock, each client with a thread of its own";
 constexpr double of_the_reentrant_lock = 1.15;
 constexpr double of_parallel_calls = 1.3;
 
@@ -27,16 +30,22 @@ struct pair_of_kind {
   std::size_t servers = 1;
 };
 
-// Locks that only one owner holds, and then what has other words.
-std::vector<pair_of_kind> all_pairs(std::vector<latchkey::client> const& clients) {
+// Locks that only one owner holds, and then what has other words. `together` are clients that share a thread.
+std::vector<pair_of_kind> all_pairs(std::vector<latchkey::client> const& clients,
+                                    std::vector<latchkey::client> const& together) {
   std::vector<pair_of_kind> all;
-  for (auto const& kind : latchkey::test::exclusive_kinds())
-    all.push_back({kind.name,
-                   [lock = kind.make(clients, new_name("kinds"))] {
+  auto const add = [&](std::string_view name, latchkey::test::exclusive_kind const& kind, auto const& by) {
+    all.push_back({std::string(name),
+                   [lock = kind.make(by, new_name("kinds"))] {
                      lock.lock();
                      lock.unlock();
                    },
                    static_cast<std::size_t>(kind.servers)});
+  };
+  for (auto const& kind : latchkey::test::exclusive_kinds()) {
+    add(kind.name, kind, kind.name == red ? together : clients);
+    if (kind.name == red) add(red_of_many_threads, kind, clients);
+  }
   auto const& client = clients.front();
   all.push_back({"read_lock", [lock = client.get_read_write_lock(new_name("kinds")).read_lock()] {
                    lock.lock();
@@ -100,9 +109,12 @@ void run_kinds(stage& on) {
   }
   std::vector<latchkey::client> clients;
   for (auto const* server : servers) clients.emplace_back(server->uri());
+  boost::asio::thread_pool thread(1);
+  std::vector<latchkey::client> together;
+  for (auto const* server : servers) together.emplace_back(thread, server->uri());
   double reentrant = 0;
   regime const& what = *find_regime("back-to-back");
-  for (auto const& kind : all_pairs(clients)) {
+  for (auto const& kind : all_pairs(clients, together)) {
     on.say(kind.name);
     // The direct lane is there, and everything that happens once has happened.
     for (int i = 0; i < 300; ++i) kind.pair();
@@ -122,16 +134,17 @@ void run_kinds(stage& on) {
     row made{.name = kind.name + ", p50",
              .unit = "us",
              .figure = found.sides[1].median_p50(),
-             .against = kind.name == red ? "five bare calls at once" : "its own floor",
+             .against = kind.servers > 1 ? "five bare calls at once" : "its own floor",
              .reference = found.sides[0].median_p50(),
              .ratio = ratio,
              .note = found.note(1, 0)};
-    if (kind.name == red)
+    if (kind.servers > 1)
       made.most = of_parallel_calls;
     else if (kind.name != "lock")
       made.most = of_the_reentrant_lock * reentrant;
     on.add(std::move(made));
   }
+  for (auto& one : together) one.close();
 }
 
 }  // namespace bench

@@ -137,8 +137,11 @@ def self_test():
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    action = {"--check": check, "--update": update}[sys.argv[1]]
-    faults, count = action(pathlib.Path(sys.argv[2]))
+    actions = {"--check": check, "--update": update}
+    if len(sys.argv) != 3 or sys.argv[1] not in actions:
+        print(__doc__, file=sys.stderr)
+        return sys.exit(2)
+    faults, count = actions[sys.argv[1]](pathlib.Path(sys.argv[2]))
     print(*faults, f"{count} blocks, {len(faults)} faults", sep="\n")
     if faults or count == 0:
         sys.exit(1)
