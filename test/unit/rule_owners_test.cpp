@@ -91,6 +91,24 @@ TEST_CASE("rule: a hold that has ended is not made longer, also before a timer t
   w.finish();
 }
 
+TEST_CASE("rule: a hold is made longer while another one of its owner ends") {
+  world w;
+  task& brief = granted(w, w.acquire(1, {.lease = 5s}));
+  task& longer = granted(w, w.acquire(1, {.lease = 20s}));
+  w.now += 5s;
+  task& extension = w.extend(longer, 60s);
+  w.run();
+  CHECK(extension.yes);
+  CHECK(extension.completions == 1);
+  CHECK(longer.shown.until() == w.now + 60s);
+  w.pass(1ms);
+  CHECK(brief.losses == 1);
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.store.ttl("k") == 59'999);
+  w.drop(brief);
+  w.finish();
+}
+
 TEST_CASE("rule: extend keeps what the owner's other holds need") {
   world w;
   task& outer = granted(w, w.acquire(1, {.lease = 60s}));
