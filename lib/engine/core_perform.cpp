@@ -51,10 +51,11 @@ void core::perform(step_batch& batch) {
   timer_.arm(batch.wake);
   post_io(batch);
   for (note const& one : batch.todo.notes) report(one);
+  // Handlers of one answer run in the order of their calls: a single one needs no queue for that.
+  bool const alone = batch.todo.completed.size() == 1 && batch.lost.empty();
   for (operation* one : batch.todo.completed) {
     auto& done = *static_cast<call*>(one);
-    bool const last = one == batch.todo.completed.back();
-    if (!last || !own_delivery::leave(done)) done.complete();
+    if (!alone || !own_delivery::leave(done)) done.complete();
   }
   for (auto& [holder, why] : batch.lost) post([told = std::move(holder), reason = why] { told->tell(reason); });
   if (batch.finished) finished();

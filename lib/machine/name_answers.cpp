@@ -157,7 +157,7 @@ void name_machine::on_extend_answer(record& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   hold* extended = one.find(was.extends);
-  bool const live = extended && !extended->lost;
+  bool const live = lasts(extended);
   switch (answer.what) {
     case outcome::type::extended: {
       instant const until = after(was.sent, was.wanted);

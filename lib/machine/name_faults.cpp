@@ -117,6 +117,9 @@ void name_machine::on_hold_deadline(hold& late) {
   tidy_served();
 }
 
+// What its holder has seen end does not come to life again, though no timer has told this machine yet.
+bool name_machine::lasts(hold const* one) const { return one && !one->lost && one->deadline > shared_.now; }
+
 void name_machine::lose_ended(record& one, unsigned char mode) {
   auto const next = [&] {
     return std::find_if(one.holds.begin(), one.holds.end(),

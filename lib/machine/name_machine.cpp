@@ -248,12 +248,14 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     if (asked.target == 0) streak_ = 0;
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);
-    if (extended && !extended->lost) {
+    bool const live = lasts(extended);
+    if (live) {
       extended->deadline = std::min(extended->deadline, after(shared_.now, asked.wanted));
       shared_.timers.set_lazily(extended->expiry, extended->deadline);
       if (extended->link) extended->link->show(extended->deadline);
     }
-    asked.lease = std::max(asked.wanted.count(), one.longest(asked.mode, shared_.now, watchdog_time, extended));
+    auto const others = one.longest(asked.mode, shared_.now, watchdog_time, extended);
+    asked.lease = std::max<std::int64_t>(live ? asked.wanted.count() : 1, others);
   }
   asked.sent = shared_.now;
   if (!asked.repeated) asked.first_sent = shared_.now;

@@ -163,6 +163,7 @@ class name_machine final : public listener {
   // name_faults.cpp
   void lose(record& one, hold& ended, error_code why);
   void note_holder(record& one);
+  bool lasts(hold const* one) const;
   void lose_ended(record& one, unsigned char mode);
   void lose_side(record& one, unsigned char mode, error_code why);
   void repair(record& one, unsigned char mode);

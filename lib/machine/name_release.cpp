@@ -68,9 +68,7 @@ void name_machine::begin_release(record& one, hold& ended, operation* call) {
 
 void name_machine::extend(record& one, operation& call) {
   hold* extended = one.find(call.hold);
-  // What its holder has seen end is not made longer on the server, though no timer has told this machine yet.
-  if (extended && !extended->lost && extended->deadline <= shared_.now) on_hold_deadline(*extended);
-  if (!extended || extended->lost) return complete(call);  // `yes` stays false
+  if (!lasts(extended)) return complete(call);  // `yes` stays false
   request asked;
   asked.what = ask::extend;
   asked.mode = extended->mode;

@@ -19,6 +19,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -137,6 +138,23 @@ TEST_CASE("a callback runs on its associated executor and never inside the initi
                       }));
   inside = false;
   CHECK(run_until(io, [&] { return called; }));
+}
+
+TEST_CASE("handlers of calls that are answered together run in the order of the calls", "[server][contract]") {
+  asio::io_context io;
+  client own(io, common_server().uri(), steady_config());
+  std::vector<distributed_lock> locks;
+  for (int i = 0; i < 5; ++i) locks.push_back(own.get_lock(new_name()));
+  auto const me = owner::make();
+  run_coro(io, locks[0].async_lock(me, asio::use_awaitable));
+  for (int turn = 0; turn < 10; ++turn) {
+    std::vector<int> order;
+    for (int i = 0; i < 5; ++i)
+      locks[static_cast<std::size_t>(i)].async_try_lock(me, [&order, i](error_code, bool) { order.push_back(i); });
+    REQUIRE(run_until(io, [&] { return order.size() == 5; }));
+    CHECK(order == std::vector{0, 1, 2, 3, 4});
+  }
+  own.close();
 }
 
 TEST_CASE("a handler that keeps its thread keeps nobody from a client that another thread runs too",

@@ -74,7 +74,8 @@ void simulation::check_wake_ups() {
     moment const free = free_since_.emplace(one, now_).first->second;
     // Others were told of another end; who looks for himself sleeps no longer than that.
     if (!own && !looks && now_ <= lock.told_until + patience) continue;
-    moment const since = std::max({free, started_.at(one), me.troubled_until, me.borrower_back});
+    moment const left = own ? lock.past.back().to : 0;
+    moment const since = std::max({free, left, started_.at(one), me.troubled_until, me.borrower_back});
     if (now_ - since <= patience) continue;
     // A connection that has gone silent is noticed when it is used, or by a ping.
     if (network_.deceives(one->client))

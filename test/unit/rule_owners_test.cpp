@@ -84,9 +84,66 @@ TEST_CASE("rule: a hold that has ended is not made longer, also before a timer t
   w.run();
   CHECK(late.done());
   CHECK_FALSE(late.yes);
-  CHECK(a.losses == 1);
   CHECK(w.server.ran("EVALSHA extend") == 0);
+  w.pass(1ms);
+  CHECK(a.losses == 1);
   CHECK(w.server.store.all().empty());
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: an extension whose answer comes after the hold has ended brings nothing back") {
+  world w;
+  task& a = granted(w, w.acquire(1, {.lease = 5s}));
+  w.pass(4s);
+  w.mute(role::shared);
+  task& late = w.extend(a, 60s);
+  w.run();
+  REQUIRE(w.server.store.ttl("k") == 60'000);
+  w.now += 1s;
+  w.mute(role::shared, false);
+  w.run();  // the answer before the timer
+  CHECK(late.done());
+  CHECK_FALSE(late.yes);
+  CHECK_FALSE(a.trusted(w.now));
+  w.pass(1ms);
+  CHECK(a.losses == 1);
+  CHECK(w.server.store.all().empty());
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: an extension that leaves after the hold has ended makes nothing longer") {
+  world w;
+  task& a = granted(w, w.acquire(1, {.lease = 5s}));
+  granted(w, w.acquire(1, {.lease = 20s}));
+  w.lose(role::shared, fate::gone);
+  task& late = w.extend(a, 60s);
+  w.now += 5s;
+  w.run();  // connected again before the timer
+  CHECK(late.done());
+  CHECK_FALSE(late.yes);
+  CHECK(w.server.store.ttl("k") <= 15'000);
+  w.pass(1ms);
+  CHECK(a.losses == 1);
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("rule: closing after a lease ended, with a re-entry and an extension on the way") {
+  world w;
+  task& a = granted(w, w.acquire(1, {.lease = 5s}));
+  task& waiter = w.acquire(2);
+  w.run();
+  w.now += 5s;
+  task& again = w.acquire(1, {.lease = 5s});
+  task& late = w.extend(a, 60s);
+  w.close();
+  CHECK(waiter.error == errc::closed);
+  CHECK(again.done());
+  CHECK(late.done());
+  w.run();
   w.drop(a);
   w.finish();
 }
