@@ -206,6 +206,18 @@ TEST_CASE("a release that says released of what another had been granted is an u
   CHECK(told_late.judge().lost_unreported == 0);
 }
 
+TEST_CASE("a grant that a stranger may have removed before it was told of takes nothing from a later one",
+          "[torture]") {
+  for (bool const removed : {true, false})
+    for (outcome const how : {outcome::expired, outcome::released}) {
+      story s;
+      s.section(0, "lock", {3, 7, 15, 20, 21});
+      s.section(1, "lock", {1, 8, 9, 9, 10, told_not, how});
+      if (removed) s.removed(5, 6);
+      CHECK(s.judge().lost_unreported == (removed && how == outcome::expired ? 0 : 1));
+    }
+}
+
 TEST_CASE("a lost() that stays silent is an unreported loss", "[torture]") {
   story s;
   s.section(0, "lock", {1, 2, 5, 3'020, 3'021, told_by_held | told_silently, outcome::expired});

@@ -36,6 +36,14 @@ bool connection_lost_in(assembled const& all, section const& one) {
   return at != found->second.end() && *at <= one.released;
 }
 
+// Granted before a stranger removed it, perhaps, and told of that grant only after others were of theirs.
+bool may_be_older(assembled const& all, section const& one) {
+  auto const found = all.deletions.find({one.kind, one.lock});
+  return found != all.deletions.end() && was_told(one) &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [&](deletion const& gone) { return gone.end >= one.asked && gone.begin <= one.granted; });
+}
+
 // Whoever was granted while this one had not yet begun its release ended it. A grant that was not trusted when its
 // thread came to look says nothing: the thread may have been told late, when the lock had passed on.
 void dishonest_release(assembled const& all, std::vector<section const*> const& some, verdict& out) {
@@ -43,7 +51,8 @@ void dishonest_release(assembled const& all, std::vector<section const*> const& 
     auto const& one = *some[i];
     if (!one.ended_as(outcome::released)) continue;
     for (auto next = i + 1; next < some.size() && some[next]->granted < one.left; ++next) {
-      if (!some[next]->was_trusted() || !exclusive(one, *some[next]) || connection_lost_in(all, one)) continue;
+      if (!some[next]->was_trusted() || may_be_older(all, *some[next])) continue;
+      if (!exclusive(one, *some[next]) || connection_lost_in(all, one)) continue;
       unreported(out, one, "released, it was told, when it had been granted to " + some[next]->name());
       break;
     }
