@@ -241,8 +241,9 @@ def try_catch2(program, what, log, tests):
     return None
 
 
-def try_simulation(program, log, seeds):
-    code = run(["stdbuf", "-oL", program, "--seeds", str(seeds)], log, until="VIOLATION")
+def try_simulation(program, log, seeds, kinds):
+    chosen = ["--kind", ",".join(kinds)] if kinds else []
+    code = run(["stdbuf", "-oL", program, "--seeds", str(seeds)] + chosen, log, until="VIOLATION")
     found = re.search(r"VIOLATION, seed (\d+), kind ([\w-]+): ([^\n]*)", read(log))
     if found:
         return f"simulation seed {found[1]} ({found[2]}): {found[3]}"
@@ -265,7 +266,8 @@ def try_all(build, objects, runs, folder, seeds):
             program = build.program(TARGETS[what])
         began = time.monotonic()
         log = f"{folder}/{what}.log"
-        caught = try_simulation(program, log, seeds) if what == "simulation" else try_catch2(program, what, log, tests)
+        caught = (try_simulation(program, log, seeds, tests) if what == "simulation" else
+                  try_catch2(program, what, log, tests))
         seconds += time.monotonic() - began
         if objects:
             os.remove(program)
@@ -279,7 +281,8 @@ def order(mutant, given):
         return ["unit", "server"]
     if not given.simulation_first or "server" in mutant.runs[0]:
         return mutant.runs
-    return ["simulation"] + [one for one in mutant.runs if one != "simulation"]
+    simulated = [one for one in mutant.runs if one.startswith("simulation")]
+    return (simulated or ["simulation"]) + [one for one in mutant.runs if one not in simulated]
 
 
 def try_mutant(mutant, build, work, given):
@@ -311,6 +314,7 @@ def sound(build, mutants, work, given):
     every = {one for mutant in mutants for one in order(mutant, given)}
     tests = sorted({test for one in every if one.startswith("server ") for test in one.split()[1:]})
     runs = [one for one in ("unit", "simulation", "server") if one in every]
+    runs += sorted(one for one in every if one.startswith("simulation "))
     if tests and "server" not in runs:
         runs.append("server " + " ".join(tests))
     for one in runs:
