@@ -74,14 +74,9 @@ void core::post_io(step_batch const& batch) {
       if (auto const io = weak.lock()) io->finish();
     });
   } else if (batch.turn) {
-    auto turn = [weak] {
+    asio::post(batch.io->strand(), [weak] {
       if (auto const io = weak.lock()) io->turn();
-    };
-    // Who calls from inside the executor sends it himself. Not from a callback on the strand, in the middle of a step.
-    if (batch.todo.at_once && !batch.io->strand().running_in_this_thread())
-      asio::dispatch(batch.io->strand(), std::move(turn));
-    else
-      asio::post(batch.io->strand(), std::move(turn));
+    });
   }
 }
 

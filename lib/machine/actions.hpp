@@ -31,13 +31,12 @@ struct actions {
   std::vector<loss> lost;             // tell the holder, on the client's executor
   std::vector<note> notes;            // for config::on_event; empty if nobody listens
   bool turn = false;                  // client_machine::turn has something to do
-  bool at_once = false;               // nothing is gained by waiting for more to be said in the same turn
 
   void clear() {
     completed.clear();
     lost.clear();
     notes.clear();
-    turn = at_once = false;
+    turn = false;
   }
   bool empty() const { return completed.empty() && lost.empty() && notes.empty() && !turn; }
 };

@@ -182,7 +182,6 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
   shared.lane_offered = false;
   if (shared.lane_record) me.server.lend_to(*shared.lane_record);
   if (shared.lane_plain) me.server.lend_to(*shared.lane_plain);
-  if (!may_borrow && me.server.talks_to_one()) out.at_once = true;
   return shared.lane_record || shared.lane_plain;
 }
 

@@ -44,10 +44,7 @@ void session::send_records(unsigned order) {
   fields.reserve(2 * most_items + 2);  // never moved: the first record of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
-    if (!call.records.empty()) {
-      latest_group_ = call.records.size();
-      write_call(leader, std::move(call), items);
-    }
+    if (!call.records.empty()) write_call(leader, std::move(call), items);
     call = {.what = sent_call::type::script};
     items.clear();
     fields.clear();

@@ -203,11 +203,6 @@ void session::pause(unsigned n) {
   shared_.timers.set_lazily(timer_, paused_until_);
 }
 
-bool session::talks_to_one() const {
-  link const& leader = link_of(role::shared);
-  return leader.at == link::state::up && leader.unanswered.empty() && latest_group_ <= 1;
-}
-
 bool session::quiet() const {
   auto const idle = [](link const& one) {
     return !one.lent && std::none_of(one.unanswered.begin(), one.unanswered.end(), [](sent_call const& call) {

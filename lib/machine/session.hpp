@@ -66,8 +66,6 @@ class session {
   void forget_plain_calls(error_code const& why);  // closing
 
   bool quiet() const;
-  // Nothing is on the way, and what was sent last was for one only: who is alone need not wait for company.
-  bool talks_to_one() const;
   bool connected() const { return link_of(role::shared).at == link::state::up; }
 
  private:
@@ -138,8 +136,7 @@ class session {
   bool kill_refused_ = false;
   bool check_refused_ = false;
   bool direct_wanted_ = false;
-  std::size_t latest_group_ = 0;  // requests that left together
-  bool reconnect_ = false;        // the server is the wrong one: discard after this answer
+  bool reconnect_ = false;  // the server is the wrong one: discard after this answer
   unsigned pauses_ = 0;
   unsigned kill_failures_ = 0;
   instant paused_until_{};  // the server runs nothing at the moment

@@ -51,17 +51,17 @@ struct cut_world {
 
 TEST_CASE("case 47: an acquire whose answer was lost is granted exactly once", "[server][case-47]") {
   cut_world w;
-  w.proxy.cut_after(way::replies, 0);
-  w.lock.lock();
-  CHECK(w.proxy.cut_happened());
-  CHECK(w.count() == 1);
-  w.proxy.cut_after(way::replies, 0);
-  w.lock.lock();
-  CHECK(w.proxy.cut_happened());
-  CHECK(w.count() == 2);
+  constexpr int most = 50;
+  int count = 0;
+  // A cut may also meet an answer to the greeting of a connection that is being made.
+  for (; count < 2 || (count < most && w.own.snapshot().kills == 0); ++count) {
+    w.proxy.cut_after(way::replies, 0);
+    w.lock.lock();
+    CHECK(w.proxy.cut_happened());
+    CHECK(w.count() == count + 1);
+  }
   CHECK(w.own.snapshot().kills >= 1);
-  w.lock.unlock();
-  w.lock.unlock();
+  for (; count > 0; --count) w.lock.unlock();
   CHECK(w.admin.integer("EXISTS", w.name) == 0);
 }
 

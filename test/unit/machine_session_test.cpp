@@ -267,26 +267,3 @@ TEST_CASE("an idle link is asked now and then, and replaced when it does not ans
   CHECK(w.connected(role::shared));
   w.finish();
 }
-
-TEST_CASE("session: who is alone sends at once, who may have company waits for it") {
-  world w;
-  CHECK_FALSE(w.acquire(1).at_once);  // not connected
-  w.run();
-  w.mute(role::shared);
-  task& alone = w.acquire(2, {.name = "b"});
-  CHECK(alone.at_once);
-  w.run();
-  task& second = w.acquire(3, {.name = "c"});
-  task& third = w.acquire(4, {.name = "d"});
-  CHECK_FALSE(second.at_once);  // an answer is on the way: its handler may have more to say
-  CHECK_FALSE(third.at_once);
-  w.mute(role::shared, false);
-  w.run();
-  CHECK_FALSE(w.acquire(5, {.name = "e"}).at_once);  // the last two left together
-  w.run();
-  CHECK(w.acquire(6, {.name = "f"}).at_once);
-  w.run();
-  CHECK_FALSE(w.acquire(7, {.name = "g", .direct = true}).at_once);  // a blocking caller has his own way
-  w.run();
-  w.finish();
-}

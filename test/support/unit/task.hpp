@@ -31,7 +31,6 @@ struct task : detail::operation {
   int losses = 0;
   error_code why_lost;
   bool ended = false;    // released or dropped
-  bool at_once = false;  // nothing was to be gained by sending it with others
   bool removed = false;  // somebody else took it away on the server, so it is not what the server remembers
 
   bool done() const { return completions > 0; }

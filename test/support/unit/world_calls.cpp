@@ -34,7 +34,6 @@ void world::start(task& one) {
   node& me = *clients_[one.client];
   remember(one.label + " begins" + (one.direct ? " (blocking)" : ""));
   bool const lent = me.machine.start(one, one.direct, now, me.out);
-  one.at_once = me.out.at_once;
   perform(one.client);
   if (lent) borrow(me, one);
 }
