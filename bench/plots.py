@@ -56,6 +56,10 @@ def draw(name, curves, folder):
     file_name = os.path.join(folder, re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".svg")
     figure.savefig(file_name, metadata={"Date": None})
     pyplot.close(figure)
+    with open(file_name, encoding="utf-8") as drawn:
+        words = drawn.read()
+    with open(file_name, "w", encoding="utf-8") as drawn:  # a hundredth of a point is enough
+        drawn.write(re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", words))
     print(file_name)
 
 
