@@ -158,8 +158,11 @@ run_ctest() {
   export TSAN_OPTIONS="suppressions=$PWD/test/support/tsan.supp"
   # The frames of an allocation that are kept. The default is 30, and a third of the time.
   export ASAN_OPTIONS=malloc_context_size=5
-  # Sanitized tests wait more than they compute, and their bounds of time are four times as wide.
-  case $1 in asan-ubsan | tsan) jobs=$((jobs * 3 / 2)) ;; esac
+  # Tests on a real server wait more than they compute. Sanitized ones do both, with bounds of time four times as wide.
+  case $1:$2 in
+    asan-ubsan:* | tsan:*) jobs=$((jobs * 3 / 2)) ;;
+    *:server) jobs=$((jobs * 2)) ;;
+  esac
   "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \
     --output-junit "$PWD/$log.xml" >"$log.log" 2>&1 </dev/null || result=$?
