@@ -1,3 +1,4 @@
+#include <engine/adopt.hpp>
 #include <engine/lane_check.hpp>
 
 #include <sys/socket.h>
@@ -10,11 +11,9 @@ lane_check::lane_check(io_strand const& strand, listener& whom, std::shared_ptr<
     : listener_(&whom), lane_(std::move(lane)), socket_(strand) {}
 
 void lane_check::start(std::string_view question) {
-  int const fd = lane_->duplicate();
-  error_code failed;
-  if (fd >= 0) socket_.assign(fd, failed);
+  if (!adopt(socket_, lane_->duplicate())) return broken();
   // A few bytes on an idle socket: less than all of them means that it is not well.
-  ssize_t const n = fd < 0 || failed ? -1 : ::send(fd, question.data(), question.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  ssize_t const n = ::send(socket_.native_handle(), question.data(), question.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n != static_cast<ssize_t>(question.size())) return broken();
   wait();
 }

@@ -1,3 +1,4 @@
+#include <engine/adopt.hpp>
 #include <engine/transport.hpp>
 
 #include <unistd.h>
@@ -8,12 +9,8 @@ namespace latchkey::detail {
 
 transport::transport(std::shared_ptr<core> whose)
     : core_(std::move(whose)), strand_(core_->executor()), timer_(strand_), close_limit_(strand_) {
-  int const copy = core_->timer().duplicate();
-  error_code failed;
-  if (copy >= 0) timer_.assign(copy, failed);
-  if (copy >= 0 && !failed) return;
-  if (copy >= 0) ::close(copy);
-  throw lock_error(errc::connect_failed, "no descriptor is left for the timer");
+  if (!adopt(timer_, core_->timer().duplicate()))
+    throw lock_error(errc::connect_failed, "no descriptor is left for the timer");
 }
 
 transport::~transport() {
@@ -89,7 +86,13 @@ void transport::lend(std::uint32_t serial) {
   int const fd = one->release();
   forget(serial);
   if (fd < 0) return;  // the first borrower finds no lane and says so
-  core_->lane_opened(std::make_shared<direct_lane>(serial, fd, core_->settings().timeout, core_->settings().busy_poll));
+  auto const& settings = core_->settings();
+  try {
+    core_->lane_opened(std::make_shared<direct_lane>(serial, fd, settings.timeout, settings.busy_poll));
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
 }
 
 connection* transport::find(std::uint32_t serial) {
