@@ -60,6 +60,7 @@ struct client_machine::impl final : session_user {
   ~impl() {
     shared.timers.clear();
     shared.lost_holds.clear();
+    shared.under_way.clear();
   }
 
   // Sets what the machines see of the outside for one step.
@@ -163,12 +164,24 @@ client_machine::client_machine(config const& settings, identity who)
 
 client_machine::~client_machine() = default;
 
+void client_machine::prepare(operation const& call, actions& out) {
+  out.completed.reserve(out.completed.size() + 1);
+  bool const plain = call.what == operation::type::query || call.what == operation::type::force_unlock;
+  if (!plain && !impl_->shared.closed) impl_->of(*call.which, call.name).prepare(call.owner);
+}
+
+void client_machine::unprepare(operation const& call) noexcept {
+  if (name_machine* const found = impl_->shared.broken ? nullptr : impl_->known(*call.which, call.name))
+    found->unprepare(call.owner);
+}
+
 bool client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
+  shared.under_way.push_back(call);
   if (shared.closed) {
     call.error = errc::closed;
-    out.completed.push_back(&call);
+    shared.complete(call);
     return false;
   }
   if (may_borrow) me.server.want_direct();
@@ -186,15 +199,17 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
 }
 
 void client_machine::cancel(operation& call, instant now, actions& out) {
-  impl_->at(now, out);
+  if (impl_->at(now, out).shared.broken) return;
   if (call.where != operation::place::idle && call.what == operation::type::acquire) call.owner_record->of.cancel(call);
 }
 
-void client_machine::expire(operation& call, instant now, actions& out) { impl_->at(now, out).expire(call); }
+void client_machine::expire(operation& call, instant now, actions& out) {
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.expire(call);
+}
 
 void client_machine::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold, instant now,
                           actions& out) {
-  impl_->at(now, out);
+  if (impl_->at(now, out).shared.broken) return;
   if (name_machine* found = impl_->known(which, name)) found->drop(owner, hold);
 }
 
@@ -203,7 +218,7 @@ void client_machine::unlink(kind const& which, std::string_view name, std::uint6
 }
 
 bool client_machine::holds(kind const& which, std::string_view name, std::uint64_t owner) const {
-  name_machine const* found = impl_->known(which, name);
+  name_machine const* found = impl_->shared.broken ? nullptr : impl_->known(which, name);
   return found && found->holds(owner);
 }
 
@@ -214,40 +229,43 @@ std::string& client_machine::lane_bytes() { return impl_->server.lane_bytes(); }
 client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply const& answer, instant now,
                                                       actions& out) {
   auto& me = impl_->at(now, out);
-  if (!me.server.lent(serial)) return lane_next::taken;
+  if (me.shared.broken || !me.server.lent(serial)) return lane_next::taken;
   bool const again = me.server.lane_answer(answer);
   if (!me.requests.empty()) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }
 
 void client_machine::lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  impl_->at(now, out).server.lane_failed(serial, why);
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.lane_failed(serial, why);
 }
 
-void client_machine::turn(instant now, io_actions& io, actions& out) { impl_->at(now, out).server.turn(io); }
+void client_machine::turn(instant now, io_actions& io, actions& out) {
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.turn(io);
+}
 
 void client_machine::opened(std::uint32_t serial, instant now, actions& out) {
-  impl_->at(now, out).server.opened(serial);
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.opened(serial);
 }
 
 void client_machine::open_failed(std::uint32_t serial, error_code const& why, std::string_view text, instant now,
                                  actions& out) {
-  impl_->at(now, out).server.open_failed(serial, why, text);
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.open_failed(serial, why, text);
 }
 
 void client_machine::unreachable(std::string_view text, instant now, actions& out) {
   auto& me = impl_->at(now, out);
+  if (me.shared.broken) return;
   me.shared.trouble = text;
   me.shared.note(event_type::connect_failed, {}, 0, errc::connect_failed, text);
   me.trouble(errc::connect_failed, text, false);
 }
 
 void client_machine::received(std::uint32_t serial, std::string_view bytes, instant now, actions& out) {
-  impl_->at(now, out).server.received(serial, bytes);
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.received(serial, bytes);
 }
 
 void client_machine::broken(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  impl_->at(now, out).server.broken(serial, why);
+  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.broken(serial, why);
 }
 
 void client_machine::time(instant now, actions& out) {
@@ -268,7 +286,27 @@ void client_machine::close(instant now, actions& out) {
 
 bool client_machine::closed() const { return impl_->shared.closed; }
 
-bool client_machine::quiet() const { return impl_->server.quiet(); }
+bool client_machine::quiet() const { return impl_->shared.broken || impl_->server.quiet(); }
+
+void client_machine::abandon(actions& out, operation_list& calls) noexcept {
+  auto& shared = impl_->shared;
+  if (shared.broken) return calls.splice(calls.end(), shared.under_way);
+  shared.closed = shared.broken = true;
+  shared.timers.clear();
+  shared.lost_holds.clear();
+  impl_->requests.clear();
+  for (auto const& name : impl_->names) name->abandon(out);
+  for (auto& call : shared.under_way) call.abandon();
+  calls.splice(calls.end(), shared.under_way);
+  auto& counted = shared.counters;
+  counted.lost += std::exchange(counted.held, 0);
+  counted.waiting = counted.unsettled = 0;
+  counted.connected = false;
+  for (auto& one : shared.by_kind) {
+    one.lost += std::exchange(one.held, 0);
+    one.waiting = 0;
+  }
+}
 
 bool client_machine::idle() const {
   return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&

@@ -36,6 +36,11 @@ class client_machine {
 
   // --- callers, any thread ---
 
+  // Makes room for a call that is about to be started.
+  // \throws std::bad_alloc: nothing has changed, and nothing is to be started.
+  void prepare(operation const& call, actions& out);
+  // It is not started after all.
+  void unprepare(operation const& call) noexcept;
   // Starts a call. With `may_borrow` its request may go by the direct lane: then true is returned, and the caller
   // is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed).
   bool start(operation& call, bool may_borrow, instant now, actions& out);
@@ -83,6 +88,10 @@ class client_machine {
   bool closed() const;
   // After close(): nothing is left to be said to the server.
   bool quiet() const;
+
+  // A step has thrown, for want of memory: what it left half done cannot be known. Every hold is lost, and `calls` are
+  // those that were under way, whose callers are to be told. From now on it is a closed client that says nothing.
+  void abandon(actions& out, operation_list& calls) noexcept;
 
   // Nobody holds, waits or listens, and nothing is under way for any name.
   bool idle() const;

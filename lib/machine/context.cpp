@@ -26,6 +26,11 @@ void context::note(event_type type, std::string_view lock, std::uint64_t owner, 
   if (observed) out->notes.push_back({type, std::string(lock), owner, error, std::string(text), took, kind});
 }
 
+void context::complete(operation& call) {
+  out->completed.push_back(&call);
+  under_way.erase(under_way.iterator_to(call));
+}
+
 kind_stats& context::tally(std::string_view kind) {
   auto const found = std::find_if(by_kind.begin(), by_kind.end(), [&](auto const& one) { return one.kind == kind; });
   if (found != by_kind.end()) return *found;

@@ -30,6 +30,8 @@ struct context {
   spare_storage spare_records;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
   bool closed = false;
+  bool broken = false;       // memory was short in the middle of a step: nothing of the names and the session is true
+  operation_list under_way;  // all calls that are not completed
 
   instant now{};
   actions* out = nullptr;
@@ -61,6 +63,9 @@ struct context {
 
   void note(event_type type, std::string_view lock = {}, std::uint64_t owner = 0, error_code error = {},
             std::string_view text = {}, nanoseconds took = {}, std::string_view kind = {});
+
+  // The engine is to tell its caller.
+  void complete(operation& call);
 
   // The counters of a kind.
   kind_stats& tally(std::string_view kind);

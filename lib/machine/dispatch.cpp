@@ -192,7 +192,7 @@ void session::expire_plain(operation& call, error_code const& why) {
   call.where = operation::place::idle;
   call.error = why;
   if (why == errc::timeout && call.text.empty()) call.text = shared_.trouble;
-  shared_.out->completed.push_back(&call);
+  shared_.complete(call);
 }
 
 void session::forget_plain_calls(error_code const& why) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <vector>
 
@@ -15,7 +14,7 @@ class joint_vote {
  public:
   static constexpr std::int64_t failed = -1;
 
-  joint_vote(std::size_t members, std::size_t quorum) : missing_(members), quorum_(quorum) {}
+  joint_vote(std::size_t members, std::size_t quorum) : missing_(members), quorum_(quorum) { said_.reserve(members); }
 
   void add(std::int64_t worth) {
     said_.push_back(worth);
@@ -28,13 +27,16 @@ class joint_vote {
   std::int64_t result() const { return with_missing(failed); }
 
  private:
+  // Takes no memory, since whoever tells a caller may not throw.
   std::int64_t with_missing(std::int64_t worth) const {
-    std::vector<std::int64_t> all = said_;
-    all.insert(all.end(), missing_, worth);
-    if (all.size() < quorum_) return failed;
-    auto const last = all.begin() + static_cast<std::ptrdiff_t>(quorum_ - 1);
-    std::nth_element(all.begin(), last, all.end(), std::greater<>());
-    return *last;
+    auto const reached = [&](std::int64_t least) {
+      auto const as_good = std::count_if(said_.begin(), said_.end(), [&](std::int64_t one) { return one >= least; });
+      return static_cast<std::size_t>(as_good) + (worth >= least ? missing_ : 0) >= quorum_;
+    };
+    std::int64_t best = missing_ > 0 && reached(worth) ? worth : failed;
+    for (std::int64_t const one : said_)
+      if (one > best && reached(one)) best = one;
+    return best;
   }
 
   std::size_t missing_;

@@ -42,6 +42,22 @@ void name_machine::lose(record& one, hold& ended, error_code why) {
     served_.push_back(of.owner);
 }
 
+void name_machine::abandon(actions& out) noexcept {
+  queue_.clear();
+  for (auto& one : records_) {
+    one.behind.clear();
+    for (auto const& ended : one.holds) {
+      if (!ended->link || ended->lost) continue;
+      ended->link->lost.store(true, std::memory_order_release);
+      try {
+        out.lost.push_back({ended->link, errc::closed});
+      } catch (std::bad_alloc const&) {
+        // Its lease sees that it is lost, but its callback is not called.
+      }
+    }
+  }
+}
+
 void name_machine::lose_side(record& one, unsigned char mode, error_code why) {
   auto const next = [&] {
     return std::find_if(one.holds.begin(), one.holds.end(), [&](auto const& h) { return h->mode == mode && !h->lost; });

@@ -50,6 +50,27 @@ bool name_machine::idle() const { return records_.empty() && queue_.empty() && l
 
 // --- calls ---
 
+namespace {
+
+template <class List>
+void room_for_one(List& in) {
+  if (in.capacity() == in.size()) in.reserve(2 * in.size());
+}
+
+}  // namespace
+
+// What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
+void name_machine::prepare(std::uint64_t owner) {
+  room_for_one(active_);
+  room_for_one(holders_);
+  room_for_one(served_);
+  record_of(owner);
+}
+
+void name_machine::unprepare(std::uint64_t owner) noexcept {
+  if (record* const one = known(owner)) tidy(*one);
+}
+
 void name_machine::start(operation& call) {
   record& one = record_of(call.owner);
   call.owner_record = &one;
@@ -101,7 +122,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   if (!text.empty()) call.text = text;
   if (error == errc::timeout && call.text.empty()) call.text = shared_.trouble;
   shared_.timers.drop(call.expiry);
-  shared_.out->completed.push_back(&call);
+  shared_.complete(call);
   served_.push_back(call.owner);
 }
 

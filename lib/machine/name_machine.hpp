@@ -35,6 +35,10 @@ class name_machine final : public listener {
   void meet(name_machine& namesake);
 
   // --- callers ---
+  // \throws std::bad_alloc: nothing has changed.
+  void prepare(std::uint64_t owner);
+  // The call that it was for does not begin.
+  void unprepare(std::uint64_t owner) noexcept;
   void start(operation& call);
   void cancel(operation& call);
   void expire(operation& call);
@@ -44,6 +48,8 @@ class name_machine final : public listener {
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
   void close();
+  // Memory was short in the middle of a step: see client_machine.
+  void abandon(actions& out) noexcept;
 
   // --- requests of records, from the outbox and the lanes ---
   // Before sending: decides what the request is by now and fills in the item. False: there is nothing to send.

@@ -6,7 +6,7 @@
 #include <machine/agenda.hpp>
 #include <wire/kind.hpp>
 
-#include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/list.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -24,9 +24,14 @@ using hold_id = std::uint64_t;
 // No bundle is larger.
 inline constexpr std::size_t most_bundled = 48;
 
+struct under_way_tag;
+// In one of the machine's queues, and in the list of all that are not completed.
+using queue_hook = boost::intrusive::list_base_hook<>;
+using under_way_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<under_way_tag>>;
+
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the
 // name it points to, alive until the machine says that it is completed.
-struct operation : boost::intrusive::list_base_hook<> {
+struct operation : queue_hook, under_way_hook {
   enum class type : unsigned char { acquire, release, extend, force_unlock, query, command };
   // Where the machine has it. idle: not started, or completed.
   enum class place : unsigned char { idle, waiting, trying, behind_owner, plain };
@@ -75,6 +80,16 @@ struct operation : boost::intrusive::list_base_hook<> {
   std::uint64_t ticket = 0;  // its number in the order of arrival at the queue
   record* owner_record = nullptr;
   timer_node expiry;  // at `deadline`
+
+  // There is no memory to go on with it.
+  void abandon() noexcept {
+    where = place::idle;
+    error = boost::system::errc::make_error_code(boost::system::errc::not_enough_memory);
+    yes = false;
+    released = release_result::unknown;
+  }
 };
+
+using operation_list = boost::intrusive::list<operation, boost::intrusive::base_hook<under_way_hook>>;
 
 }  // namespace latchkey::detail

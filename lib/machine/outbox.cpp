@@ -43,7 +43,13 @@ void outbox::remove(record& one) {
 }
 
 void outbox::remove(operation& plain) {
-  if (plain.is_linked()) plain_.erase(plain_.iterator_to(plain));
+  if (static_cast<queue_hook&>(plain).is_linked()) plain_.erase(plain_.iterator_to(plain));
+}
+
+void outbox::clear() noexcept {
+  for (auto& list : records_) list.clear();
+  renewals_.clear();
+  plain_.clear();
 }
 
 bool outbox::empty() const {

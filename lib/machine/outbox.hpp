@@ -27,6 +27,7 @@ class outbox {
   void add(operation& plain);  // a query or a force-unlock
   void remove(record& one);
   void remove(operation& plain);
+  void clear() noexcept;
 
   bool empty() const;
   record_list& of(order which) { return records_[which]; }

@@ -122,6 +122,8 @@ std::unique_ptr<record> record_set::extract(record& one) {
   return std::unique_ptr<record>(&one);
 }
 
+spare_storage::spare_storage() { records_.reserve(most_spare); }
+
 record& spare_storage::make(record_set& all, name_machine& name, std::uint64_t owner) {
   if (records_.empty()) return all.insert(std::make_unique<record>(name, owner));
   auto one = std::move(records_.back());
@@ -130,12 +132,13 @@ record& spare_storage::make(record_set& all, name_machine& name, std::uint64_t o
   return all.insert(std::move(one));
 }
 
-void spare_storage::take(record_set& all, record& ended) {
+// When a record goes nobody can be told that there is no memory.
+void spare_storage::take(record_set& all, record& ended) noexcept {
   assert(ended.idle() && !static_cast<outbox_hook&>(ended).is_linked());
   ended.own.reset();  // gives up its channel
   if (ended.holds.capacity() > most_spare) ended.holds.shrink_to_fit();
   auto one = all.extract(ended);
-  if (keeps_memory && records_.size() < most_spare) records_.push_back(std::move(one));
+  if (keeps_memory && records_.size() < records_.capacity()) records_.push_back(std::move(one));
 }
 
 }  // namespace latchkey::detail

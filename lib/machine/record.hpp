@@ -177,9 +177,10 @@ class record_set {
 // What idle records leave behind, so that steady work does not allocate it again and again.
 class spare_storage {
  public:
+  spare_storage();
   record& make(record_set& all, name_machine& name, std::uint64_t owner);
   // \pre it is idle.
-  void take(record_set& all, record& ended);
+  void take(record_set& all, record& ended) noexcept;
 
  private:
   std::vector<std::unique_ptr<record>> records_;

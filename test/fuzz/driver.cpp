@@ -90,7 +90,7 @@ void driver::perform() {
   for (detail::operation* one : out_.completed) {
     auto& done = static_cast<call&>(*one);
     ++done.completions;
-    must(!done.is_linked(), "what is completed stands in no list");
+    must(!static_cast<detail::queue_hook&>(done).is_linked(), "what is completed stands in no list");
     must(done.what != detail::operation::type::acquire || !done.yes || !done.error, "granted, or an error");
   }
   for (auto const& loss : out_.lost) {
