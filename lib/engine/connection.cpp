@@ -1,6 +1,7 @@
 #include <engine/connection.hpp>
 #include <engine/own_delivery.hpp>
 #include <engine/socket_options.hpp>
+#include <engine/sure_handler.hpp>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
@@ -25,8 +26,15 @@ constexpr std::size_t most_unwritten = 64u << 20;
 
 }  // namespace
 
-connection::connection(io_strand const& strand, listener& whom, std::uint32_t serial, limits most)
-    : strand_(strand), listener_(&whom), serial_(serial), limits_(most), socket_(strand), attempt_timer_(strand) {}
+connection::connection(io_strand const& strand, listener& whom, std::weak_ptr<core> of, std::uint32_t serial,
+                       limits most)
+    : strand_(strand),
+      core_(std::move(of)),
+      listener_(&whom),
+      serial_(serial),
+      limits_(most),
+      socket_(strand),
+      attempt_timer_(strand) {}
 
 connection::~connection() = default;
 
@@ -56,14 +64,18 @@ void connection::look_up(target const& where) {
   // The look-up counts as work: run() does not return while it is under way.
   auto ex = asio::prefer(asio::any_io_executor(strand_), asio::execution::outstanding_work.tracked);
   lookup_.start(where.host, where.port,
-                [weak = weak_from_this(), ex](name_lookup::endpoints found, std::string problem) {
-                  asio::post(ex, [weak, all = std::move(found), text = std::move(problem)]() mutable {
-                    auto self = weak.lock();
-                    if (!self || !self->listener_) return;
-                    if (all.empty()) return self->open_failed(std::move(text));
-                    self->candidates_ = std::move(all);
-                    self->try_next();
-                  });
+                [weak = weak_from_this(), whose = core_, ex](name_lookup::endpoints found, std::string problem) {
+                  try {
+                    asio::post(ex, surely(whose, [weak, all = std::move(found), text = std::move(problem)]() mutable {
+                                 auto self = weak.lock();
+                                 if (!self || !self->listener_) return;
+                                 if (all.empty()) return self->open_failed(std::move(text));
+                                 self->candidates_ = std::move(all);
+                                 self->try_next();
+                               }));
+                  } catch (std::bad_alloc const&) {
+                    if (auto const self = whose.lock()) self->handler_lost();
+                  }
                 });
 }
 
@@ -76,13 +88,16 @@ void connection::try_next() {
   // A silent address may use up its share, not the time of those behind it.
   auto const share = (connect_end_ - now) / static_cast<long>(candidates_.size() - next_candidate_ + 1);
   attempt_timer_.expires_at(now + share);
-  attempt_timer_.async_wait([self = shared_from_this(), attempt = next_candidate_](error_code const& cancelled) {
-    if (cancelled || !self->listener_ || attempt != self->next_candidate_) return;
-    self->attempt_timed_out_ = true;
-    error_code no_matter;
-    self->socket_.close(no_matter);
-  });
-  socket_.async_connect(candidate, [self = shared_from_this()](error_code const& failed) { self->tried(failed); });
+  attempt_timer_.async_wait(
+      surely_on(strand_, core_, [self = shared_from_this(), attempt = next_candidate_](error_code const& cancelled) {
+        if (cancelled || !self->listener_ || attempt != self->next_candidate_) return;
+        self->attempt_timed_out_ = true;
+        error_code no_matter;
+        self->socket_.close(no_matter);
+      }));
+  socket_.async_connect(candidate, surely_on(strand_, core_, [self = shared_from_this()](error_code const& failed) {
+                          self->tried(failed);
+                        }));
 }
 
 void connection::tried(error_code const& failed) {
@@ -106,14 +121,16 @@ void connection::connected() {
 }
 
 void connection::read() {
-  auto finished = [self = shared_from_this(), where = strand_.get_inner_executor()](error_code const& failed,
-                                                                                    std::size_t n) {
+  auto on_strand = surely_on(strand_, core_, [self = shared_from_this()](error_code const& failed, std::size_t n) {
+    self->has_read(failed, n);
+  });
+  auto where = strand_.get_inner_executor();
+  auto finished = [where, has_read = std::move(on_strand)](error_code const& failed, std::size_t n) mutable {
     own_delivery later(where);
-    asio::dispatch(self->strand_, [self, failed, n] { self->has_read(failed, n); });
+    has_read(failed, n);
     later.deliver();
   };
-  socket_.async_read_some(asio::buffer(incoming_),
-                          asio::bind_executor(strand_.get_inner_executor(), std::move(finished)));
+  socket_.async_read_some(asio::buffer(incoming_), asio::bind_executor(where, std::move(finished)));
 }
 
 void connection::has_read(error_code const& failed, std::size_t n) {
@@ -130,9 +147,9 @@ void connection::write(std::string&& bytes) {
   else
     outgoing_ += bytes;
   if (outgoing_.size() > most_unwritten) {
-    asio::post(strand_, [self = shared_from_this()] {
-      if (self->listener_) self->fail(asio::error::no_buffer_space);
-    });
+    asio::post(strand_, surely(core_, [self = shared_from_this()] {
+                 if (self->listener_) self->fail(asio::error::no_buffer_space);
+               }));
     return;
   }
   if (!writing_) flush();
@@ -151,12 +168,12 @@ void connection::flush() {
   writing_ = true;
   // An error other than "not now" comes again, and is reported from there.
   asio::async_write(socket_, asio::buffer(flying_) + n,
-                    [self = shared_from_this()](error_code const& problem, std::size_t) {
+                    surely(core_, [self = shared_from_this()](error_code const& problem, std::size_t) {
                       self->writing_ = false;
                       if (!self->listener_) return;
                       if (problem) return self->fail(problem);
                       if (!self->outgoing_.empty()) self->flush();
-                    });
+                    }));
 }
 
 void connection::fail(error_code const& why) {

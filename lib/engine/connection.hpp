@@ -20,6 +20,8 @@
 
 namespace latchkey::detail {
 
+class core;
+
 using io_strand = asio::strand<asio::any_io_executor>;
 
 // One socket: connects it, reads what comes, writes what it is given. Decides nothing. Lives on the strand.
@@ -44,7 +46,7 @@ class connection : public std::enable_shared_from_this<connection> {
     milliseconds timeout;
   };
 
-  connection(io_strand const& strand, listener& whom, std::uint32_t serial, limits most);
+  connection(io_strand const& strand, listener& whom, std::weak_ptr<core> of, std::uint32_t serial, limits most);
   ~connection();
   connection(connection const&) = delete;
   connection& operator=(connection const&) = delete;
@@ -79,6 +81,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void open_failed(std::string text);
 
   io_strand strand_;
+  std::weak_ptr<core> const core_;
   listener* listener_;  // null: closed
   std::uint32_t serial_;
   limits limits_;

@@ -51,7 +51,7 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
   });
   if (made->thread_) {
     made->thread_->start([weak = std::weak_ptr(made)](std::exception_ptr what) {
-      if (auto self = weak.lock()) self->callback_failed(what);
+      if (auto self = weak.lock()) self->escaped(what);
     });
   }
   if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout)) {
@@ -107,15 +107,15 @@ stats core::snapshot() {
 
 void core::report(note const& what) noexcept {
   if (!settings_.on_event) return;
-  event shown{};
-  shown.type = what.type;
-  shown.lock = what.lock;
-  if (what.owner != 0) shown.owner = owner_access::from(what.owner);
-  shown.error = what.error;
-  shown.text = what.text;
-  shown.took = std::chrono::duration_cast<std::chrono::microseconds>(what.took);
-  shown.kind = what.kind;
   try {
+    event shown{};
+    shown.type = what.type;
+    shown.lock = what.lock;
+    if (what.owner != 0) shown.owner = owner_access::from(what.owner);
+    shown.error = what.error;
+    shown.text = what.text;
+    shown.took = std::chrono::duration_cast<std::chrono::microseconds>(what.took);
+    shown.kind = what.kind;
     settings_.on_event(shown);
   } catch (...) {
     // Said once: it will most likely throw again.
@@ -123,7 +123,7 @@ void core::report(note const& what) noexcept {
   }
 }
 
-void core::callback_failed(std::exception_ptr const& what) noexcept {
+void core::callback_failed(std::exception_ptr const& what) noexcept try {
   note said;
   said.type = event_type::callback_failed;
   try {
@@ -134,6 +134,8 @@ void core::callback_failed(std::exception_ptr const& what) noexcept {
     said.text = "not a std::exception";
   }
   report(said);
+} catch (std::bad_alloc const&) {
+  // There is no memory to tell anybody.
 }
 
 void core::post(std::function<void()> function) {

@@ -92,23 +92,25 @@ class core : public std::enable_shared_from_this<core> {
 
   // --- transport ---
 
-  // One locked call of the machine; `then` performs I/O before anything else is told.
+  // One locked call of the machine; `then` performs I/O before anything else is told. Never throws: where memory is
+  // short the client ends.
   template <class Step, class Then>
-  void step(Step&& locked, Then&& then) {
-    std::unique_ptr<step_batch> batch = spare_.take();
-    {
-      std::scoped_lock const lock(mutex_);
-      locked(machine_, boot_now(), batch->todo);
-      settle(*batch);
-    }
-    then();
-    perform(*batch);
-    spare_.give(std::move(batch));
+  void step(Step&& locked, Then&& then) noexcept {
+    step(spare_.take(), locked, then);
   }
   template <class Step>
-  void step(Step&& locked) {
+  void step(Step&& locked) noexcept {
     step(std::forward<Step>(locked), [] {});
   }
+
+  // A handler of the transport had no memory to go on; called by it.
+  void handler_failed() noexcept;
+  // A handler of the transport was lost, or its execution context is being destroyed.
+  void handler_lost() noexcept;
+  // The strand was given something, and there was no memory for it.
+  void strand_failed() noexcept;
+  // Has it ended, though sockets may be left?
+  bool over();
 
   // Under the mutex: from inside a step.
   void turn_begins() { turn_posted_ = false; }
@@ -120,15 +122,47 @@ class core : public std::enable_shared_from_this<core> {
   boot_timer& timer() { return timer_; }
   bool closing();
   // All sockets are closed.
-  void finished();
+  void finished() noexcept;
   // The execution context is being destroyed, and with it the transport: so is what waits for an answer.
   void executor_gone() noexcept;
 
  private:
   core(std::optional<asio::any_io_executor> executor, target where, config given);
 
+  template <class Step, class Then>
+  void step(std::unique_ptr<step_batch> batch, Step&& locked, Then&& then) noexcept {
+    operation_list failed;
+    bool broken = !batch;
+    {
+      std::scoped_lock const lock(mutex_);
+      if (batch) try {
+          locked(machine_, boot_now(), batch->todo);
+          settle(*batch);
+        } catch (...) {
+          broken = true;
+          break_down(*batch, failed);
+        }
+    }
+    // What was taken off the machine's hands before is told in any case.
+    if (batch) {
+      try {
+        then();
+      } catch (...) {
+        broken = true;
+      }
+      perform(*batch);
+      spare_.give(std::move(batch));
+    }
+    if (broken) end_broken(failed);
+  }
+  // Throws what there is no memory for, before anything has begun.
+  std::unique_ptr<step_batch> batch_for_start();
+  void break_down(step_batch& batch, operation_list& failed) noexcept;
+  void end_broken(operation_list& failed) noexcept;
+
   void settle(step_batch& batch);
-  void perform(step_batch& batch);
+  void settle_losses(step_batch& batch);
+  void perform(step_batch& batch) noexcept;
   void post_io(step_batch const& batch);
   void begin_transport();
   void transport_failed(std::string text);
@@ -139,10 +173,13 @@ class core : public std::enable_shared_from_this<core> {
     instant now{};
   };
   void start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out, loan* taken);
+  bool make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept;
   void drive(loan taken);
   void wait(blocking_call& one);
   void wait_for_close();
-  void close_attachments();
+  void close_attachments() noexcept;
+  void close_sockets() noexcept;
+  void escaped(std::exception_ptr const& what) noexcept;
   void callback_failed(std::exception_ptr const& what) noexcept;
 
   fork_guard forks_;
@@ -167,6 +204,7 @@ class core : public std::enable_shared_from_this<core> {
   bool closing_ = false;
   bool finishing_ = false;
   bool finished_ = false;
+  bool handler_lost_ = false;
   std::vector<std::function<void()>> on_closed_;
   std::map<std::string, std::weak_ptr<attachment>> attachments_;
   std::size_t sweep_attachments_at_ = 64;

@@ -15,23 +15,53 @@ void core::start_locked(client_machine& machine, operation& one, bool may_borrow
   }
 }
 
+// Memory for what most calls need. False: the caller is told, and that is all.
+bool core::make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept try {
+  for (call* one : all) machine.prepare(*one, out);
+  return true;
+} catch (std::bad_alloc const&) {
+  for (call* one : all) machine.unprepare(*one);
+  return false;
+}
+
+std::unique_ptr<step_batch> core::batch_for_start() {
+  auto made = spare_.take();
+  if (!made) throw std::bad_alloc();
+  return made;
+}
+
 void core::start(call& one) {
-  step([&](client_machine& machine, instant now, actions& out) {
-    start_locked(machine, one, false, now, out, nullptr);
-  });
+  call* const all[] = {&one};
+  start(all);
 }
 
 void core::start(std::span<call* const> all) {
-  step([&](client_machine& machine, instant now, actions& out) {
-    for (call* one : all) start_locked(machine, *one, false, now, out, nullptr);
-  });
+  bool room = false;
+  step(
+      batch_for_start(),
+      [&](client_machine& machine, instant now, actions& out) {
+        room = make_room(machine, all, out);
+        for (call* one : all)
+          if (room) start_locked(machine, *one, false, now, out, nullptr);
+      },
+      [] {});
+  if (!room) throw std::bad_alloc();
 }
 
 void core::run(blocking_call& one, std::stop_token const& stop) {
-  loan taken;
-  one.self_timed = true;
-  step([&](client_machine& machine, instant now, actions& out) { start_locked(machine, one, true, now, out, &taken); });
   std::optional<std::stop_callback<std::function<void()>>> watch;
+  loan taken;
+  bool room = false;
+  one.self_timed = true;
+  step(
+      batch_for_start(),
+      [&](client_machine& machine, instant now, actions& out) {
+        call* const all[] = {&one};
+        room = make_room(machine, all, out);
+        if (room) start_locked(machine, one, true, now, out, &taken);
+      },
+      [] {});
+  if (!room) throw std::bad_alloc();
   if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
   if (taken.serial != 0) drive(std::move(taken));
   wait(one);
@@ -39,7 +69,12 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
 
 void core::drive(loan taken) {
   for (;;) {
-    error_code const failed = taken.lane ? taken.lane->exchange(taken.now) : error_code(errc::connection_lost);
+    error_code failed = errc::connection_lost;
+    try {
+      if (taken.lane) failed = taken.lane->exchange(taken.now);
+    } catch (std::bad_alloc const&) {
+      // For the answer: as if it had never come.
+    }
     bool again = false;
     step([&](client_machine& machine, instant now, actions& out) {
       if (failed) {

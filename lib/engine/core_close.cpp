@@ -1,4 +1,6 @@
 #include <engine/core.hpp>
+#include <engine/insist.hpp>
+#include <engine/sure_handler.hpp>
 #include <engine/transport.hpp>
 
 #include <boost/asio/post.hpp>
@@ -34,7 +36,7 @@ std::shared_ptr<attachment> core::attached(std::string const& identity,
   return found;
 }
 
-void core::close_attachments() {
+void core::close_attachments() noexcept try {
   std::vector<std::shared_ptr<attachment>> attached;
   {
     std::scoped_lock const lock(mutex_);
@@ -42,6 +44,8 @@ void core::close_attachments() {
       if (auto alive = one.lock()) attached.push_back(std::move(alive));
   }
   for (auto const& one : attached) one->closing();
+} catch (std::bad_alloc const&) {
+  // Their members that belong to this client end with it, and with them what they are parts of.
 }
 
 void core::begin_close() {
@@ -58,10 +62,14 @@ void core::begin_close() {
   // Its borrower is told by the machine, but sleeps in the socket.
   if (lent) lent->shut();
   // Weakly: a thread that has run out keeps what was posted to it, and with a strong reference all of this, for ever.
-  if (io)
-    asio::post(io->strand(), [weak = std::weak_ptr(io)] {
-      if (auto const still = weak.lock()) still->limit_close();
-    });
+  if (!io) return;
+  try {
+    asio::post(io->strand(), surely(weak_from_this(), [weak = std::weak_ptr(io)] {
+                 if (auto const still = weak.lock()) still->limit_close();
+               }));
+  } catch (std::bad_alloc const&) {
+    strand_failed();
+  }
 }
 
 void core::wait_for_close() {
@@ -84,18 +92,16 @@ void core::on_closed(std::function<void()> done) {
   done();
 }
 
-void core::executor_gone() noexcept try {
+void core::executor_gone() noexcept {
   close_attachments();
   step([&](client_machine& machine, instant now, actions& out) {
     closing_ = finishing_ = true;
     machine.close(now, out);
   });
   finished();
-} catch (...) {
-  // No memory: what waits is never told.
 }
 
-void core::finished() {
+void core::finished() noexcept {
   std::vector<std::function<void()>> told;
   std::shared_ptr<direct_lane> lane;
   {
@@ -107,7 +113,7 @@ void core::finished() {
   }
   if (lane) lane->shut();
   server_.reset();
-  for (auto const& done : told) done();
+  for (auto const& done : told) insist(done);
   if (thread_) thread_->finish();
 }
 

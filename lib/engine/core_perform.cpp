@@ -1,8 +1,9 @@
 #include <engine/core.hpp>
+#include <engine/insist.hpp>
 #include <engine/own_delivery.hpp>
+#include <engine/sure_handler.hpp>
 #include <engine/transport.hpp>
 
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
 namespace latchkey::detail {
@@ -28,9 +29,7 @@ class unborn_transport {
 }  // namespace
 
 void core::settle(step_batch& batch) {
-  for (actions::loss const& one : batch.todo.lost)
-    if (auto holder = static_cast<loss_listener*>(one.link)->self())
-      batch.lost.emplace_back(std::move(holder), one.why);
+  settle_losses(batch);
   batch.wake = machine_.wake_at();
   if (batch.todo.turn && !turn_posted_ && !finishing_) {
     turn_posted_ = true;
@@ -47,9 +46,20 @@ void core::settle(step_batch& batch) {
   if (batch.turn || batch.finish) batch.io = transport_.lock();
 }
 
-void core::perform(step_batch& batch) {
+void core::settle_losses(step_batch& batch) {
+  batch.lost.reserve(batch.todo.lost.size());  // a holder does not go here, with the mutex held
+  for (actions::loss const& one : batch.todo.lost)
+    if (auto holder = static_cast<loss_listener*>(one.link)->self())
+      batch.lost.emplace_back(std::move(holder), one.why);
+}
+
+void core::perform(step_batch& batch) noexcept {
   timer_.arm(batch.wake);
-  post_io(batch);
+  try {
+    post_io(batch);
+  } catch (std::bad_alloc const&) {
+    strand_failed();
+  }
   for (note const& one : batch.todo.notes) report(one);
   // Handlers of one answer run in the order of their calls: a single one needs no queue for that.
   bool const alone = batch.todo.completed.size() == 1 && batch.lost.empty();
@@ -57,7 +67,8 @@ void core::perform(step_batch& batch) {
     auto& done = *static_cast<call*>(one);
     if (!alone || !own_delivery::leave(done)) done.complete();
   }
-  for (auto& [holder, why] : batch.lost) post([told = std::move(holder), reason = why] { told->tell(reason); });
+  for (auto const& [holder, why] : batch.lost)
+    insist([&] { post([told = holder, reason = why] { told->tell(reason); }); });
   if (batch.finished) finished();
 }
 
@@ -70,13 +81,13 @@ void core::post_io(step_batch const& batch) {
   // Weakly: a thread of our own that has run out keeps what comes too late, and would keep all of this with it.
   std::weak_ptr<transport> const weak = batch.io;
   if (batch.finish) {
-    asio::post(batch.io->strand(), [weak] {
-      if (auto const io = weak.lock()) io->finish();
-    });
+    asio::post(batch.io->strand(), surely(weak_from_this(), [weak] {
+                 if (auto const io = weak.lock()) io->finish();
+               }));
   } else if (batch.turn) {
-    asio::post(batch.io->strand(), [weak] {
-      if (auto const io = weak.lock()) io->turn();
-    });
+    asio::post(batch.io->strand(), surely(weak_from_this(), [weak] {
+                 if (auto const io = weak.lock()) io->turn();
+               }));
   }
 }
 
@@ -84,6 +95,8 @@ void core::begin_transport() {
   std::shared_ptr<transport> made;
   try {
     made = std::make_shared<transport>(shared_from_this());
+  } catch (std::bad_alloc const&) {
+    return handler_lost();
   } catch (std::exception const& problem) {
     return transport_failed(problem.what());
   }
@@ -94,10 +107,11 @@ void core::begin_transport() {
     if (!over) transport_ = made;
   }
   if (over) return finished();
-  asio::dispatch(made->strand(), [made] {
+  auto first = surely_on(made->strand(), weak_from_this(), [made] {
     made->start();
     made->turn();
   });
+  first();
 }
 
 // No descriptor is left, perhaps only for now: the next call tries again. Without a timer nobody can wait for that.

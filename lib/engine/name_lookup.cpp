@@ -34,11 +34,15 @@ void name_lookup::start(std::string host, std::uint16_t port, receiver done) {
   mailbox_->done = std::move(done);
   quiet_signals const blocked;
   std::thread([box = mailbox_, name = std::move(host), port] {
-    std::string problem;
-    endpoints all = ask_system(name, port, problem);
-    std::scoped_lock const lock(box->mutex);
-    if (box->done) box->done(std::move(all), std::move(problem));
-    box->done = nullptr;
+    try {
+      std::string problem;
+      endpoints all = ask_system(name, port, problem);
+      std::scoped_lock const lock(box->mutex);
+      if (box->done) box->done(std::move(all), std::move(problem));
+      box->done = nullptr;
+    } catch (std::bad_alloc const&) {
+      // As if the name server had not answered.
+    }
   }).detach();
 }
 

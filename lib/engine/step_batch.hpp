@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -39,9 +40,10 @@ class spare_batch {
   spare_batch(spare_batch const&) = delete;
   spare_batch& operator=(spare_batch const&) = delete;
 
-  std::unique_ptr<step_batch> take() {
+  // Null: there is no memory.
+  std::unique_ptr<step_batch> take() noexcept {
     std::unique_ptr<step_batch> one(kept_.exchange(nullptr, std::memory_order_acquire));
-    return one ? std::move(one) : std::make_unique<step_batch>();
+    return one ? std::move(one) : std::unique_ptr<step_batch>(new (std::nothrow) step_batch);
   }
   void give(std::unique_ptr<step_batch> one) {
     one->clear();
