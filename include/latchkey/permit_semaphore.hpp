@@ -205,7 +205,7 @@ class LATCHKEY_EXPORT permit_semaphore {
     return op<void(error_code, std::optional<std::string>)>(&permit_semaphore::start_try_acquire, token, wait, lease);
   }
   // What a granted call holds becomes a permit.
-  static permit make_permit(std::shared_ptr<detail::lease_state> state);
+  static permit make_permit(std::shared_ptr<detail::lease_state> state, std::string id) noexcept;
   struct give_permit;
 
   static void start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits);

@@ -1,6 +1,7 @@
 #include <api/async_call.hpp>
 
 #include <api/calls.hpp>
+#include <engine/insist.hpp>
 
 #include <optional>
 
@@ -25,28 +26,35 @@ void async_call::begin(refusal const& wrong) {
     text = wrong.text;
     return complete();
   }
-  if (what == type::acquire && slot_.is_connected()) {
-    connected_ = true;
-    slot_.assign([weak = weak_from_this()](asio::cancellation_type asked) {
-      constexpr auto accepted =
-          asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
-      if ((asked & accepted) == asio::cancellation_type::none) return;
-      // Too late is no harm: the machine leaves completed calls alone.
-      if (auto self = weak.lock()) detail::cancel(self->key_, *self);
-    });
+  try {
+    connect();
+    detail::start(key_, *this);
+  } catch (...) {  // nothing has begun
+    disconnect();
+    self_.reset();
+    throw;
   }
-  detail::start(key_, *this);
+}
+
+void async_call::connect() {
+  if (what != type::acquire || !slot_.is_connected()) return;
+  slot_.assign([weak = weak_from_this()](asio::cancellation_type asked) {
+    constexpr auto accepted =
+        asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
+    if ((asked & accepted) == asio::cancellation_type::none) return;
+    // Too late is no harm: the machine leaves completed calls alone.
+    if (auto self = weak.lock()) detail::cancel(self->key_, *self);
+  });
+  connected_ = true;
 }
 
 void async_call::complete() noexcept {
-  // Whoever runs the handler may destroy this before the posting has returned.
-  auto const client_executor = client_executor_;
-  auto const handler_executor = handler_executor_;
+  // Whoever runs the handler may be done with it before the posting has returned.
+  auto const kept = std::move(self_);
   // By way of the client's executor, because the type of a handler's executor has lost the ability to post.
-  asio::post(client_executor, asio::bind_executor(handler_executor, [self = std::move(self_)]() mutable {
-               auto const one = std::move(self);
-               one->deliver_marked();
-             }));
+  insist([&] {
+    asio::post(client_executor_, asio::bind_executor(handler_executor_, [one = kept] { one->deliver_marked(); }));
+  });
 }
 
 void async_call::complete_here() {

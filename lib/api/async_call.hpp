@@ -45,6 +45,9 @@ class async_call : public call, public std::enable_shared_from_this<async_call> 
   void disconnect();
 
  private:
+  // Cancellation reaches the call from now on.
+  void connect();
+
   lock_key const& key_;  // kept by whoever derives
   asio::cancellation_slot slot_;
   bool connected_ = false;

@@ -12,20 +12,46 @@ void start(lock_key const& key, call& one) {
   key.engine->start(one);
 }
 
-void start(std::vector<std::pair<lock_key const*, call*>> const& all) {
-  std::vector<core*> started;
-  for (auto const& [key, one] : all) {
-    if (key->joint) {
-      key->joint->start(*one);
-      continue;
+namespace {
+
+// The same client has the two, and both are one name.
+bool together(lock_key const& one, lock_key const& other) {
+  return !one.joint && !other.joint && one.engine == other.engine;
+}
+
+void start_together(call_list const& all, lock_key const& first) {
+  std::vector<call*> these;
+  for (auto const& [key, one] : all)
+    if (together(*key, first)) these.push_back(one);
+  first.engine->start(these);
+}
+
+void refuse(call& one) noexcept {
+  one.abandon();
+  one.complete();
+}
+
+}  // namespace
+
+void start(call_list const& all) noexcept {
+  for (auto next = all.begin(); next != all.end(); ++next) {
+    lock_key const& key = *next->first;
+    auto const same = [&key](auto const& other) { return together(*other.first, key); };
+    if (!key.joint && std::any_of(all.begin(), next, same)) continue;  // it went with that one
+    try {
+      if (key.joint)
+        key.joint->start(*next->second);
+      else
+        start_together(all, key);
+    } catch (std::bad_alloc const&) {
+      if (key.joint) {
+        refuse(*next->second);
+        continue;
+      }
+      // Each may be gone once it was told.
+      for (auto each = next; each != all.end(); ++each)
+        if (together(*each->first, key)) refuse(*each->second);
     }
-    core* const engine = key->engine.get();
-    if (std::find(started.begin(), started.end(), engine) != started.end()) continue;
-    started.push_back(engine);
-    std::vector<call*> together;
-    for (auto const& [other, same] : all)
-      if (!other->joint && other->engine.get() == engine) together.push_back(same);
-    engine->start(together);
   }
 }
 

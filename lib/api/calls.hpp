@@ -11,8 +11,10 @@
 namespace latchkey::detail {
 
 void start(lock_key const& key, call& one);
-// Those of one client in one step, so that they leave together.
-void start(std::vector<std::pair<lock_key const*, call*>> const& all);
+// Those of one client in one step, so that they leave together. Where there is no memory for them they are
+// completed with that.
+using call_list = std::vector<std::pair<lock_key const*, call*>>;
+void start(call_list const& all) noexcept;
 void cancel(lock_key const& key, call& one);
 // Ends it if its deadline has passed; answers when to ask again.
 instant expire(lock_key const& key, call& one);

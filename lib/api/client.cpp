@@ -126,8 +126,8 @@ void client::start_close(std::shared_ptr<detail::core> const& core, detail::hand
   auto const executor = core->tracked_executor();
   // std::function wants to copy what it holds.
   auto const shared = std::make_shared<detail::handler<void(error_code)>>(std::move(done));
-  core->begin_close();
   core->on_closed([executor, shared] { detail::complete_later(executor, std::move(*shared), error_code()); });
+  core->begin_close();
 }
 
 }  // namespace latchkey

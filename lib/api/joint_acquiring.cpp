@@ -53,8 +53,9 @@ joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock> of, call& one, bool
 
 // Whoever finds nobody performing performs what is decided, in order; the others leave it to him.
 template <class Step>
-void joint_acquiring::step(Step&& next) {
+void joint_acquiring::step(Step&& next) noexcept try {
   std::unique_lock lock(deciding_);
+  if (over_) return;
   next();
   if (performing_) return;
   performing_ = true;
@@ -62,8 +63,11 @@ void joint_acquiring::step(Step&& next) {
     lock.unlock();
     perform(*what);
     lock.lock();
+    if (over_) return;
   }
   performing_ = false;
+} catch (std::bad_alloc const&) {
+  collapse();
 }
 
 void joint_acquiring::begin() {
@@ -87,11 +91,23 @@ instant joint_acquiring::wake_at() {
 }
 
 void joint_acquiring::answered(member_call& one) {
-  if (one.yes) one.hold_shown->granted(one.hold);
   step([&] {
     if (!one.yes) asked_.erase(one.number());
     machine_.answered(one.number(), answer_of(one), boot_now());
   });
+}
+
+void joint_acquiring::let_go() noexcept {
+  decltype(asked_) all;
+  {
+    std::scoped_lock const lock(deciding_);
+    over_ = true;
+    sleeps_until_ = never;
+    cancel_timer(timer_);
+    all.swap(asked_);
+  }
+  // Whoever has been granted gives back when it goes, and who is granted from now on as well.
+  for (auto const& [id, one] : all) detail::cancel(one->key(), *one);
 }
 
 std::shared_ptr<member_call> joint_acquiring::take(joint_acquire::attempt id) {
@@ -183,29 +199,35 @@ void joint_acquiring::conclude() {
     granted = machine_.granted();
     error = machine_.error();
     text = machine_.text();
+    parts.reserve(machine_.held().size());
     for (auto const& [member, id] : machine_.held()) {
       parts.push_back(std::move(asked_[id]->hold_shown));
       asked_.erase(id);
     }
   }
-  hold_id id = 0;
-  if (granted) {
-    id = new_hold();
-    made_ = std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, id, of_->quorum(), of_->majority(), link_});
-    bool const begun = made_->begin(parts, weak_from_this());
-    if (!begun || !of_->add(made_)) {
-      granted = false;
-      error = begun ? errc::closed : errc::lease_lost;
-      made_->take();
-      for (auto const& one : parts) one->drop();
-    }
-  }
+  if (granted) granted = begin_hold(parts, error);
   finish([&](call& told) {
     told.yes = granted;
-    told.hold = granted ? id : 0;
+    told.hold = granted ? made_->id() : 0;
     told.error = error;
     told.text = std::move(text);
   });
+}
+
+// False: it was lost meanwhile, or the client closes.
+bool joint_acquiring::begin_hold(std::vector<part> const& parts, error_code& error) try {
+  made_ =
+      std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, new_hold(), of_->quorum(), of_->majority(), link_});
+  bool const begun = made_->begin(parts, weak_from_this());
+  if (begun && of_->add(made_)) return true;
+  error = begun ? errc::closed : errc::lease_lost;
+  made_->take();
+  for (auto const& one : parts) one->drop();
+  return false;
+} catch (std::bad_alloc const&) {
+  if (made_) made_->take();
+  for (auto const& one : parts) one->drop();
+  throw;
 }
 
 }  // namespace latchkey::detail

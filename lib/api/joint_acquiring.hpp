@@ -21,15 +21,17 @@ class joint_acquiring final : public joint_task {
   using part = std::shared_ptr<member_hold>;
 
   void answered(member_call& one) override;
+  void let_go() noexcept override;
   instant wake_at() override;
   void time() override;
 
   template <class Step>
-  void step(Step&& next);
+  void step(Step&& next) noexcept;
   void perform(joint_acquire::action const& what);
   void ask(joint_acquire::action const& what);
   void sleep(instant until);
   void conclude();
+  bool begin_hold(std::vector<part> const& parts, error_code& error);
   std::shared_ptr<member_call> take(joint_acquire::attempt id);
 
   std::uint64_t const owner_;
@@ -42,6 +44,7 @@ class joint_acquiring final : public joint_task {
   joint_acquire machine_;
   std::unordered_map<joint_acquire::attempt, std::shared_ptr<member_call>> asked_;
   bool performing_ = false;
+  bool over_ = false;  // there was no memory to go on
   instant sleeps_until_ = never;
   std::weak_ptr<asio::steady_timer> timer_;
 };

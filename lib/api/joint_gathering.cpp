@@ -1,6 +1,7 @@
 #include <api/joint_gathering.hpp>
 
 #include <api/requests.hpp>
+#include <engine/insist.hpp>
 
 #include <algorithm>
 
@@ -24,7 +25,21 @@ joint_gathering::joint_gathering(std::shared_ptr<joint_lock> of, call& one, bool
       parts_(std::move(parts)),
       vote_(one.what == operation::type::query ? of->members().size() : parts_.size(), of->quorum()) {}
 
-void joint_gathering::begin() {
+void joint_gathering::begin() try { ask_all(); } catch (std::bad_alloc const&) {
+  collapse();
+}
+
+void joint_gathering::let_go() noexcept {
+  {
+    std::scoped_lock const lock(counting_);
+    over_ = true;
+  }
+  // Where the release has not been asked for it goes in the background; elsewhere there is nothing to drop.
+  if (what_ == operation::type::release)
+    for (auto const& one : parts_) one->drop();
+}
+
+void joint_gathering::ask_all() {
   std::vector<std::shared_ptr<member_call>> all;
   if (what_ == operation::type::query)
     for (auto const& key : of_->members()) all.push_back(question(key, nullptr));
@@ -47,11 +62,11 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
     case operation::type::extend: {
       wrong = fill_extend(*made, *key, who, part->hold(), lease_);
       if (of_->majority()) part->extending(drift_of(lease_));
-      made->hold_shown = part;
       break;
     }
     default: wrong = fill_query(*made, *key, question_, who);
   }
+  made->hold_shown = part;
   made->error = wrong.code;
   made->text = wrong.text;
   return made;
@@ -73,6 +88,8 @@ std::int64_t joint_gathering::worth_of(member_call const& one) const {
 }
 
 void joint_gathering::answered(member_call& one) {
+  // Where there was no memory to ask for it, it is released when it goes.
+  if (what_ == operation::type::release && one.error != boost::system::errc::not_enough_memory) one.hold_shown->left();
   if (what_ == operation::type::extend && of_->majority()) one.hold_shown->extended(drift_of(lease_), one.yes);
   {
     std::scoped_lock const lock(counting_);
@@ -88,15 +105,15 @@ void joint_gathering::answered(member_call& one) {
     if (!enough) return;
     over_ = true;
   }
-  if (what_ == operation::type::extend && about_) about_->watch();
+  if (what_ == operation::type::extend && about_) insist([this] { about_->watch(); });
   finish([this](call& told) { fill(told); });
 }
 
-void joint_gathering::fill(call& told) const {
+void joint_gathering::fill(call& told) noexcept {
   std::int64_t const result = vote_.result();
   if (result == joint_vote::failed) {
     told.error = error_;
-    told.text = text_;
+    told.text = std::move(text_);
     told.released = release_result::unknown;
     return;
   }

@@ -16,9 +16,11 @@ class joint_gathering final : public joint_task {
 
  private:
   void answered(member_call& one) override;
+  void let_go() noexcept override;
+  void ask_all();
   std::shared_ptr<member_call> question(joint_lock::member const& key, std::shared_ptr<member_hold> const& part);
   std::int64_t worth_of(member_call const& one) const;
-  void fill(call& told) const;
+  void fill(call& told) noexcept;
 
   operation::type const what_;
   query const question_;

@@ -3,18 +3,23 @@
 #include <api/calls.hpp>
 #include <api/joint_task.hpp>
 #include <api/run_later.hpp>
+#include <engine/insist.hpp>
 
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
-#include <functional>
 
 namespace latchkey::detail {
 
 // --- of one member ---
 
-void member_hold::granted(hold_id which) {
+member_hold::~member_hold() {
+  if (has_.load() && !detail::forked(*key_)) drop();
+}
+
+void member_hold::granted(hold_id which) noexcept {
   hold_ = which;
+  has_.store(true);
   if (key_->joint) nested_ = key_->joint->find(owner_, which);
 }
 
@@ -46,7 +51,10 @@ void member_hold::extended(nanoseconds drift, bool done) {
   if (--extensions_ == 0 && done) drift_.store(drift.count());
 }
 
-void member_hold::drop() { detail::drop(*key_, owner_, hold_); }
+void member_hold::drop() noexcept {
+  has_.store(false);
+  detail::drop(*key_, owner_, hold_);
+}
 
 void member_hold::tell(error_code const& why) {
   std::shared_ptr<joint_hold> whole;
@@ -97,12 +105,15 @@ instant joint_hold::until() const {
 
 // As long as a quorum of its members lasts.
 instant joint_hold::until_locked() const {
-  std::vector<instant> ends;
-  for (auto const& one : parts_) ends.push_back(one->until());
-  if (ends.size() < terms_.quorum) return {};
-  auto const last = ends.begin() + static_cast<std::ptrdiff_t>(terms_.quorum - 1);
-  std::nth_element(ends.begin(), last, ends.end(), std::greater<>());
-  return *last;
+  instant latest{};
+  // A lease asks from where nothing may be thrown: no memory is taken.
+  for (auto const& one : parts_) {
+    instant const end = one->until();
+    auto const as_long = [end](part const& other) { return other->until() >= end; };
+    if (end <= latest) continue;
+    if (static_cast<std::size_t>(std::count_if(parts_.begin(), parts_.end(), as_long)) >= terms_.quorum) latest = end;
+  }
+  return latest;
 }
 
 bool joint_hold::lost() const {
@@ -174,7 +185,7 @@ void joint_hold::lose(error_code const& why) {
   }
   stop(asking);
   for (auto const& one : rest) one->drop();
-  if (holder) of->engine().post([told = std::move(holder), why] { told->tell(why); });
+  if (holder) insist([&] { of->engine().post([told = holder, why] { told->tell(why); }); });
   of->on_lost(*this);
 }
 
@@ -191,7 +202,7 @@ void joint_hold::watch_locked() {
     auto const self = weak.lock();
     if (!self) return;
     if (self->until() <= boot_now()) return self->lose(errc::lease_lost);
-    self->watch();
+    insist([&] { self->watch(); });
   });
 }
 

@@ -24,7 +24,10 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   member_hold(std::shared_ptr<lock_key const> key, std::uint64_t owner, nanoseconds drift)
       : key_(std::move(key)), owner_(owner), drift_(drift.count()) {}
 
-  void granted(hold_id which);
+  // Gives back what it still has.
+  ~member_hold();
+
+  void granted(hold_id which) noexcept;
   // From now on its loss is told there; at once if it is lost already.
   void attach(std::shared_ptr<joint_hold> const& to);
 
@@ -39,7 +42,9 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   void extended(nanoseconds drift, bool done);
 
   // Releases in the background.
-  void drop();
+  void drop() noexcept;
+  // It was released, or it cannot be.
+  void left() noexcept { has_.store(false); }
 
   std::shared_ptr<loss_listener> self() noexcept override { return weak_from_this().lock(); }
   void tell(error_code const& why) override;
@@ -49,6 +54,7 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   std::uint64_t const owner_;
   std::atomic<nanoseconds::rep> drift_;
   hold_id hold_ = 0;
+  std::atomic<bool> has_{false};
   std::shared_ptr<joint_hold> nested_;  // if the member has members
 
   std::mutex mutex_;  // guards what follows

@@ -3,6 +3,7 @@
 #include <api/calls.hpp>
 #include <api/joint_acquiring.hpp>
 #include <api/joint_gathering.hpp>
+#include <engine/insist.hpp>
 
 #include <boost/asio/error.hpp>
 
@@ -86,31 +87,44 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
     if (closed_) return fail(one, blocking, errc::closed), nullptr;
   }
   if (engine_->closing()) return fail(one, blocking, errc::closed), nullptr;
-  std::shared_ptr<joint_task> made;
   std::vector<std::shared_ptr<member_hold>> parts;
   switch (one.what) {
-    case operation::type::acquire: made = std::make_shared<joint_acquiring>(shared_from_this(), one, blocking); break;
+    case operation::type::acquire:
+      return keep(one, std::make_shared<joint_acquiring>(shared_from_this(), one, blocking));
     case operation::type::release: {
       auto const ended = remove(one.owner, one.hold);
       if (!ended) return fail(one, blocking, errc::not_owner), nullptr;
       parts = ended->take();
       if (ended->lost() || parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
-      made = std::make_shared<joint_gathering>(shared_from_this(), one, blocking, ended, std::move(parts));
-      break;
+      return gathering(one, blocking, ended, std::move(parts));
     }
     case operation::type::extend: {
       auto const extended = find(one.owner, one.hold);
       if (extended) parts = extended->parts();
       if (parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
-      made = std::make_shared<joint_gathering>(shared_from_this(), one, blocking, extended, std::move(parts));
-      break;
+      return gathering(one, blocking, extended, std::move(parts));
     }
-    case operation::type::query:
-      made = std::make_shared<joint_gathering>(shared_from_this(), one, blocking, nullptr, std::move(parts));
-      break;
+    case operation::type::query: return gathering(one, blocking, nullptr, {});
     case operation::type::command:  // of kinds that no joint lock is
-    case operation::type::force_unlock: return fail(one, blocking, errc::bad_argument), nullptr;
+    case operation::type::force_unlock: break;
   }
+  return fail(one, blocking, errc::bad_argument), nullptr;
+}
+
+// A release takes the parts of its hold before there is a task that asks for them.
+std::shared_ptr<joint_task> joint_lock::gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
+                                                  std::vector<std::shared_ptr<member_hold>> parts) {
+  try {
+    auto made = std::make_shared<joint_gathering>(shared_from_this(), one, blocking, std::move(about), parts);
+    return keep(one, std::move(made));
+  } catch (std::bad_alloc const&) {
+    if (one.what == operation::type::release)
+      for (auto const& part : parts) part->drop();
+    throw;
+  }
+}
+
+std::shared_ptr<joint_task> joint_lock::keep(call& one, std::shared_ptr<joint_task> made) {
   std::scoped_lock const lock(mutex_);
   tasks_[&one] = made;
   return made;
@@ -203,7 +217,7 @@ void joint_lock::on_lost(joint_hold& one) {
   std::pair<std::uint64_t, hold_id> oldest{};
   {
     std::scoped_lock const lock(mutex_);
-    lost_.emplace_back(one.owner(), one.id());
+    insist([&] { lost_.emplace_back(one.owner(), one.id()); });
     if (lost_.size() <= most_lost) return;
     oldest = lost_.front();
     lost_.pop_front();
@@ -217,8 +231,12 @@ void joint_lock::closing() noexcept {
   {
     std::scoped_lock const lock(mutex_);
     closed_ = true;
-    for (auto const& [one, task] : tasks_) tasks.push_back(task);
-    for (auto& [owner, all] : holds_) std::move(all.begin(), all.end(), std::back_inserter(holds));
+    insist([&] {
+      tasks.clear();
+      holds.clear();
+      for (auto const& [one, task] : tasks_) tasks.push_back(task);
+      for (auto const& [owner, all] : holds_) holds.insert(holds.end(), all.begin(), all.end());
+    });
     holds_.clear();
     lost_.clear();
   }

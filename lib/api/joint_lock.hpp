@@ -52,6 +52,9 @@ class joint_lock final : public attachment, public std::enable_shared_from_this<
 
  private:
   std::shared_ptr<joint_task> task_for(call& one, bool blocking);
+  std::shared_ptr<joint_task> gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
+                                        std::vector<std::shared_ptr<member_hold>> parts);
+  std::shared_ptr<joint_task> keep(call& one, std::shared_ptr<joint_task> made);
   std::shared_ptr<joint_task> task_of(call const& one);
   std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which);
   void remember(call const& one, std::shared_ptr<joint_task> const& task);

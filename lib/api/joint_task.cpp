@@ -10,14 +10,21 @@ namespace latchkey::detail {
 void member_call::complete() noexcept {
   auto const self = std::move(self_);
   auto const task = std::move(task_);
-  task->on_answer(self);
+  if (what == type::acquire && yes) hold_shown->granted(hold);
+  try {
+    task->on_answer(self);
+  } catch (std::bad_alloc const&) {
+    task->collapse();
+  }
 }
 
 void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all) {
-  std::vector<std::pair<lock_key const*, call*>> calls;
+  call_list calls;
   instant first = never;
   {
     std::scoped_lock const lock(mutex_);
+    calls.reserve(all.size());
+    pending_.reserve(pending_.size() + all.size());
     for (auto const& one : all) {
       one->under_way();
       pending_.push_back({one, one->deadline});
@@ -37,17 +44,9 @@ void joint_task::on_answer(std::shared_ptr<member_call> const& one) {
   answered(*one);
 }
 
-void joint_task::finish(std::function<void(call&)> const& fill) {
-  of_->forget(*call_);
-  call* told = nullptr;
-  {
-    std::scoped_lock const lock(mutex_);
-    told = std::exchange(call_, nullptr);
-    fill(*told);
-    finished_ = true;
-    if (blocking_) changed_.notify_all();
-  }
-  if (!blocking_) told->complete();
+void joint_task::collapse() noexcept {
+  let_go();
+  finish([](call& told) { told.abandon(); });
 }
 
 void joint_task::due(instant when) {
@@ -57,7 +56,12 @@ void joint_task::due(instant when) {
   changed_.notify_all();
 }
 
-instant joint_task::expire() {
+instant joint_task::expire() noexcept try { return expire_late(); } catch (std::bad_alloc const&) {
+  collapse();
+  return never;
+}
+
+instant joint_task::expire_late() {
   instant const now = boot_now();
   if (wake_at() <= now) time();
   std::vector<std::shared_ptr<member_call>> late;
@@ -79,7 +83,7 @@ instant joint_task::expire() {
   return next;
 }
 
-void joint_task::wait() {
+void joint_task::wait() noexcept {
   std::unique_lock lock(mutex_);
   while (!finished_) {
     instant const end = wakes_at_;

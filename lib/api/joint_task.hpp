@@ -3,7 +3,6 @@
 #include <api/joint_lock.hpp>
 
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -45,10 +44,13 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   virtual void cancel(error_code const&) {}
   void on_answer(std::shared_ptr<member_call> const& one);
 
+  // There is no memory to go on: the caller is told so, and what was taken is given back.
+  void collapse() noexcept;
+
   // Ends what is late at the members, for callers whose executors nobody may be running; answers when to ask again.
-  instant expire();
+  instant expire() noexcept;
   // The blocked caller.
-  void wait();
+  void wait() noexcept;
 
  protected:
   // A blocked caller is not told by `complete`, but wakes up in wait().
@@ -61,13 +63,33 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   virtual void time() {}
 
   void start(std::vector<std::shared_ptr<member_call>> const& all);
-  void finish(std::function<void(call&)> const& fill);
+  // Tells the caller, once.
+  template <class Fill>
+  void finish(Fill const& fill) noexcept {
+    call* told = nullptr;
+    {
+      std::scoped_lock const lock(mutex_);
+      told = std::exchange(call_, nullptr);
+    }
+    if (!told) return;
+    of_->forget(*told);
+    {
+      std::scoped_lock const lock(mutex_);
+      fill(*told);
+      finished_ = true;
+      if (blocking_) changed_.notify_all();
+    }
+    if (!blocking_) told->complete();
+  }
+  // Gives back what the members have given, and asks them for nothing more.
+  virtual void let_go() noexcept = 0;
   // A blocked caller wakes up at that time and sees to what is late.
   void due(instant when);
 
   std::shared_ptr<joint_lock> const of_;
 
  private:
+  instant expire_late();
   struct pending {
     std::shared_ptr<member_call> one;
     instant end;

@@ -116,8 +116,13 @@ release_result lease::release() {
   }
   if (!state_->claim_release()) return release_result::expired;
   detail::blocking_call one;
-  throw_if(fill_release(one, state_->key(), state_->who(), state_->hold()));
-  detail::run(state_->key(), one);
+  try {
+    throw_if(fill_release(one, state_->key(), state_->who(), state_->hold()));
+    detail::run(state_->key(), one);
+  } catch (std::bad_alloc const&) {
+    state_->give_up();
+    throw;
+  }
   state_->await_callback();
   error_code failed;
   release_result const result = result_of(one, failed);
@@ -134,8 +139,13 @@ void lease::start_release(std::shared_ptr<detail::lease_state> state,
   };
   if (!live(state) || (!state->key().engine->forked() && !state->claim_release()))
     return detail::complete_later(asio::system_executor(), std::move(done), error_code(), release_result::expired);
-  auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
-  call->begin(fill_release(*call, state->key(), state->who(), state->hold()));
+  try {
+    auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
+    call->begin(fill_release(*call, state->key(), state->who(), state->hold()));
+  } catch (std::bad_alloc const&) {
+    state->give_up();
+    throw;
+  }
 }
 
 }  // namespace latchkey

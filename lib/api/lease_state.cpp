@@ -27,7 +27,10 @@ void lease_state::await_callback() noexcept {
 }
 
 void lease_state::drop() noexcept {
-  if (key_->engine->forked() || !claim_release()) return;
+  if (!key_->engine->forked() && claim_release()) give_up();
+}
+
+void lease_state::give_up() noexcept {
   try {
     detail::drop(*key_, owner_access::number(owner_), hold_);
   } catch (...) {

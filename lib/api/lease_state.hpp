@@ -39,6 +39,8 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   void await_callback() noexcept;
   // Releases in the background what nobody has released yet.
   void drop() noexcept;
+  // The same for who has claimed the release and has no memory for it.
+  void give_up() noexcept;
 
   void set_callback(lost_callback callback);
 

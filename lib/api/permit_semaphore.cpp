@@ -38,16 +38,32 @@ detail::command_request permit_update(std::string const& id, milliseconds lease)
   return made;
 }
 
-// The id of the permit that a call has taken, or would have.
-std::string id_of(detail::operation const& one, detail::lock_key const& key) {
-  return detail::permit_id_text(key.which->field(key.engine->id(), one.owner, key.mode));
+// The id of the permit that this owner takes. It is made before that, since there may be no memory for it afterwards.
+std::string id_of(detail::lock_key const& key, std::uint64_t who) {
+  return detail::permit_id_text(key.which->field(key.engine->id(), who, key.mode));
 }
 
 std::optional<std::string> take_id(detail::lock_key const& key, detail::take_request const& asked) {
+  detail::check_blocking(key);
   detail::blocking_call one;
-  detail::run_take(one, key, asked);
+  throw_if(fill_take(one, key, asked));
+  auto id = id_of(key, one.owner);
+  key.engine->run(one);
+  throw_if(one);
   if (!one.yes) return std::nullopt;
-  return id_of(one, key);
+  return id;
+}
+
+// `finish` is also given the id.
+template <class Finish, class... Values>
+void start_take_id(std::shared_ptr<detail::lock_key const> const& key, detail::take_request const& asked,
+                   detail::handler<void(error_code, Values...)> done, Finish finish) {
+  auto const id = std::make_shared<std::string>();
+  auto const with_id = [id, finish](detail::operation const& one) { return finish(one, std::move(*id)); };
+  auto call = detail::make_async_call(*key, key, std::move(done), with_id);
+  detail::refusal const wrong = fill_take(*call, *key, asked);
+  *id = id_of(*key, call->owner);
+  call->begin(wrong);
 }
 
 constexpr auto no_such_permit = "there is no such permit, or its lease had ended";
@@ -109,10 +125,7 @@ bool permit_semaphore::update_lease_time(std::string const& id, milliseconds lea
   return command(*key_, permit_update(id, lease)) != 0;
 }
 
-permit permit_semaphore::make_permit(std::shared_ptr<detail::lease_state> state) {
-  detail::lock_key const& key = state->key();
-  auto id =
-      detail::permit_id_text(key.which->field(key.engine->id(), detail::owner_access::number(state->who()), key.mode));
+permit permit_semaphore::make_permit(std::shared_ptr<detail::lease_state> state, std::string id) noexcept {
   return permit(detail::lease_state::make_lease(std::move(state)), std::move(id));
 }
 
@@ -127,21 +140,23 @@ permit permit_semaphore::acquire_permit(acquire_options options, std::stop_token
   throw_if(fill_permit(one, *key_, state->who(), options));
   if (stop.stop_requested()) return {};
   one.link = state.get();
+  auto id = id_of(*key_, one.owner);
   key_->engine->run(one, stop);
   if (one.error == asio::error::operation_aborted) return {};
   throw_if(one);
   if (!one.yes) return {};
   state->granted(one);
-  return make_permit(std::move(state));
+  return make_permit(std::move(state), std::move(id));
 }
 
 struct permit_semaphore::give_permit {
   std::shared_ptr<detail::lease_state> state;
+  std::string id;
 
   std::tuple<error_code, permit> operator()(detail::operation const& one) {
     if (one.error || !one.yes) return {one.error, permit()};
     state->granted(one);
-    return {error_code(), make_permit(std::move(state))};
+    return {error_code(), make_permit(std::move(state), std::move(id))};
   }
   // Nobody has seen the permit, nobody will release it.
   void abandon(detail::operation const& one) {
@@ -157,7 +172,8 @@ void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<
   auto* const link = state.get();
   std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
   owner const who = state->who();
-  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), give_permit{std::move(state)});
+  give_permit finish{std::move(state), id_of(*key, detail::owner_access::number(who))};
+  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), std::move(finish));
   detail::refusal const wrong = fill_permit(*call, *key, who, options);
   call->link = link;
   call->begin(wrong);
@@ -165,21 +181,19 @@ void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<
 
 void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done,
                                      lease_time lease) {
-  auto const finish = [key](detail::operation const& one) {
-    return std::tuple(one.error, one.error || !one.yes ? std::string() : id_of(one, *key));
+  auto const finish = [](detail::operation const& one, std::string id) {
+    return std::tuple(one.error, one.error || !one.yes ? std::string() : std::move(id));
   };
-  detail::start_take(key, {.lease = lease}, std::move(done), finish);
+  start_take_id(key, {.lease = lease}, std::move(done), finish);
 }
 
 void permit_semaphore::start_try_acquire(key_ptr const& key,
                                          detail::handler<void(error_code, std::optional<std::string>)> done,
                                          milliseconds wait, lease_time lease) {
-  auto const finish = [key](detail::operation const& one) {
-    std::optional<std::string> id;
-    if (!one.error && one.yes) id = id_of(one, *key);
-    return std::tuple(one.error, std::move(id));
+  auto const finish = [](detail::operation const& one, std::string id) {
+    return std::tuple(one.error, one.error || !one.yes ? std::nullopt : std::optional(std::move(id)));
   };
-  detail::start_take(key, {.wait = wait, .lease = lease}, std::move(done), finish);
+  start_take_id(key, {.wait = wait, .lease = lease}, std::move(done), finish);
 }
 
 void permit_semaphore::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits) {
