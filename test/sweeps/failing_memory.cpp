@@ -1,20 +1,28 @@
 #include <sweeps/failing_memory.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
-thread_local bool armed = false;
-thread_local bool failed = false;
-thread_local long left = 0;
+enum class whose { nobodys, one_threads, everybodys };
+
+std::atomic<whose> armed{whose::nobodys};
+thread_local bool this_threads = false;
+std::atomic<bool> failed{false};
+std::atomic<long> left{0};
+
+bool is_to_fail() {
+  whose const now = armed.load(std::memory_order_relaxed);
+  if (now == whose::nobodys || (now == whose::one_threads && !this_threads) || left.fetch_sub(1) != 0) return false;
+  failed = true;
+  return true;
+}
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  if (armed && left-- == 0) {
-    failed = true;
-    throw std::bad_alloc();
-  }
+  if (is_to_fail()) throw std::bad_alloc();
   if (size == 0) size = 1;
   void* const made = alignment == 0 ? std::malloc(size)
                                     : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -49,11 +57,19 @@ namespace latchkey::test {
 void failing_memory::fail_after(long n) {
   failed = false;
   left = n;
-  armed = true;
+  this_threads = true;
+  armed = whose::one_threads;
+}
+
+void failing_memory::fail_anywhere_after(long n) {
+  failed = false;
+  left = n;
+  armed = whose::everybodys;
 }
 
 bool failing_memory::stop() {
-  armed = false;
+  armed = whose::nobodys;
+  this_threads = false;
   return failed;
 }
 
