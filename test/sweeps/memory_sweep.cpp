@@ -78,6 +78,11 @@ void memory_sweep::over(use const& what, bool cold) {
   INFO(what.kind << ": " << what.what);
   own.clear();  // and with it what callers who were thrown out have not released
   CHECK(all_free(what, names));
+  // Who ended without memory has left his place in a fair queue, as one who was killed does.
+  auto admin = common_server().admin();
+  for (auto const& name : names)
+    static_cast<void>(
+        admin.integer("DEL", "redisson_lock_queue:{" + name + "}", "redisson_lock_timeout:{" + name + "}"));
 }
 
 }  // namespace latchkey::test
