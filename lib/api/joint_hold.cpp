@@ -14,7 +14,9 @@ namespace latchkey::detail {
 // --- of one member ---
 
 member_hold::~member_hold() {
-  if (has_.load() && !detail::forked(*key_)) drop();
+  if (detail::forked(*key_)) return;
+  if (nested_) nested_->unlink();
+  if (has_.load()) drop();
 }
 
 void member_hold::granted(hold_id which) noexcept {

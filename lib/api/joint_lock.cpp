@@ -237,7 +237,6 @@ void joint_lock::closing() noexcept {
       for (auto const& [one, task] : tasks_) tasks.push_back(task);
       for (auto const& [owner, all] : holds_) holds.insert(holds.end(), all.begin(), all.end());
     });
-    holds_.clear();
     lost_.clear();
   }
   for (auto const& one : tasks) one->cancel(errc::closed);
@@ -245,6 +244,10 @@ void joint_lock::closing() noexcept {
     one->lose(errc::closed);
     one->take();
   }
+  // Not before: a lease that ends meanwhile must find the hold that would tell it.
+  decltype(holds_) unused;
+  std::scoped_lock const lock(mutex_);
+  unused.swap(holds_);
 }
 
 }  // namespace latchkey::detail

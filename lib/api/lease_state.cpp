@@ -5,6 +5,11 @@
 
 namespace latchkey::detail {
 
+// A client that closes refuses the release, and may be about to tell of the loss.
+lease_state::~lease_state() {
+  if (joint_ && !key_->engine->forked()) joint_->unlink();
+}
+
 void lease_state::granted(operation const& one) {
   hold_ = one.hold;
   token_ = one.token;

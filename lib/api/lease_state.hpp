@@ -17,6 +17,7 @@ namespace latchkey::detail {
 class lease_state final : public loss_listener, public std::enable_shared_from_this<lease_state> {
  public:
   lease_state(std::shared_ptr<lock_key const> key, owner who) : key_(std::move(key)), owner_(who) {}
+  ~lease_state();
 
   // The acquire was granted: from now on there is a hold to release.
   void granted(operation const& one);

@@ -5,6 +5,7 @@
 #include <support/errors.hpp>
 #include <support/trio.hpp>
 
+#include <atomic>
 #include <future>
 #include <map>
 #include <thread>
@@ -240,6 +241,28 @@ TEST_CASE("multi lock: a lease lasts as long as the member that ends first", "[s
   CHECK(w.admin.integer("PTTL", w.name) > 30'000);
   CHECK(held.extend(9s));
   CHECK(held.remaining() <= 9s);
+}
+
+// What a lease shares with its hold is gone with the lease, also for a client that is just telling all of its losses.
+TEST_CASE("multi lock: leases end on one thread while the client closes on another", "[server][multi]") {
+  for (int i = 0; i < 40; ++i) {
+    client own(common_server().uri(), steady_config());
+    auto const all = own.get_multi_lock({own.get_lock(new_name()), own.get_lock(new_name())});
+    std::vector<lease> held;
+    auto const me = owner::make();
+    for (int j = 0; j < 16; ++j) held.push_back(all.acquire({.owner = me}));
+    std::atomic<bool> begun{false};
+    auto const ending = std::async(std::launch::async, [&] {
+      begun = true;
+      while (!held.empty()) {
+        if (held.size() % 2 == 0) static_cast<void>(held.back().release());
+        held.pop_back();
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    own.close();
+    ending.wait();
+  }
 }
 
 TEST_CASE("multi lock: release tells the worst that a member tells", "[server][multi]") {

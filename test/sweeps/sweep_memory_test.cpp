@@ -104,18 +104,17 @@ bool is_counted(std::string const& kind) { return kind.find("semaphore") != kind
 // Somebody else has it; the call waits, is let go on, and ends. All of it in one client, which may end with all of it.
 void wait_and_end(waiting_call const& call, clients const& all, std::string const& name) {
   auto const let_go = call.occupy(all, name);
-  asio::cancellation_signal signal;
   auto const said = std::make_shared<std::promise<error_code>>();
   auto ended = said->get_future();
-  call.begin(all, name, signal.slot(), [said](error_code error) { said->set_value(error); });
+  call.begin(all, name, {}, [said](error_code error) { said->set_value(error); });
   // Not by REQUIRE, which allocates, too.
   auto const await_end = [&] {
     if (ended.wait_for(patience) != std::future_status::ready) throw std::logic_error("the waiting call does not end");
   };
   try {
     let_go();
-  } catch (...) {
-    signal.emit(asio::cancellation_type::terminal);
+  } catch (std::bad_alloc const&) {
+    let_go();  // nothing has begun
     await_end();
     throw;
   }
