@@ -124,9 +124,12 @@ void client::close() {
 void client::start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   if (core->forked()) return detail::complete_later(asio::system_executor(), std::move(done), errc::closed);
   auto const executor = core->tracked_executor();
-  // std::function wants to copy what it holds.
+  auto const where = asio::get_associated_executor(done, executor);
+  // std::function wants to copy what it holds; and where memory is short this is tried again.
   auto const shared = std::make_shared<detail::handler<void(error_code)>>(std::move(done));
-  core->on_closed([executor, shared] { detail::complete_later(executor, std::move(*shared), error_code()); });
+  core->on_closed([executor, where, shared] {
+    asio::post(executor, asio::bind_executor(where, [shared] { std::move (*shared)(error_code()); }));
+  });
   core->begin_close();
 }
 

@@ -8,6 +8,7 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <functional>
 
 namespace latchkey::detail {
 
@@ -75,6 +76,7 @@ bool joint_hold::begin(std::vector<part> parts, std::weak_ptr<joint_task> asking
   auto const mine = parts;
   {
     std::scoped_lock const lock(mutex_);
+    ends_.reserve(parts.size());
     parts_ = std::move(parts);
     asking_ = std::move(asking);
     if (live() < terms_.quorum) return false;
@@ -89,6 +91,7 @@ bool joint_hold::add(part late) {
   {
     std::scoped_lock const lock(mutex_);
     if (ended_ || lost_) return false;
+    ends_.reserve(parts_.size() + 1);
     parts_.push_back(late);
   }
   late->attach(shared_from_this());
@@ -107,15 +110,13 @@ instant joint_hold::until() const {
 
 // As long as a quorum of its members lasts.
 instant joint_hold::until_locked() const {
-  instant latest{};
-  // A lease asks from where nothing may be thrown: no memory is taken.
-  for (auto const& one : parts_) {
-    instant const end = one->until();
-    auto const as_long = [end](part const& other) { return other->until() >= end; };
-    if (end <= latest) continue;
-    if (static_cast<std::size_t>(std::count_if(parts_.begin(), parts_.end(), as_long)) >= terms_.quorum) latest = end;
-  }
-  return latest;
+  // Each is asked once, since it may change meanwhile; and a lease asks from where nothing may be thrown.
+  ends_.clear();
+  for (auto const& one : parts_) ends_.push_back(one->until());
+  if (ends_.size() < terms_.quorum) return {};
+  auto const last = ends_.begin() + static_cast<std::ptrdiff_t>(terms_.quorum - 1);
+  std::nth_element(ends_.begin(), last, ends_.end(), std::greater<>());
+  return *last;
 }
 
 bool joint_hold::lost() const {

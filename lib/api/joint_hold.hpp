@@ -113,6 +113,7 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
   std::shared_ptr<joint_lock> of_;
   hold_link* link_;
   std::vector<part> parts_;
+  mutable std::vector<instant> ends_;  // room for one of each
   std::weak_ptr<joint_task> asking_;
   bool ended_ = false;
   bool lost_ = false;

@@ -66,15 +66,16 @@ void connection::look_up(target const& where) {
   lookup_.start(where.host, where.port,
                 [weak = weak_from_this(), whose = core_, ex](name_lookup::endpoints found, std::string problem) {
                   try {
-                    asio::post(ex, surely(whose, [weak, all = std::move(found), text = std::move(problem)]() mutable {
-                                 auto self = weak.lock();
-                                 if (!self || !self->listener_) return;
-                                 if (all.empty()) return self->open_failed(std::move(text));
-                                 self->candidates_ = std::move(all);
-                                 self->try_next();
-                               }));
+                    // Not surely: if it gets lost, the connection is given up in time.
+                    asio::post(ex, [weak, all = std::move(found), text = std::move(problem)]() mutable {
+                      auto self = weak.lock();
+                      if (!self || !self->listener_) return;
+                      if (all.empty()) return self->open_failed(std::move(text));
+                      self->candidates_ = std::move(all);
+                      self->try_next();
+                    });
                   } catch (std::bad_alloc const&) {
-                    if (auto const self = whose.lock()) self->handler_lost();
+                    if (auto const self = whose.lock()) self->strand_failed();
                   }
                 });
 }

@@ -133,6 +133,7 @@ class core : public std::enable_shared_from_this<core> {
   void step(std::unique_ptr<step_batch> batch, Step&& locked, Then&& then) noexcept {
     operation_list failed;
     bool broken = !batch;
+    std::exception_ptr why;
     {
       std::scoped_lock const lock(mutex_);
       if (batch) try {
@@ -140,6 +141,7 @@ class core : public std::enable_shared_from_this<core> {
           settle(*batch);
         } catch (...) {
           broken = true;
+          why = std::current_exception();
           break_down(*batch, failed);
         }
     }
@@ -149,16 +151,17 @@ class core : public std::enable_shared_from_this<core> {
         then();
       } catch (...) {
         broken = true;
+        why = std::current_exception();
       }
       perform(*batch);
       spare_.give(std::move(batch));
     }
-    if (broken) end_broken(failed);
+    if (broken) end_broken(failed, why);
   }
   // Throws what there is no memory for, before anything has begun.
   std::unique_ptr<step_batch> batch_for_start();
   void break_down(step_batch& batch, operation_list& failed) noexcept;
-  void end_broken(operation_list& failed) noexcept;
+  void end_broken(operation_list& failed, std::exception_ptr const& why) noexcept;
 
   void settle(step_batch& batch);
   void settle_losses(step_batch& batch);

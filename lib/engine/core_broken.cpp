@@ -24,7 +24,7 @@ void core::break_down(step_batch& batch, operation_list& failed) noexcept {
   }
 }
 
-void core::end_broken(operation_list& failed) noexcept {
+void core::end_broken(operation_list& failed, std::exception_ptr const& why) noexcept {
   step_batch last;
   std::shared_ptr<direct_lane> lent;
   {
@@ -39,10 +39,18 @@ void core::end_broken(operation_list& failed) noexcept {
     failed.pop_front();
     static_cast<call&>(one).complete();
   }
+  if (why) try {
+      std::rethrow_exception(why);
+    } catch (std::bad_alloc const&) {
+      // Its callers know.
+    } catch (...) {
+      callback_failed(why);
+    }
   handler_lost();
 }
 
 void core::handler_lost() noexcept {
+  if (forked()) return;
   std::shared_ptr<transport> io;  // the handler may be all that kept it alive
   {
     std::scoped_lock const lock(mutex_);
@@ -76,6 +84,7 @@ void core::strand_failed() noexcept {
 
 // On the strand, or where nothing else of the transport can run.
 void core::close_sockets() noexcept {
+  if (forked()) return;
   std::shared_ptr<transport> io;
   {
     std::scoped_lock const lock(mutex_);

@@ -18,6 +18,7 @@ void core::start_locked(client_machine& machine, operation& one, bool may_borrow
 // Memory for what most calls need. False: the caller is told, and that is all.
 bool core::make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept try {
   for (call* one : all) machine.prepare(*one, out);
+  for (call* one : all) machine.enlist(*one);
   return true;
 } catch (std::bad_alloc const&) {
   for (call* one : all) machine.unprepare(*one);

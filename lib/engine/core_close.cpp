@@ -93,6 +93,7 @@ void core::on_closed(std::function<void()> done) {
 }
 
 void core::executor_gone() noexcept {
+  if (forked()) return;
   close_attachments();
   step([&](client_machine& machine, instant now, actions& out) {
     closing_ = finishing_ = true;

@@ -175,10 +175,12 @@ void client_machine::unprepare(operation const& call) noexcept {
     found->unprepare(call.owner);
 }
 
+void client_machine::enlist(operation& call) noexcept { impl_->shared.under_way.push_back(call); }
+
 bool client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
-  shared.under_way.push_back(call);
+  if (!call.under_way_hook::is_linked()) shared.under_way.push_back(call);
   if (shared.closed) {
     call.error = errc::closed;
     shared.complete(call);

@@ -41,6 +41,8 @@ class client_machine {
   void prepare(operation const& call, actions& out);
   // It is not started after all.
   void unprepare(operation const& call) noexcept;
+  // It is about to be started, and completed whatever becomes of those that start before it.
+  void enlist(operation& call) noexcept;
   // Starts a call. With `may_borrow` its request may go by the direct lane: then true is returned, and the caller
   // is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed).
   bool start(operation& call, bool may_borrow, instant now, actions& out);

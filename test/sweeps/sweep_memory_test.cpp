@@ -122,9 +122,32 @@ void wait_and_end(waiting_call const& call, clients const& all, std::string cons
   if (auto const error = ended.get()) throw boost::system::system_error(error);
 }
 
+// A multi lock is released while somebody waits for one of its members.
+waiting_call contended_member() {
+  return {
+      "multi_lock, one member waited for",
+      [](clients const& theirs, std::string const& name) -> std::function<void()> {
+        auto const& own = theirs[0];
+        auto const all = own.get_multi_lock({own.get_lock(name), own.get_lock(name + " too")});
+        auto const held = std::make_shared<lease>(all.acquire());
+        return [held] { static_cast<void>(held->release()); };
+      },
+      [](clients const& all, std::string const& name, asio::cancellation_slot, std::function<void(error_code)> done) {
+        all[0].get_lock(name).async_acquire([done = std::move(done)](error_code error, lease const&) { done(error); });
+      },
+      [](clients const& all, std::string const& name) {
+        return !all[0].get_lock(name).is_locked() && !all[0].get_lock(name + " too").is_locked();
+      }};
+}
+
 std::vector<use> every_wait() {
+  static auto const all = [] {
+    auto made = every_waiting_call();
+    made.push_back(contended_member());
+    return made;
+  }();
   std::vector<use> made;
-  for (auto const& one : every_waiting_call()) {
+  for (auto const& one : all) {
     bool const may_stay = is_counted(one.kind);  // what these take here has no lease
     made.push_back({one.kind, "wait",
                     [&one](clients const& all, std::string const& name) { wait_and_end(one, all, name); },
