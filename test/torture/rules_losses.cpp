@@ -36,10 +36,11 @@ bool connection_lost_in(assembled const& all, section const& one) {
   return at != found->second.end() && *at <= one.released;
 }
 
-// Granted before a stranger removed it, perhaps, and told of that grant only after others were of theirs.
+// Granted before a stranger removed it, perhaps, and told of that grant only after others were of theirs. Not one that
+// was released: its release found it.
 bool may_be_older(assembled const& all, section const& one) {
   auto const found = all.deletions.find({one.kind, one.lock});
-  return found != all.deletions.end() && was_told(one) &&
+  return found != all.deletions.end() && !one.ended_as(outcome::released) &&
          std::any_of(found->second.begin(), found->second.end(),
                      [&](deletion const& gone) { return gone.end >= one.asked && gone.begin <= one.granted; });
 }
