@@ -59,7 +59,10 @@ void core::handler_lost() noexcept {
   }
   executor_gone();
   if (io) try {
-      asio::post(io->strand(), [io] { io->finish(); });
+      // Weakly, as all that may come after the end of a thread of our own.
+      asio::post(io->strand(), [weak = std::weak_ptr(io)] {
+        if (auto const still = weak.lock()) still->finish();
+      });
     } catch (std::bad_alloc const&) {
       timer_.arm(boot_now());  // whose handler closes the sockets
     }

@@ -67,8 +67,7 @@ void core::perform(step_batch& batch) noexcept {
     auto& done = *static_cast<call*>(one);
     if (!alone || !own_delivery::leave(done)) done.complete();
   }
-  for (auto const& [holder, why] : batch.lost)
-    insist([&] { post([told = holder, reason = why] { told->tell(reason); }); });
+  for (auto const& one : batch.lost) insist([&] { post([told = one.first, why = one.second] { told->tell(why); }); });
   if (batch.finished) finished();
 }
 

@@ -68,9 +68,9 @@ TEST_CASE("one owner never finds its own lock busy after a lease went out of sco
 }
 
 TEST_CASE("a coroutine never finds its own lock busy after a lease went out of scope", "[server][show]") {
+  asio::io_context io;  // outlives the thread of the client that tells it of ends
   common_world w;
   bool const on_its_own_thread = GENERATE(true, false);
-  asio::io_context io;
   client here(io, common_server().uri(), steady_config());
   client const& used = on_its_own_thread ? w.own : here;
   auto const lock = used.get_lock(w.name);

@@ -141,10 +141,10 @@ std::vector<std::vector<std::string>> changes_in(std::vector<traced_step> const&
       bool const by_script = line.starts_with("  ") || line.find(" lua ") != std::string::npos;
       if (!by_script || blocks.empty()) blocks.emplace_back();
       auto& block = blocks.back();
-      // The second of two callers writes the same end again if a millisecond has passed since the first.
-      bool const again =
-          line.find("pexpire ") != line.npos && std::find(block.begin(), block.end(), line) != block.end();
-      if (!again) block.push_back(line);
+      // What a script does with a time that it read depends on whether a millisecond has passed: the state tells.
+      bool const has_read = std::any_of(block.begin(), block.end(),
+                                        [](auto const& earlier) { return earlier.find("pttl ") != earlier.npos; });
+      if (!has_read || line.find("pexpire ") == line.npos) block.push_back(line);
     }
   }
   std::erase_if(blocks, [&](auto const& block) {
