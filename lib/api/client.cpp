@@ -125,11 +125,14 @@ void client::start_close(std::shared_ptr<detail::core> const& core, detail::hand
   if (core->forked()) return detail::complete_later(asio::system_executor(), std::move(done), errc::closed);
   auto const executor = core->tracked_executor();
   auto const where = asio::get_associated_executor(done, executor);
-  // std::function wants to copy what it holds; and where memory is short this is tried again.
+  // Shared, since a std::function wants to copy what it holds. Not complete_later(): where memory is short the posting
+  // is tried again, and must not have taken the handler with it.
   auto const shared = std::make_shared<detail::handler<void(error_code)>>(std::move(done));
-  core->on_closed([executor, where, shared] {
-    asio::post(executor, asio::bind_executor(where, [shared] { std::move (*shared)(error_code()); }));
-  });
+  auto call = [shared] {
+    auto handler = std::move(*shared);
+    std::move(handler)(error_code());
+  };
+  core->on_closed([executor, where, call] { asio::post(executor, asio::bind_executor(where, call)); });
   core->begin_close();
 }
 

@@ -57,7 +57,6 @@ class joint_lock final : public attachment, public std::enable_shared_from_this<
   std::shared_ptr<joint_task> keep(call& one, std::shared_ptr<joint_task> made);
   std::shared_ptr<joint_task> task_of(call const& one);
   std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which);
-  void remember(call const& one, std::shared_ptr<joint_task> const& task);
 
   std::shared_ptr<core> const engine_;
   std::vector<member> const members_;

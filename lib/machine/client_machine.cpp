@@ -180,6 +180,7 @@ void client_machine::enlist(operation& call) noexcept { impl_->shared.under_way.
 bool client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
+  // One that starts by itself need not be enlisted before.
   if (!call.under_way_hook::is_linked()) shared.under_way.push_back(call);
   if (shared.closed) {
     call.error = errc::closed;
