@@ -18,6 +18,17 @@ namespace {
 
 void print_invoice(int number) { std::cout << "invoice " << number << " printed, by nobody else\n"; }
 
+// [connect]
+// For a readiness probe, and before the first request: the connections are there when this returns true.
+bool is_ready(latchkey::client const& client) try {
+  client.connect(500ms);
+  return true;
+} catch (latchkey::lock_error const& error) {
+  std::cerr << "not ready: " << error.what() << "\n";  // with the server's words: LOADING, WRONGPASS, no route
+  return false;
+}
+// [/connect]
+
 void with_a_lease(latchkey::client const& client) {
   // [first_lock]
   auto const lock = client.get_lock("invoice:42");
@@ -56,6 +67,7 @@ void with_a_future(latchkey::client const& client) {
 int main(int argc, char** argv) {
   try {
     latchkey::client const client(argc > 1 ? argv[1] : "embedded:");
+    if (!is_ready(client)) return EXIT_FAILURE;
     with_a_lease(client);
     with_a_guard(client);
     with_a_future(client);

@@ -9,8 +9,11 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <random>
 #include <thread>
 
 namespace bench {
@@ -22,18 +25,29 @@ using namespace std::chrono_literals;
 constexpr int most_holds = 100'000;
 constexpr int takers = 500;
 
-asio::awaitable<void> take(latchkey::client const& client, latchkey::owner me, std::string prefix, int first,
-                           int last) {
-  for (int i = first; i < last; ++i) co_await client.get_lock(prefix + std::to_string(i)).async_lock(me);
+// Each at a random moment, so that all take about `spread`; zero: one after the other at once.
+asio::awaitable<void> take(latchkey::client const& client, latchkey::owner me, std::string prefix, int first, int last,
+                           std::chrono::microseconds spread) {
+  std::minstd_rand random(static_cast<unsigned>(first) + 1);
+  std::uniform_int_distribution<std::int64_t> pause(0, 2 * spread.count() / std::max(last - first, 1));
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  for (int i = first; i < last; ++i) {
+    if (spread.count() > 0) {
+      timer.expires_after(std::chrono::microseconds(pause(random)));
+      co_await timer.async_wait(asio::use_awaitable);
+    }
+    co_await client.get_lock(prefix + std::to_string(i)).async_lock(me);
+  }
 }
 
 // Holds number `first` to `last`.
-void take_all(latchkey::client const& client, latchkey::owner me, std::string const& prefix, int first, int last) {
+void take_all(latchkey::client const& client, latchkey::owner me, std::string const& prefix, int first, int last,
+              std::chrono::microseconds spread = {}) {
   asio::io_context io(1);
   std::exception_ptr failure;
   int const step = (last - first + takers - 1) / takers;
   for (int i = first; i < last; i += step)
-    asio::co_spawn(io, take(client, me, prefix, i, std::min(i + step, last)), [&](std::exception_ptr failed) {
+    asio::co_spawn(io, take(client, me, prefix, i, std::min(i + step, last), spread), [&](std::exception_ptr failed) {
       if (failed) failure = failed;
     });
   io.run();
@@ -57,9 +71,32 @@ cost watch(stage& on, latchkey::client const& client, std::chrono::seconds time)
           static_cast<double>(client.snapshot().renewals - renewed) / seconds};
 }
 
-}  // namespace
+// The watchdog renews every 10 s: holds that were taken over as long are renewed at all times.
+void run_random_moments(stage& on) {
+  latchkey::client const client(on.uri(), quiet_config());
+  auto const me = latchkey::owner::make();
+  auto const prefix = new_name("random") + ":";
+  take_all(client, me, prefix + "warm:", 0, 100);
+  on.say("taking " + std::to_string(most_holds) + " holds at random moments");
+  take_all(client, me, prefix, 0, most_holds, 10s);
+  std::this_thread::sleep_for(10s);  // each was renewed
+  on.say("watching their renewals for 30 s");
+  auto const found = watch(on, client, 30s);
+  auto const state = client.snapshot();
+  on.add({.name = "taken at random moments: CPU of the client",
+          .unit = "% of a core",
+          .figure = 100 * found.client_cpu,
+          .most = 1.5});
+  on.add(
+      {.name = "taken at random moments: CPU of the server", .unit = "% of a core", .figure = 100 * found.server_cpu});
+  on.add({.name = "taken at random moments: renewals", .unit = "1/s", .figure = found.renewals});
+  on.add({.name = "taken at random moments: holds lost",
+          .unit = "",
+          .figure = static_cast<double>(state.lost),
+          .most = 0});
+}
 
-void run_holds(stage& on) {
+void run_together(stage& on) {
   auto admin = on.server().admin();
   latchkey::client const client(on.uri(), quiet_config());
   auto const me = latchkey::owner::make();
@@ -100,6 +137,14 @@ void run_holds(stage& on) {
   on.draw("cost by holds", "CPU of the client, % of a core", own);
   on.draw("cost by holds", "CPU of the server, % of a core", server);
   admin.ok("FLUSHALL");
+}
+
+}  // namespace
+
+void run_holds(stage& on) {
+  run_together(on);
+  run_random_moments(on);
+  on.server().admin().ok("FLUSHALL");
 }
 
 }  // namespace bench

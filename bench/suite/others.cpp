@@ -37,13 +37,13 @@ class busy_client {
       auto const ignore = [](latchkey::error_code) {};
       client_.get_lock(prefix_ + "held:" + std::to_string(count_)).async_lock(me_, ignore);
       client_.get_lock(prefix_ + std::to_string(count_ % busy_locks)).async_lock(latchkey::owner::make(), ignore);
-      if (count_ % 500 == 499) settle();
+      if (count_ % 500 == 499) resolve();
     }
-    settle();
+    resolve();
   }
 
  private:
-  void settle() {
+  void resolve() {
     await([&] { return client_.snapshot().held; }, static_cast<std::uint64_t>(count_));
     await([&] { return client_.snapshot().waiting; }, static_cast<std::uint64_t>(count_));
   }

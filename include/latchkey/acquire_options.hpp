@@ -21,7 +21,8 @@ struct acquire_options {
   std::optional<milliseconds> lease = std::nullopt;
   /// Who is to hold it. Left out: a new owner, so that nobody else shares the hold.
   std::optional<latchkey::owner> owner = std::nullopt;
-  /// Renewal stops after this time; the hold is then lost when the last renewal runs out. Only without `lease`.
+  /// A bound: the first lease and every renewal are cut so that the hold ends, here and on the server, this long after
+  /// the request that was granted left. Then it is lost (`max_hold_reached`). Only without `lease`; `extend` lifts it.
   std::optional<milliseconds> max_hold = std::nullopt;
 };
 

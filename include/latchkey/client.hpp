@@ -29,16 +29,25 @@ namespace latchkey {
 /// and tests). `rediss://`, `redis-sentinel://` and `redis-cluster://` are read, but not supported yet.
 ///
 /// \par Threads
-/// Safe to use from several threads, but for moving and destroying it.
+/// Safe to use from several threads, but for moving and destroying it. The name in a URI is looked up on a thread of
+/// its own, one at a time, which may outlive the client by as long as the resolver hangs.
+///
+/// \par Processes
+/// Programs that this process starts inherit no descriptor of a client.
 class LATCHKEY_EXPORT client {
  public:
   using executor_type = asio::any_io_executor;
 
   /// With an I/O thread of its own. Does not connect yet. Copies the URI.
+  ///
+  /// Callbacks (`config::on_event`, `lease::on_lost`) and handlers without an executor run one after the other on a
+  /// second thread, which is started when the first of them is due: a slow one delays others, but no renewal and no
+  /// I/O. Blocking calls are refused there with `errc::would_deadlock`: what they wait for may need that thread.
   /// \throws lock_error `bad_uri`, `bad_argument` (a setting out of range); the text says what and where.
   explicit client(std::string_view uri, config settings = {});
 
   /// On the caller's executor: starts no thread. An open connection counts as work: `run()` returns after `close`.
+  /// Callbacks and handlers run there, too, and events on whatever thread took the step: a slow one delays renewals.
   client(asio::any_io_executor executor, std::string_view uri, config settings = {});
 
   /// On the caller's execution context, for instance an `io_context`.
@@ -152,14 +161,15 @@ class LATCHKEY_EXPORT client {
   /// \par Holding
   /// Loss of one member is loss of all: the others are released, and the lease is told once. `lease::remaining` is the
   /// least of the members. `release` and `unlock` try every member before they report the first error, else the worst
-  /// result. `extend` extends all. There is no fencing token.
+  /// result. `extend` extends all. There is no fencing token. What it has of a member is not ended by the member's
+  /// `unlock` (`not_owner`).
   ///
   /// \par Questions
   /// `is_locked` and `is_held_by` are true if they are of every member, `hold_count` is the least. `force_unlock` and
   /// `remaining_time_to_live` are `bad_argument`. `name` joins the members' names with commas. Two handles are equal
   /// if client, members and their order are.
   ///
-  /// This client gives the executor and the clock; when it closes, the lock is closed and what it holds is released.
+  /// This client gives the executor and the clock; when it closes, the lock is closed, too, and its leases are awaited.
   /// Blocking calls are refused with `would_deadlock` on a thread that runs the executor of any member's client.
   /// The same lock twice is entered twice if it is reentrant, and fails with its own error if not.
   /// \throws lock_error `bad_argument`: no members, more than 256 (those of members counted), one that was moved from.
@@ -218,9 +228,47 @@ class LATCHKEY_EXPORT client {
   /// Where handlers without an executor of their own run.
   executor_type get_executor() const;
 
-  /// Fails waiters with `errc::closed`, releases what leases of this client hold, finishes pending releases and
-  /// joins the I/O thread; takes at most `config::close_timeout`. What could not be released ends with its lease.
-  /// Never waits for a thread that runs the caller's executor. A second call does nothing.
+  /// Makes the connections that calls will use, and says whether the server can be used: for warming up, and for the
+  /// answer to a readiness probe. Not needed: the first call connects by itself.
+  ///
+  /// Waits at most `wait` (50 ms where it is shorter), `config::connect_timeout` if it is not given. While the server
+  /// cannot be reached, is loading or busy, it is tried again until then. Repeated calls cost one round trip.
+  ///
+  /// On the server: the handshake on up to three connections, and one script without keys that does nothing. Missing
+  /// rights to CLIENT KILL, CLIENT LIST and SUBSCRIBE are told by `kill_refused`, `lane_unchecked` and
+  /// `subscribe_refused` to `config::on_event`, before this returns, and are no errors. Rights to keys, to channels and
+  /// to the commands of a kind are not asked for: which will be used is not known. Nor is anything written, so that a
+  /// server without memory passes.
+  ///
+  /// After an error nothing is left behind; what was connected stays connected.
+  /// \throws lock_error `connect_failed` (no route, or what the system says), `timeout` (no answer), `auth_failed` at
+  ///         once, `read_only` (a replica), `server_error` (loading, busy, scripts not allowed), each with the last
+  ///         words; `closed`, also in the child of a fork; `would_deadlock` on a thread that runs the client's
+  ///         executor.
+  void connect() const;
+  void connect(milliseconds wait) const;
+
+  /// As `connect()`. Completes with `void(error_code)`. Cancellation ends it with `asio::error::operation_aborted`.
+  template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
+  auto async_connect(Token&& token = asio::deferred_t{}) const {
+    return detail::initiate<void(error_code)>(
+        get_executor(), token,
+        [core = core_](detail::handler<void(error_code)> done) { start_connect(core, std::move(done)); });
+  }
+
+  /// Tells holders, waits for them, and releases nothing under them; takes at most `config::close_timeout`.
+  ///
+  /// New calls are refused and waiters fail, both with `errc::closed`. Leases and permits are told (`lost`, `on_lost`,
+  /// bodies of `with_lock` are cancelled; reason `closed`). What the calling thread holds by `lock()` is released. Then
+  /// it waits until every lease is released; meanwhile they are renewed, and calls that end or give back something
+  /// (`lease::release`, `unlock`, `async_unlock`, permits) still go to the server. What is held when that time ends, or
+  /// is held by no lease when no lease is left, is **left to its lease**: not renewed, not released, and told by an
+  /// event `left_to_lease`. Pending releases are finished, and the client's threads joined.
+  ///
+  /// A lease that the calling thread keeps itself cannot be released during the wait: end it first, or it costs
+  /// `close_timeout` and is left. Without leases nothing is waited for. Never waits for a thread that runs the caller's
+  /// executor, nor on the client's own threads (a callback may call it): there, and with the caller's executor, it
+  /// returns at once and the rest goes on behind. A second call waits as well; it releases what its own thread holds.
   void close();
 
   /// As `close`. Completes with `void(error_code)`. Ignores cancellation.
@@ -234,6 +282,7 @@ class LATCHKEY_EXPORT client {
  private:
   distributed_lock make_lock(std::string name, detail::kind const& which) const;
   distributed_lock join(std::vector<distributed_lock> members, bool majority) const;
+  static void start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
   static void start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
 
   std::shared_ptr<detail::core> core_;

@@ -63,10 +63,14 @@ struct config {
   local_handoff_options local_handoff{};
   /// How long a blocking caller may look for its answer before it sleeps. Zero: never look, sleep at once.
   std::chrono::microseconds busy_poll{100};
-  /// Most time that `close` and the destructor take.
+  /// Most time that `close` and the destructor take, of which holders have all but a fifth, or all but 200 ms, to
+  /// release; and that a release waits for its answer (at least 50 ms there).
   milliseconds close_timeout{2'000};
-  /// Told what happens. Called on whatever thread took the step, outside all locks; must be safe to call
-  /// from several threads, quick, and is not to throw.
+  /// Told what happens; is not to throw. A client with its own thread calls it on its thread for callbacks, one event
+  /// after the other and in their order, outside all locks: a slow one delays nothing but other callbacks. At most
+  /// 4,096 events wait for it; what comes then is left out, except ends of holds, and a `warning` says how many. When
+  /// `close` has returned for lack of time, what still waits is left out. On the caller's executor it is called on
+  /// whatever thread took the step, outside all locks: it must be safe to call from several threads, and quick.
   std::function<void(event const&)> on_event{};
 };
 

@@ -27,6 +27,13 @@ milliseconds ceil_ms(std::chrono::duration<Rep, Period> wait) {
   return std::chrono::ceil<milliseconds>(wait);
 }
 
+// Until then by its own clock. A time too far for the common unit of the two saturates instead of wrapping around.
+template <class Clock, class Duration>
+milliseconds ms_until(std::chrono::time_point<Clock, Duration> when) {
+  using wide = std::chrono::duration<long double, std::milli>;
+  return ceil_ms(wide(when.time_since_epoch()) - wide(Clock::now().time_since_epoch()));
+}
+
 enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token };
 
 }  // namespace detail
@@ -76,7 +83,11 @@ class LATCHKEY_EXPORT distributed_lock {
   /// One attempt, no waiting for a holder. True: held. A server that cannot be reached is tried again as
   /// often as `config::retry_attempts` says; at most for `connect_timeout` plus `timeout` for every attempt (25 s).
   [[nodiscard]] bool try_lock() const;
-  /// Waits at most `wait`, connecting included. False: still busy. Zero or less: one attempt.
+  /// Waits at most `wait`, connecting and sending again included, whatever the server does; a first try that is on its
+  /// way is awaited for 50 ms where that is longer. False: still busy. Zero or less: one attempt.
+  /// \throws lock_error `timeout`: the wait ended without an answer, or the server took no requests (`LOADING`, `BUSY`,
+  /// `OOM` ...: its words are in the text); a grant that is still under way is given back. `connect_failed`: nothing
+  /// was ever sent.
   [[nodiscard]] bool try_lock(milliseconds wait) const;
   /// The same with a fixed lease.
   [[nodiscard]] bool try_lock(milliseconds wait, milliseconds lease) const;
@@ -86,26 +97,27 @@ class LATCHKEY_EXPORT distributed_lock {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
     return try_lock(detail::ceil_ms(wait));
   }
-  /// C++ *TimedLockable*; rounded up to a millisecond.
+  /// C++ *TimedLockable*, of any clock; rounded up to a millisecond. A time that does not fit the clock is for ever.
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
-    auto const now = Clock::now();
-    return try_lock(when <= now ? milliseconds::zero() : detail::ceil_ms(when - now));
+    return try_lock(detail::ms_until(when));
   }
 
-  /// Ends the calling thread's latest hold.
+  /// Ends the calling thread's latest hold that no lease shows. What `acquire` gave is ended by its lease only, and
+  /// what a lock of several members has of this one by that lock only (or by force).
   ///
   /// On the server: one script; the last hold deletes the key and publishes to the waiters, or passes the lock
   /// on to a waiter of this client.
-  /// \throws lock_error `not_owner`: the thread has no hold, nothing was sent. `lease_lost`: the hold had ended
-  /// before. `connection_lost`: an answer was lost and the lease ended meanwhile. In any other
-  /// case the lease is renewed no longer: after `timeout` the release goes on in the background, and what the server
-  /// refused (`server_error`, `wrong_type`, `read_only`) ends with its lease.
+  /// \throws lock_error `not_owner`: the thread has no such hold, nothing was sent. `lease_lost`: the hold had ended
+  /// before. `connection_lost`: an answer was lost and the lease ended meanwhile, or the server could not be reached.
+  /// In any other case the lease is renewed no longer. It takes at most `config::close_timeout`, then `timeout`: after
+  /// that, and while the server cannot be reached, the release goes on in the background. What the server refused
+  /// (`server_error`, `wrong_type`, `read_only`) ends with its lease.
   void unlock() const;
 
-  /// Removes any holder and wakes the waiters. False: there was none. The holder, also one of this client, learns of it
-  /// at its next renewal, or when its lease ends. Never sent twice: after `connection_lost` it ran or it did not, after
-  /// `timeout` it may still run.
+  /// Removes any holder and wakes the waiters. False: there was none. Holds of this client are lost (`lease_lost`)
+  /// before the call ends; a holder elsewhere learns of it at its next renewal, or when its lease ends. Never sent
+  /// twice: after `connection_lost` it ran or it did not, after `timeout` it may still run.
   bool force_unlock() const;
 
   /// Does anybody hold it? Asks the server.
@@ -133,7 +145,9 @@ class LATCHKEY_EXPORT distributed_lock {
   std_mutex as_mutex() const;
 
   /// Waits and gives a lease; empty if still busy when `acquire_options::wait` ended.
-  /// \throws lock_error `would_deadlock`: the wait has no limit and the calling thread itself holds this lock.
+  /// \throws lock_error `would_deadlock`: the wait has no limit and the calling thread itself holds what it would wait
+  /// for: this lock, or another side of it; or the side that it shares, if a caller who waits for the other side stands
+  /// before it.
   [[nodiscard]] lease acquire(acquire_options options = {}) const;
   /// The same; also gives up, with an empty lease, when a stop is asked for.
   [[nodiscard]] lease acquire(acquire_options options, std::stop_token stop) const;
@@ -166,7 +180,7 @@ class LATCHKEY_EXPORT distributed_lock {
     return try_op(who, wait, lease, token);
   }
 
-  /// As `unlock`, for the latest hold of `who`. Completes with `void(error_code)`.
+  /// As `unlock`, for the latest hold of `who` that no lease shows. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_unlock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
     return detail::initiate<void(error_code)>(
@@ -283,7 +297,8 @@ class LATCHKEY_EXPORT distributed_lock {
 /// A `distributed_lock` for `std::lock_guard`, `std::unique_lock` and `std::scoped_lock`.
 ///
 /// Their destructors must not throw, so a failed `unlock` here is an event (`event_type::unlock_failed`), and
-/// the lease ends the hold at the latest. A guard on the lock itself would end the process instead.
+/// the lease ends the hold at the latest. A guard on the lock itself would end the process instead. Nor do they expect
+/// a timed try to throw because a server did not answer: here that is false, and an event.
 class LATCHKEY_EXPORT std_mutex {
  public:
   explicit std_mutex(distributed_lock lock) noexcept;
@@ -292,20 +307,23 @@ class LATCHKEY_EXPORT std_mutex {
   void lock() const;
   /// As `distributed_lock::try_lock`.
   [[nodiscard]] bool try_lock() const;
-  /// As `distributed_lock::try_lock_for`.
+  /// As `distributed_lock::try_lock_for`, but also false where the server did not answer in time or could not be
+  /// reached (`timeout`, `connection_lost`, `connect_failed`): an event, `warning`, says which and why.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
-    return lock_.try_lock_for(wait);
+    return try_for(detail::ceil_ms(wait));
   }
-  /// As `distributed_lock::try_lock_until`.
+  /// As `try_lock_for`, until a time of any clock; one that does not fit the clock is for ever.
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
-    return lock_.try_lock_until(when);
+    return try_for(detail::ms_until(when));
   }
   /// As `distributed_lock::unlock`, but a failure is an event.
   void unlock() const noexcept;
 
  private:
+  bool try_for(milliseconds wait) const;
+
   distributed_lock lock_;
 };
 

@@ -13,20 +13,22 @@ using boost::system::error_code;
 
 /// What can go wrong, by name. Still busy is not among them: `try_lock` and `acquire` say that by value.
 enum class errc {
-  /// The owner has no hold on this lock in this client. Nothing was sent.
+  /// The owner has no hold on this lock in this client that this call may end: none at all, or only such as leases
+  /// show, which their leases end. Nothing was sent.
   not_owner = 1,
   /// The hold ended before it was released: its lease ran out, or somebody removed it on the server.
   lease_lost,
   /// The client is closed, or this process is the child of a `fork()`.
   closed,
-  /// No answer in time; also when the server could not be reached until the wait ended. A request that was on its way
-  /// is taken back in the background.
+  /// No answer in time, or only the answer that the server takes no requests at the moment (its words are in the text).
+  /// A request that was on its way is taken back in the background; a release goes on there.
   timeout,
   /// `with_lock` only: the wait ended, the body did not run.
   busy,
   /// The connection went away and could not be replaced in time; see `may_still_be_held`.
   connection_lost,
-  /// No connection could be made. Nothing was sent.
+  /// No connection could be made until the wait or the attempts were over; the text has the server's address and the
+  /// system's words. Nothing is left behind on the server.
   connect_failed,
   /// The server refused the user, the password or the database.
   auth_failed,
@@ -64,9 +66,15 @@ inline error_code make_error_code(errc value) noexcept { return {static_cast<int
 LATCHKEY_EXPORT bool is_transient(error_code const& error) noexcept;
 
 /// May the server still show a hold of the caller after this error?
-/// True where a request may have run unseen: `timeout`, `connection_lost`, `not_synced`, and cancellation
+/// True where a request may have run unseen: `timeout`, `connection_lost`, `closed`, `not_synced`, and cancellation
 /// (`asio::error::operation_aborted`). The client takes such a hold back in the background as soon as it
-/// reaches the server; until then, and at most for one lease, others may find the lock busy.
+/// reaches the server (not after `closed`); until then, and at most for one lease, others may find the lock busy.
+/// A call whose request left and was never answered ends with one of these, whatever ended it: a second copy that was
+/// refused, or a connection that could not be made again; its text says which. All other errors of a call
+/// that takes something leave nothing behind. After a failed release see `distributed_lock::unlock`. What members of a
+/// multi lock had granted when another one failed is given back in the background in any case. A permit of a
+/// `semaphore` has no lease: if the server cannot be reached for 20 s it forgets which request took it, and the permit
+/// may be gone until somebody adds one (`event_type::permit_lost`).
 LATCHKEY_EXPORT bool may_still_be_held(error_code const& error) noexcept;
 
 /// What the blocking calls throw: an `error_code` and, where there is one, the server's own text.

@@ -11,26 +11,30 @@ namespace latchkey {
 
 /// What happened, for `config::on_event`.
 enum class event_type {
-  attempt,            ///< a request for a lock leaves for the server
-  waiting,            ///< a caller found it busy and waits
-  granted,            ///< a hold began; `took` is the time since the call
-  handed_off,         ///< a release passed the lock on to a waiter of this client
-  released,           ///< a hold ended by release; `took` is how long it was held
-  at_risk,            ///< a renewal had no answer; the lease still runs
-  lost,               ///< a hold ended otherwise; `error` says why
-  max_hold_reached,   ///< renewal of a hold stopped, as `acquire_options::max_hold` asked
-  abandoned,          ///< a grant that nobody waits for any more is given back
-  connected,          ///< a connection is ready; `text` is our own address, as CLIENT LIST shows it
-  disconnected,       ///< a connection went away; `error` says why
-  connect_failed,     ///< no connection could be made
-  kill_refused,       ///< the server refuses CLIENT KILL or CLIENT INFO: late copies cannot be excluded
-  lane_unchecked,     ///< the server refuses CLIENT LIST: the direct lane stays closed
-  subscribe_refused,  ///< the server refuses SUBSCRIBE: waiters poll
-  publish_refused,    ///< the server refuses PUBLISH: released, but waiters elsewhere were not told
-  no_time_to_live,    ///< the key has no time to live: its holder may never end
-  unlock_failed,      ///< `std_mutex::unlock` could not release
-  callback_failed,    ///< a callback of the user threw
-  warning,            ///< anything else worth a line in a log; see `text`
+  attempt,              ///< a request for a lock leaves for the server
+  waiting,              ///< a caller found it busy and waits
+  granted,              ///< a hold began; `took` is the time since the call
+  handed_off,           ///< a release passed the lock on to a waiter of this client
+  released,             ///< a hold ended by release; `took` is how long it was held
+  at_risk,              ///< a renewal had no answer; the lease still runs
+  lost,                 ///< a hold ended otherwise; `error` says why
+  max_hold_reached,     ///< a hold has lasted for `acquire_options::max_hold`; it is lost
+  abandoned,            ///< a grant that nobody waits for any more is given back
+  connected,            ///< a connection is ready; `text` is our own address, as CLIENT LIST shows it
+  disconnected,         ///< a connection for commands or messages went away; `error` says why
+  connect_failed,       ///< no connection could be made
+  kill_refused,         ///< the server refuses CLIENT KILL or CLIENT INFO: late copies cannot be excluded
+  lane_unchecked,       ///< the server refuses CLIENT LIST: the direct lane stays closed
+  subscribe_refused,    ///< the server refuses SUBSCRIBE: who waits for that channel polls
+  publish_refused,      ///< the server refuses PUBLISH: released, but waiters elsewhere were not told
+  no_time_to_live,      ///< the key has no time to live: its holder may never end
+  unlock_failed,        ///< `std_mutex::unlock` could not release
+  left_to_lease,        ///< the client closed while this was held: it ends with its lease, `took` from now
+  holder_thread_ended,  ///< a thread ended while it held by lock(): no longer renewed, it ends with its lease
+  permit_lost,          ///< a permit may be gone: the server has forgotten the request that took it, or it has no
+                        ///< lease and the server refused its release; `error` says why
+  callback_failed,      ///< a callback of the user threw
+  warning,              ///< anything else worth a line in a log; see `text`. Of a server that refuses for a while: once
 };
 
 /// The name of an event as it is written above.

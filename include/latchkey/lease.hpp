@@ -91,8 +91,9 @@ class LATCHKEY_EXPORT lease {
 
   /// Calls `f()` or `f(error_code)` once when the hold is lost; a later callback replaces an earlier one.
   ///
-  /// Runs on the client's executor, outside all locks; posted at once if the hold is lost already. Never
-  /// for a release; `close()` of the client is a loss, `errc::closed`. It moves with the lease. After
+  /// Runs on the client's executor, outside all locks (with a thread of its own: on that for callbacks); posted at once
+  /// if the hold is lost already. Never for a release; `close()` of the client is a loss, `errc::closed`, after which
+  /// the hold is renewed on until it is released, or the client's time is over. It moves with the lease. After
   /// `release()` or the destructor returned on another thread it neither runs nor will run.
   template <class F>
   requires std::invocable < std::decay_t<F>
@@ -112,8 +113,8 @@ class LATCHKEY_EXPORT lease {
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_extend(milliseconds length, Token&& token = asio::deferred_t{}) {
     return detail::initiate<void(error_code, bool)>(
-        executor(), token, [state = state_, length](detail::handler<void(error_code, bool)> done) {
-          start_extend(state, length, std::move(done));
+        executor(), token, [state = state_, from = released_, length](detail::handler<void(error_code, bool)> done) {
+          start_extend(state, from, length, std::move(done));
         });
   }
 
@@ -128,8 +129,8 @@ class LATCHKEY_EXPORT lease {
     // A deferred operation that is never started releases in the background, as this lease would have.
     return detail::initiate<void(error_code, release_result)>(
         std::move(ex), token,
-        [held = std::make_shared<lease>(std::move(*this))](detail::handler<void(error_code, release_result)> done) {
-          start_release(std::move(held->state_), std::move(done));
+        [held = std::make_shared<lease>(give_up())](detail::handler<void(error_code, release_result)> done) {
+          start_release(std::move(held->state_), held->released_, std::move(done));
         });
   }
 
@@ -139,13 +140,18 @@ class LATCHKEY_EXPORT lease {
   explicit lease(std::shared_ptr<detail::lease_state> state) noexcept;
 
   asio::any_io_executor executor() const;
+  lease give_up() noexcept;
   void set_on_lost(detail::lost_callback callback);
-  static void start_extend(std::shared_ptr<detail::lease_state> const& state, milliseconds length,
+  // `from`: what the lease showed before it was given to an async_release.
+  static void start_extend(std::shared_ptr<detail::lease_state> const& state,
+                           std::shared_ptr<detail::lease_state> const& from, milliseconds length,
                            detail::handler<void(error_code, bool)> done);
   static void start_release(std::shared_ptr<detail::lease_state> state,
+                            std::shared_ptr<detail::lease_state> const& from,
                             detail::handler<void(error_code, release_result)> done);
 
   std::shared_ptr<detail::lease_state> state_;
+  std::shared_ptr<detail::lease_state> released_;  // by async_release: its client runs the handlers of later calls
 };
 
 }  // namespace latchkey

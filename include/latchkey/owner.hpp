@@ -22,7 +22,9 @@ class LATCHKEY_EXPORT owner {
   /// A new owner, never given out before.
   static owner make() noexcept;
 
-  /// The owner of the calling thread: the same at every call, never reused for another thread.
+  /// The owner of the calling thread: the same at every call, never reused for another thread. When a thread ends that
+  /// holds by `lock()`, its holds are renewed no longer: an event `holder_thread_ended`, and they end with their
+  /// leases.
   static owner this_thread() noexcept;
 
   friend bool operator==(owner, owner) noexcept = default;

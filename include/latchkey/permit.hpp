@@ -25,8 +25,9 @@ class LATCHKEY_EXPORT permit {
   std::string id() const { return lease_ ? id_ : std::string(); }
   /// Not released, not lost, deadline ahead. Local, no I/O: what to ask before a side effect.
   bool held() const noexcept { return lease_.held(); }
-  /// How long it may be trusted, from now, as far as this client knows: `permit_semaphore::update_lease_time` changes
-  /// what the server does, but not this. A very long time for a permit without a lease.
+  /// How long it may be trusted, from now, as far as this client knows: other processes may set its lease anew
+  /// (`permit_semaphore::update_lease_time`), and this one does not hear of it. A very long time for a permit without a
+  /// lease.
   milliseconds remaining() const noexcept { return lease_.remaining(); }
   /// Asked to stop when the permit is lost, never for a release.
   std::stop_token lost() const noexcept { return lease_.lost(); }
@@ -43,7 +44,9 @@ class LATCHKEY_EXPORT permit {
     return lease_.async_extend(length, std::forward<Token>(token));
   }
 
-  /// Gives the permit back and says what was found; see `lease::release`.
+  /// Gives the permit back and says what was found; see `lease::release`. Where the server refuses that for good (a
+  /// right is missing), a permit without a lease stays taken, and an event says so (`event_type::permit_lost`): release
+  /// the id that `id()` had, by `permit_semaphore::release`.
   release_result release() { return lease_.release(); }
   /// As `release`. Completes with `void(error_code, release_result)`. Ignores cancellation.
   template <asio::completion_token_for<void(error_code, release_result)> Token = asio::deferred_t>

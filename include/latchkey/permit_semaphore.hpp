@@ -78,7 +78,9 @@ class LATCHKEY_EXPORT permit_semaphore {
   /// The same with a lease.
   [[nodiscard]] std::optional<std::string> try_acquire(milliseconds wait, milliseconds lease) const;
 
-  /// Gives a permit back, whoever took it.
+  /// Gives a permit back, whoever took it. A `permit` of this client that shows it is lost when the request is sent,
+  /// also if the server then refuses it: what that leaves is asked for once more in the background. Refused for good (a
+  /// right is missing), a permit without a lease stays taken until somebody releases this id.
   /// \throws lock_error `lease_lost`: there is no such permit (any more). `bad_argument`: not 32 hexadecimal digits.
   /// After `timeout`, and `connection_lost` before the 20 s of *Lost answers*, it goes on in the background.
   void release(std::string const& id) const;
@@ -86,8 +88,9 @@ class LATCHKEY_EXPORT permit_semaphore {
   bool try_release(std::string const& id) const;
   /// From now a lease of this length, shorter or longer than before. False: there is no such permit (any more).
   ///
-  /// Of a shorter lease the waiters of this client hear; others sleep until the end that they were told. A `permit` of
-  /// this id does not hear of it: use `permit::extend` there. Safe to repeat.
+  /// Of a shorter lease the waiters of this client hear; others sleep until the end that they were told. A
+  /// `permit` of this client that shows it goes by the new lease: a shorter one from when it is sent, a longer one from
+  /// the answer; where there is none any more it is lost. Safe to repeat.
   bool update_lease_time(std::string const& id, milliseconds lease) const;
 
   /// Waits and gives a permit that releases itself; empty if none was free when `acquire_options::wait` ended.

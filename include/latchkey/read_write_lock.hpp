@@ -34,8 +34,9 @@ namespace latchkey {
 /// `is_locked`: of the read side whether anybody reads, of the write side whether anybody writes. `is_held_by` and
 /// `hold_count` count holds of that side only. `remaining_time_to_live` is that of the whole lock. `force_unlock` of
 /// the read side removes all readers, and does nothing while somebody writes; of the write side it removes the writer
-/// with his read holds, and does nothing otherwise. `acquire` without limit on a thread that itself holds either side
-/// as `owner::this_thread()` is `would_deadlock`, as for every lock.
+/// with his read holds, and does nothing otherwise. `acquire` without limit on a thread that itself keeps it
+/// out as `owner::this_thread()` is `would_deadlock`, as for every lock: with either side the write side; with the
+/// write side, or behind a waiting writer of this client, the read side.
 ///
 /// \par Beside Redisson
 /// A Redisson process that renews a read hold sets the lock to its own watchdog time, even if a read hold of ours has a

@@ -48,10 +48,10 @@ struct stats {
   std::uint64_t held = 0;           ///< live holds
   std::uint64_t waiting = 0;        ///< callers that wait
   std::uint64_t subscriptions = 0;  ///< channels listened to
-  std::uint64_t unsettled = 0;      ///< requests whose outcome is not known yet
+  std::uint64_t in_doubt = 0;       ///< requests whose outcome is not known yet
   bool connected = false;           ///< the connection for commands is ready
   bool fenced = true;               ///< false: CLIENT KILL is refused, see `event_type::kill_refused`
-  bool messages_refused = false;    ///< true: SUBSCRIBE is refused, waiters poll
+  bool messages_refused = false;    ///< true: SUBSCRIBE is refused, or its connections do not last: waiters poll
   // times
   histogram wait_time;  ///< from the call to the grant
   histogram hold_time;  ///< from the grant to the release

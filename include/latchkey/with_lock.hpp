@@ -15,9 +15,9 @@ namespace latchkey {
 ///
 /// `body` returns an `asio::awaitable<T>`. It runs on a strand of the token's executor and is always awaited. When
 /// the hold is lost the body is cancelled (terminal), as if the caller had asked for it, and the result is
-/// `errc::lease_lost` whatever the body said; else its own result or exception. Still busy when
-/// `acquire_options::wait` ended: `errc::busy`, the body did not run. Cancelling the operation cancels the acquire or
-/// the body; the release is awaited in any case.
+/// `errc::lease_lost` whatever the body said, or `errc::closed` if the client closed; else its own result or exception.
+/// Still busy when `acquire_options::wait` ended: `errc::busy`, the body did not run. Cancelling the operation cancels
+/// the acquire or the body; the release is awaited in any case.
 ///
 /// Completes with `void(std::exception_ptr)`, or `void(std::exception_ptr, T)` for a body that returns a value; the
 /// default token is then `asio::use_awaitable`, since Boost 1.81 cannot `co_await` a deferred value with an exception.

@@ -1,7 +1,6 @@
 #include <api/async_call.hpp>
 
 #include <api/calls.hpp>
-#include <engine/insist.hpp>
 
 #include <optional>
 
@@ -15,7 +14,12 @@ async_call::async_call(lock_key const& key, asio::cancellation_slot slot)
 
 void async_call::run_on(asio::any_completion_executor const& executor) {
   on_client_executor_ = executor == asio::any_completion_executor(client_executor_) ||
-                        executor == asio::any_completion_executor(key_.engine->executor());
+                        executor == asio::any_completion_executor(executor_of(key_));
+  // The way to an executor of the user's is not to lead through his callbacks; but one that runs a handler wherever it
+  // is given one must not run it on the thread for I/O.
+  bool const inline_there = executor.target<asio::system_executor>() != nullptr;
+  if (!on_client_executor_ && !inline_there && !key_.engine->forked())
+    client_executor_ = key_.engine->tracked_io_executor();
   handler_executor_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);
 }
 
@@ -37,7 +41,7 @@ void async_call::begin(refusal const& wrong) {
 }
 
 void async_call::connect() {
-  if (what != type::acquire || !slot_.is_connected()) return;
+  if ((what != type::acquire && what != type::connect) || !slot_.is_connected()) return;
   slot_.assign([weak = weak_from_this()](asio::cancellation_type asked) {
     constexpr auto accepted =
         asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
@@ -52,9 +56,7 @@ void async_call::complete() noexcept {
   // Whoever runs the handler may be done with it before the posting has returned.
   auto const kept = std::move(self_);
   // By way of the client's executor, because the type of a handler's executor has lost the ability to post.
-  insist([&] {
-    asio::post(client_executor_, asio::bind_executor(handler_executor_, [one = kept] { one->deliver_marked(); }));
-  });
+  asio::post(client_executor_, asio::bind_executor(handler_executor_, [one = kept] { one->deliver_marked(); }));
 }
 
 void async_call::complete_here() {

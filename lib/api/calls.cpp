@@ -26,11 +26,6 @@ void start_together(call_list const& all, lock_key const& first) {
   first.engine->start(these);
 }
 
-void refuse(call& one) noexcept {
-  one.abandon();
-  one.complete();
-}
-
 }  // namespace
 
 void start(call_list const& all) noexcept {
@@ -38,20 +33,10 @@ void start(call_list const& all) noexcept {
     lock_key const& key = *next->first;
     auto const same = [&key](auto const& other) { return together(*other.first, key); };
     if (!key.joint && std::any_of(all.begin(), next, same)) continue;  // it went with that one
-    try {
-      if (key.joint)
-        key.joint->start(*next->second);
-      else
-        start_together(all, key);
-    } catch (std::bad_alloc const&) {
-      if (key.joint) {
-        refuse(*next->second);
-        continue;
-      }
-      // Each may be gone once it was told.
-      for (auto each = next; each != all.end(); ++each)
-        if (together(*each->first, key)) refuse(*each->second);
-    }
+    if (key.joint)
+      key.joint->start(*next->second);
+    else
+      start_together(all, key);
   }
 }
 
@@ -72,8 +57,8 @@ void drop(lock_key const& key, std::uint64_t owner, hold_id hold) {
   key.engine->drop(*key.which, key.name, owner, hold);
 }
 
-bool holds(lock_key const& key, std::uint64_t owner) {
-  return key.joint ? key.joint->holds(owner) : key.engine->holds(*key.which, key.name, owner);
+bool keeps_out(lock_key const& key, std::uint64_t owner) {
+  return key.joint ? key.joint->keeps_out(owner) : key.engine->keeps_out(*key.which, key.name, owner, key.mode);
 }
 
 bool forked(lock_key const& key) {

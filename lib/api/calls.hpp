@@ -11,8 +11,7 @@
 namespace latchkey::detail {
 
 void start(lock_key const& key, call& one);
-// Those of one client in one step, so that they leave together. Where there is no memory for them they are
-// completed with that.
+// Those of one client in one step, so that they leave together.
 using call_list = std::vector<std::pair<lock_key const*, call*>>;
 void start(call_list const& all) noexcept;
 void cancel(lock_key const& key, call& one);
@@ -23,7 +22,7 @@ void run(lock_key const& key, blocking_call& one, std::stop_token const& stop = 
 // Nobody waits for this release.
 void drop(lock_key const& key, std::uint64_t owner, hold_id hold);
 // Would a wait of somebody else for this lock end only with a release by this owner?
-bool holds(lock_key const& key, std::uint64_t owner);
+bool keeps_out(lock_key const& key, std::uint64_t owner);
 
 // Is this process a child of the one that made a client of it?
 bool forked(lock_key const& key);

@@ -124,9 +124,9 @@ void client::close() {
 void client::start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   if (core->forked()) return detail::complete_later(asio::system_executor(), std::move(done), errc::closed);
   auto const executor = core->tracked_executor();
-  auto const where = asio::get_associated_executor(done, executor);
-  // Shared, since a std::function wants to copy what it holds. Not complete_later(): where memory is short the posting
-  // is tried again, and must not have taken the handler with it.
+  auto const where =
+      asio::prefer(asio::get_associated_executor(done, executor), asio::execution::outstanding_work.tracked);
+  // Shared, since a std::function wants to copy what it holds.
   auto const shared = std::make_shared<detail::handler<void(error_code)>>(std::move(done));
   auto call = [shared] {
     auto handler = std::move(*shared);

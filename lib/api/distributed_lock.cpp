@@ -2,6 +2,7 @@
 #include <api/lease_state.hpp>
 #include <api/query_answer.hpp>
 #include <api/requests.hpp>
+#include <engine/thread_holds.hpp>
 #include <latchkey/distributed_lock.hpp>
 
 namespace latchkey {
@@ -16,8 +17,10 @@ bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<m
   detail::check_blocking(key);
   blocking_call one;
   throw_if(fill_acquire(one, key, {owner::this_thread(), wait, length, std::nullopt}));
+  auto* const mine = detail::thread_holds::of(*key.engine);
   detail::run(key, one);
   throw_if(one);
+  if (one.yes && mine) mine->took();
   return one.yes;
 }
 
@@ -34,7 +37,7 @@ std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
 void check_self_wait(lock_key const& key, acquire_options const& options, detail::operation const& one) {
   owner const self = owner::this_thread();
   if (one.deadline != detail::never || options.owner == self) return;
-  if (detail::holds(key, detail::owner_access::number(self)))
+  if (detail::keeps_out(key, detail::owner_access::number(self)))
     throw lock_error(errc::would_deadlock, "this thread holds the lock; to re-enter name it as the owner");
 }
 
@@ -53,6 +56,9 @@ void distributed_lock::unlock() const {
   blocking_call one;
   throw_if(fill_release(one, *key_, owner::this_thread(), 0));
   detail::run(*key_, one);
+  // Whatever the answer was, this hold is renewed no longer.
+  if (auto* const mine = one.error == errc::not_owner ? nullptr : detail::thread_holds::known(*key_->engine))
+    mine->gave();
   throw_if(one);
 }
 

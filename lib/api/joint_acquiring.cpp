@@ -48,14 +48,14 @@ joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock> of, call& one, bool
       owner_(one.owner),
       lease_(one.lease),
       max_hold_(one.max_hold),
+      started_(one.started),
       link_(one.link),
-      machine_(of->rules(one.lease), {.deadline = one.deadline, .once = one.once, .seed = new_seed()}) {}
+      machine_(of->rules(one.lease, one.max_hold), {.deadline = one.deadline, .once = one.once, .seed = new_seed()}) {}
 
 // Whoever finds nobody performing performs what is decided, in order; the others leave it to him.
 template <class Step>
-void joint_acquiring::step(Step&& next) noexcept try {
+void joint_acquiring::step(Step&& next) noexcept {
   std::unique_lock lock(deciding_);
-  if (over_) return;
   next();
   if (performing_) return;
   performing_ = true;
@@ -63,14 +63,11 @@ void joint_acquiring::step(Step&& next) noexcept try {
     lock.unlock();
     perform(*what);
     lock.lock();
-    if (over_) return;
   }
   performing_ = false;
-} catch (std::bad_alloc const&) {
-  collapse();
 }
 
-void joint_acquiring::begin() {
+void joint_acquiring::begin() noexcept {
   step([&] { machine_.begin(boot_now()); });
 }
 
@@ -95,19 +92,6 @@ void joint_acquiring::answered(member_call& one) {
     if (!one.yes) asked_.erase(one.number());
     machine_.answered(one.number(), answer_of(one), boot_now());
   });
-}
-
-void joint_acquiring::let_go() noexcept {
-  decltype(asked_) all;
-  {
-    std::scoped_lock const lock(deciding_);
-    over_ = true;
-    sleeps_until_ = never;
-    cancel_timer(timer_);
-    all.swap(asked_);
-  }
-  // Whoever has been granted gives back when it goes, and who is granted from now on as well.
-  for (auto const& [id, one] : all) detail::cancel(one->key(), *one);
 }
 
 std::shared_ptr<member_call> joint_acquiring::take(joint_acquire::attempt id) {
@@ -173,9 +157,10 @@ void joint_acquiring::ask(joint_acquire::action const& what) {
       continue;
     }
     made->deadline = waits ? what.when : std::min(made->deadline, what.when);
-    made->patient = what.patient;
+    made->started = started_;
     made->bundle = bundle;
-    milliseconds const lease = lease_.count() > 0 ? lease_ : watchdog_time(*key);
+    milliseconds lease = lease_.count() > 0 ? lease_ : watchdog_time(*key);
+    if (max_hold_.count() > 0) lease = std::min(lease, max_hold_);
     made->hold_shown = std::make_shared<member_hold>(key, owner_, of_->majority() ? drift_of(lease) : nanoseconds(0));
     made->link = made->hold_shown.get();
     {
@@ -215,19 +200,16 @@ void joint_acquiring::conclude() {
 }
 
 // False: it was lost meanwhile, or the client closes.
-bool joint_acquiring::begin_hold(std::vector<part> const& parts, error_code& error) try {
+bool joint_acquiring::begin_hold(std::vector<part> const& parts, error_code& error) {
   made_ =
       std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, new_hold(), of_->quorum(), of_->majority(), link_});
   bool const begun = made_->begin(parts, weak_from_this());
   if (begun && of_->add(made_)) return true;
-  error = begun ? errc::closed : errc::lease_lost;
+  // What is given back now may be there for a while: no error that says that nothing is.
+  error = begun ? errc::closed : errc::timeout;
   made_->take();
   for (auto const& one : parts) one->drop();
   return false;
-} catch (std::bad_alloc const&) {
-  if (made_) made_->take();
-  for (auto const& one : parts) one->drop();
-  throw;
 }
 
 }  // namespace latchkey::detail

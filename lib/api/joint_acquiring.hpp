@@ -14,14 +14,13 @@ class joint_acquiring final : public joint_task {
  public:
   joint_acquiring(std::shared_ptr<joint_lock> of, call& one, bool blocking);
 
-  void begin() override;
+  void begin() noexcept override;
   void cancel(error_code const& why) override;
 
  private:
   using part = std::shared_ptr<member_hold>;
 
   void answered(member_call& one) override;
-  void let_go() noexcept override;
   instant wake_at() override;
   void time() override;
 
@@ -37,6 +36,7 @@ class joint_acquiring final : public joint_task {
   std::uint64_t const owner_;
   milliseconds const lease_;
   milliseconds const max_hold_;
+  instant const started_;
   hold_link* const link_;
   std::shared_ptr<joint_hold> made_;  // of whoever performs
 
@@ -44,7 +44,6 @@ class joint_acquiring final : public joint_task {
   joint_acquire machine_;
   std::unordered_map<joint_acquire::attempt, std::shared_ptr<member_call>> asked_;
   bool performing_ = false;
-  bool over_ = false;  // there was no memory to go on
   instant sleeps_until_ = never;
   std::weak_ptr<asio::steady_timer> timer_;
 };

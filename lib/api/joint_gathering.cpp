@@ -1,7 +1,6 @@
 #include <api/joint_gathering.hpp>
 
 #include <api/requests.hpp>
-#include <engine/insist.hpp>
 
 #include <algorithm>
 
@@ -25,21 +24,7 @@ joint_gathering::joint_gathering(std::shared_ptr<joint_lock> of, call& one, bool
       parts_(std::move(parts)),
       vote_(one.what == operation::type::query ? of->members().size() : parts_.size(), of->quorum()) {}
 
-void joint_gathering::begin() try { ask_all(); } catch (std::bad_alloc const&) {
-  collapse();
-}
-
-void joint_gathering::let_go() noexcept {
-  {
-    std::scoped_lock const lock(counting_);
-    over_ = true;
-  }
-  // Where the release has not been asked for it goes in the background; elsewhere there is nothing to drop.
-  if (what_ == operation::type::release)
-    for (auto const& one : parts_) one->drop();
-}
-
-void joint_gathering::ask_all() {
+void joint_gathering::begin() noexcept {
   std::vector<std::shared_ptr<member_call>> all;
   if (what_ == operation::type::query)
     for (auto const& key : of_->members()) all.push_back(question(key, nullptr));
@@ -88,8 +73,7 @@ std::int64_t joint_gathering::worth_of(member_call const& one) const {
 }
 
 void joint_gathering::answered(member_call& one) {
-  // Where there was no memory to ask for it, it is released when it goes.
-  if (what_ == operation::type::release && one.error != boost::system::errc::not_enough_memory) one.hold_shown->left();
+  if (what_ == operation::type::release) one.hold_shown->left();
   if (what_ == operation::type::extend && of_->majority()) one.hold_shown->extended(drift_of(lease_), one.yes);
   {
     std::scoped_lock const lock(counting_);
@@ -105,7 +89,7 @@ void joint_gathering::answered(member_call& one) {
     if (!enough) return;
     over_ = true;
   }
-  if (what_ == operation::type::extend && about_) insist([this] { about_->watch(); });
+  if (what_ == operation::type::extend && about_) about_->watch();
   finish([this](call& told) { fill(told); });
 }
 

@@ -12,12 +12,10 @@ class joint_gathering final : public joint_task {
   joint_gathering(std::shared_ptr<joint_lock> of, call& one, bool blocking, std::shared_ptr<joint_hold> about,
                   std::vector<std::shared_ptr<member_hold>> parts);
 
-  void begin() override;
+  void begin() noexcept override;
 
  private:
   void answered(member_call& one) override;
-  void let_go() noexcept override;
-  void ask_all();
   std::shared_ptr<member_call> question(joint_lock::member const& key, std::shared_ptr<member_hold> const& part);
   std::int64_t worth_of(member_call const& one) const;
   void fill(call& told) noexcept;

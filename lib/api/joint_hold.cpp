@@ -3,7 +3,6 @@
 #include <api/calls.hpp>
 #include <api/joint_task.hpp>
 #include <api/run_later.hpp>
-#include <engine/insist.hpp>
 
 #include <boost/asio/error.hpp>
 
@@ -52,6 +51,13 @@ void member_hold::extending(nanoseconds drift) {
 void member_hold::extended(nanoseconds drift, bool done) {
   std::scoped_lock const lock(mutex_);
   if (--extensions_ == 0 && done) drift_.store(drift.count());
+}
+
+void member_hold::renew_no_longer() noexcept {
+  if (nested_)
+    nested_->renew_no_longer();
+  else
+    key_->engine->renew_no_longer(*key_->which, key_->name, owner_, hold_);
 }
 
 void member_hold::drop() noexcept {
@@ -124,11 +130,6 @@ bool joint_hold::lost() const {
   return lost_;
 }
 
-bool joint_hold::shown() const {
-  std::scoped_lock const lock(mutex_);
-  return link_ != nullptr;
-}
-
 void joint_hold::unlink() {
   std::scoped_lock const lock(mutex_);
   link_ = nullptr;
@@ -141,18 +142,21 @@ std::vector<joint_hold::part> joint_hold::parts() const {
 
 std::vector<joint_hold::part> joint_hold::take() {
   std::vector<part> taken;
-  std::shared_ptr<joint_lock> unused;
+  std::shared_ptr<joint_lock> of;
   std::weak_ptr<joint_task> asking;
+  bool awaited = false;
   {
     std::scoped_lock const lock(mutex_);
+    awaited = lost_ && !parts_.empty();
     ended_ = true;
     link_ = nullptr;
     cancel_timer(timer_);
     taken.swap(parts_);
-    unused.swap(of_);
+    of.swap(of_);
     asking.swap(asking_);
   }
   stop(asking);
+  if (awaited) of->engine().await_lease(-1);
   return taken;
 }
 
@@ -173,12 +177,17 @@ void joint_hold::lose(error_code const& why) {
   std::shared_ptr<loss_listener> holder;
   std::shared_ptr<joint_lock> of;
   std::weak_ptr<joint_task> asking;
+  bool awaited = false;
   {
     std::scoped_lock const lock(mutex_);
     if (ended_ || lost_) return;
     lost_ = true;
     cancel_timer(timer_);
-    rest.swap(parts_);
+    // Where only a client closes, what is left is released by whoever works under it.
+    if (why != errc::closed)
+      rest.swap(parts_);
+    else
+      awaited = !parts_.empty();
     asking.swap(asking_);
     of = of_;
     if (link_) {
@@ -187,9 +196,23 @@ void joint_hold::lose(error_code const& why) {
     }
   }
   stop(asking);
+  if (awaited) of->engine().await_lease(1);
+  // Where only a member's client closes nothing else would end the renewals of the other members.
+  if (awaited && !of->engine().closing()) {
+    std::scoped_lock const lock(mutex_);
+    instant const end = after(boot_now(), of->engine().settings().close_timeout);
+    if (!ended_)
+      timer_ = run_later(of->engine(), end, [weak = weak_from_this()] {
+        if (auto const self = weak.lock()) self->renew_no_longer();
+      });
+  }
   for (auto const& one : rest) one->drop();
-  if (holder) insist([&] { of->engine().post([told = holder, why] { told->tell(why); }); });
+  if (holder) of->engine().post([told = holder, why] { told->tell(why); });
   of->on_lost(*this);
+}
+
+void joint_hold::renew_no_longer() noexcept {
+  for (auto const& one : parts()) one->renew_no_longer();
 }
 
 void joint_hold::watch() {
@@ -205,7 +228,7 @@ void joint_hold::watch_locked() {
     auto const self = weak.lock();
     if (!self) return;
     if (self->until() <= boot_now()) return self->lose(errc::lease_lost);
-    insist([&] { self->watch(); });
+    self->watch();
   });
 }
 

@@ -43,11 +43,14 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
 
   // Releases in the background.
   void drop() noexcept;
+  // It ends with its lease.
+  void renew_no_longer() noexcept;
   // It was released, or it cannot be.
   void left() noexcept { has_.store(false); }
 
   std::shared_ptr<loss_listener> self() noexcept override { return weak_from_this().lock(); }
   void tell(error_code const& why) override;
+  bool calls_the_user() const noexcept override { return false; }
 
  private:
   std::shared_ptr<lock_key const> const key_;
@@ -88,7 +91,8 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
   hold_id id() const { return terms_.id; }
   instant until() const;
   bool lost() const;
-  bool shown() const;
+  // A lease shows it, or a joint lock of which this is a member: nothing else releases it.
+  bool leased() const { return terms_.link != nullptr; }
 
   // Who was to be told of the loss is going away.
   void unlink();
@@ -101,6 +105,8 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
   void on_lost(error_code const& why);
   // Its time may have been moved.
   void watch();
+  // Each part ends with the lease that it has.
+  void renew_no_longer() noexcept;
 
  private:
   static void stop(std::weak_ptr<joint_task> const& asking);

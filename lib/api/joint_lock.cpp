@@ -3,7 +3,6 @@
 #include <api/calls.hpp>
 #include <api/joint_acquiring.hpp>
 #include <api/joint_gathering.hpp>
-#include <engine/insist.hpp>
 
 #include <boost/asio/error.hpp>
 
@@ -51,8 +50,9 @@ std::vector<std::size_t> ranks_of(std::vector<joint_lock::member> const& members
   return rank;
 }
 
-void fail(call& one, bool blocking, errc why) {
+void fail(call& one, bool blocking, errc why, std::string_view text = {}) {
   one.error = why;
+  one.text = text;
   if (!blocking) one.complete();
 }
 
@@ -71,31 +71,38 @@ joint_lock::joint_lock(std::shared_ptr<core> engine, std::vector<member> members
   rules_.rank = ranks_of(members_);
 }
 
-joint_rules joint_lock::rules(milliseconds lease) const {
+joint_rules joint_lock::rules(milliseconds lease, milliseconds max_hold) const {
   joint_rules made = rules_;
   if (!majority_) return made;
   if (lease.count() <= 0)
     for (auto const& one : members_) lease = std::max(lease, watchdog_time(*one));
+  if (max_hold.count() > 0) lease = std::min(lease, max_hold);
   // A dead member costs at most a tenth of the lease, and a living one has the time of a connection or two.
   made.member_time = std::max(milliseconds(50), lease / 10);
   return made;
 }
 
 std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
-  {
-    std::scoped_lock const lock(mutex_);
-    if (closed_) return fail(one, blocking, errc::closed), nullptr;
+  if (one.what == operation::type::release) {
+    if (engine_->over()) {  // members of other clients may be left
+      drop(one.owner, one.hold);
+      return fail(one, blocking, errc::closed), nullptr;
+    }
+  } else if (closing_ || engine_->closing()) {
+    return fail(one, blocking, errc::closed), nullptr;
   }
-  if (engine_->closing()) return fail(one, blocking, errc::closed), nullptr;
   std::vector<std::shared_ptr<member_hold>> parts;
   switch (one.what) {
     case operation::type::acquire:
-      return keep(one, std::make_shared<joint_acquiring>(shared_from_this(), one, blocking));
+      return keep(one, blocking, std::make_shared<joint_acquiring>(shared_from_this(), one, blocking));
     case operation::type::release: {
       auto const ended = remove(one.owner, one.hold);
-      if (!ended) return fail(one, blocking, errc::not_owner), nullptr;
+      if (!ended) {
+        fail(one, blocking, errc::not_owner, has_hold(one.owner) ? only_its_lease : std::string_view());
+        return nullptr;
+      }
       parts = ended->take();
-      if (ended->lost() || parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
+      if (parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
       return gathering(one, blocking, ended, std::move(parts));
     }
     case operation::type::extend: {
@@ -106,6 +113,7 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
     }
     case operation::type::query: return gathering(one, blocking, nullptr, {});
     case operation::type::command:  // of kinds that no joint lock is
+    case operation::type::connect:
     case operation::type::force_unlock: break;
   }
   return fail(one, blocking, errc::bad_argument), nullptr;
@@ -114,20 +122,17 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
 // A release takes the parts of its hold before there is a task that asks for them.
 std::shared_ptr<joint_task> joint_lock::gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
                                                   std::vector<std::shared_ptr<member_hold>> parts) {
-  try {
-    auto made = std::make_shared<joint_gathering>(shared_from_this(), one, blocking, std::move(about), parts);
-    return keep(one, std::move(made));
-  } catch (std::bad_alloc const&) {
-    if (one.what == operation::type::release)
-      for (auto const& part : parts) part->drop();
-    throw;
-  }
+  return keep(one, blocking,
+              std::make_shared<joint_gathering>(shared_from_this(), one, blocking, std::move(about), std::move(parts)));
 }
 
-std::shared_ptr<joint_task> joint_lock::keep(call& one, std::shared_ptr<joint_task> made) {
-  std::scoped_lock const lock(mutex_);
-  tasks_[&one] = made;
-  return made;
+std::shared_ptr<joint_task> joint_lock::keep(call& one, bool blocking, std::shared_ptr<joint_task> made) {
+  {
+    std::scoped_lock const lock(mutex_);
+    // Who closes has told those that were there.
+    if (one.what == operation::type::release || !closing_) return tasks_[&one] = std::move(made);
+  }
+  return fail(one, blocking, errc::closed), nullptr;
 }
 
 void joint_lock::start(call& one) {
@@ -135,6 +140,7 @@ void joint_lock::start(call& one) {
 }
 
 void joint_lock::run(blocking_call& one, std::stop_token const& stop) {
+  uncancelled const whole;
   auto const task = task_for(one, true);
   if (!task) return;
   task->begin();
@@ -167,9 +173,9 @@ instant joint_lock::expire(call& one) {
   return task ? task->expire() : never;
 }
 
-bool joint_lock::holds(std::uint64_t owner) const {
-  auto const held =
-      std::count_if(members_.begin(), members_.end(), [&](member const& one) { return detail::holds(*one, owner); });
+bool joint_lock::keeps_out(std::uint64_t owner) const {
+  auto const held = std::count_if(members_.begin(), members_.end(),
+                                  [&](member const& one) { return detail::keeps_out(*one, owner); });
   return static_cast<std::size_t>(held) > members_.size() - quorum_;
 }
 
@@ -177,7 +183,7 @@ bool joint_lock::holds(std::uint64_t owner) const {
 
 bool joint_lock::add(std::shared_ptr<joint_hold> made) {
   std::scoped_lock const lock(mutex_);
-  if (closed_) return false;
+  if (closing_) return false;
   holds_[made->owner()].push_back(std::move(made));
   return true;
 }
@@ -191,19 +197,24 @@ std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which)
   return nullptr;
 }
 
-// 0 is the owner's latest.
+// 0 is the owner's latest that no lease shows.
 std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id which) {
   std::scoped_lock const lock(mutex_);
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
   auto& all = found->second;
-  auto const one = which == 0 ? std::prev(all.end())
-                              : std::find_if(all.begin(), all.end(), [&](auto const& h) { return h->id() == which; });
-  if (one == all.end()) return nullptr;
+  auto const asked = [&](auto const& h) { return which == 0 ? !h->leased() : h->id() == which; };
+  auto const one = std::find_if(all.rbegin(), all.rend(), asked);
+  if (one == all.rend()) return nullptr;
   auto taken = std::move(*one);
-  all.erase(one);
+  all.erase(std::prev(one.base()));
   if (all.empty()) holds_.erase(found);
   return taken;
+}
+
+bool joint_lock::has_hold(std::uint64_t owner) {
+  std::scoped_lock const lock(mutex_);
+  return holds_.contains(owner);
 }
 
 void joint_lock::drop(std::uint64_t owner, hold_id which) {
@@ -213,11 +224,11 @@ void joint_lock::drop(std::uint64_t owner, hold_id which) {
 }
 
 void joint_lock::on_lost(joint_hold& one) {
-  if (one.shown()) return;  // its lease takes it away
+  if (one.leased()) return;  // its lease takes it away
   std::pair<std::uint64_t, hold_id> oldest{};
   {
     std::scoped_lock const lock(mutex_);
-    insist([&] { lost_.emplace_back(one.owner(), one.id()); });
+    lost_.emplace_back(one.owner(), one.id());
     if (lost_.size() <= most_lost) return;
     oldest = lost_.front();
     lost_.pop_front();
@@ -225,29 +236,47 @@ void joint_lock::on_lost(joint_hold& one) {
   drop(oldest.first, oldest.second);
 }
 
+std::vector<std::shared_ptr<joint_hold>> joint_lock::all_holds() noexcept {
+  std::vector<std::shared_ptr<joint_hold>> all;
+  std::scoped_lock const lock(mutex_);
+  for (auto const& [owner, these] : holds_) all.insert(all.end(), these.begin(), these.end());
+  return all;
+}
+
 void joint_lock::closing() noexcept {
   std::vector<std::shared_ptr<joint_task>> tasks;
-  std::vector<std::shared_ptr<joint_hold>> holds;
   {
     std::scoped_lock const lock(mutex_);
-    closed_ = true;
-    insist([&] {
-      tasks.clear();
-      holds.clear();
-      for (auto const& [one, task] : tasks_) tasks.push_back(task);
-      for (auto const& [owner, all] : holds_) holds.insert(holds.end(), all.begin(), all.end());
-    });
-    lost_.clear();
+    closing_ = true;
+    for (auto const& [one, task] : tasks_) tasks.push_back(task);
   }
   for (auto const& one : tasks) one->cancel(errc::closed);
-  for (auto const& one : holds) {
-    one->lose(errc::closed);
-    one->take();
+  std::uint64_t const closer = owner_access::number(owner::this_thread());
+  for (auto const& one : all_holds()) {
+    if (one->leased())
+      one->lose(errc::closed);
+    else if (one->owner() == closer)
+      drop(closer, one->id());
   }
-  // Not before: a lease that ends meanwhile must find the hold that would tell it.
-  decltype(holds_) unused;
-  std::scoped_lock const lock(mutex_);
-  unused.swap(holds_);
+}
+
+void joint_lock::thread_ended() noexcept {
+  std::uint64_t const ended = owner_access::number(owner::this_thread());
+  for (auto const& one : all_holds()) {
+    if (one->owner() != ended || one->leased() || one->lost()) continue;
+    one->renew_no_longer();
+    note said;
+    said.type = event_type::holder_thread_ended;
+    said.owner = ended;
+    for (member const& each : members_) said.lock += (said.lock.empty() ? "" : ",") + each->name;
+    said.took = std::max<nanoseconds>(one->until() - boot_now(), nanoseconds(0));
+    engine_->report(said);
+  }
+}
+
+// Members of this client are left to their leases; those of others would be renewed for ever.
+void joint_lock::closed() noexcept {
+  for (auto const& one : all_holds()) one->renew_no_longer();
 }
 
 }  // namespace latchkey::detail

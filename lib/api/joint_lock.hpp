@@ -5,6 +5,7 @@
 #include <engine/attachment.hpp>
 #include <machine/joint_acquire.hpp>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -28,8 +29,8 @@ class joint_lock final : public attachment, public std::enable_shared_from_this<
   std::vector<member> const& members() const { return members_; }
   bool majority() const { return majority_; }
   std::size_t quorum() const { return quorum_; }
-  // How its members are asked for a hold of this lease.
-  joint_rules rules(milliseconds lease) const;
+  // How its members are asked for a hold of this length.
+  joint_rules rules(milliseconds lease, milliseconds max_hold) const;
 
   // --- calls, as of a client ---
   void start(call& one);
@@ -37,8 +38,10 @@ class joint_lock final : public attachment, public std::enable_shared_from_this<
   void cancel(call& one);
   instant expire(call& one);
   void drop(std::uint64_t owner, hold_id which);
-  bool holds(std::uint64_t owner) const;
+  bool keeps_out(std::uint64_t owner) const;
   void closing() noexcept override;
+  void thread_ended() noexcept override;
+  void closed() noexcept override;
 
   // --- holds ---
   std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id which);
@@ -54,9 +57,11 @@ class joint_lock final : public attachment, public std::enable_shared_from_this<
   std::shared_ptr<joint_task> task_for(call& one, bool blocking);
   std::shared_ptr<joint_task> gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
                                         std::vector<std::shared_ptr<member_hold>> parts);
-  std::shared_ptr<joint_task> keep(call& one, std::shared_ptr<joint_task> made);
+  std::shared_ptr<joint_task> keep(call& one, bool blocking, std::shared_ptr<joint_task> made);
   std::shared_ptr<joint_task> task_of(call const& one);
+  std::vector<std::shared_ptr<joint_hold>> all_holds() noexcept;
   std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which);
+  bool has_hold(std::uint64_t owner);
 
   std::shared_ptr<core> const engine_;
   std::vector<member> const members_;
@@ -64,11 +69,11 @@ class joint_lock final : public attachment, public std::enable_shared_from_this<
   std::size_t const quorum_;
   joint_rules rules_;
 
+  std::atomic<bool> closing_{false};
   std::mutex mutex_;  // guards what follows; held for no call of anything else
   std::unordered_map<call const*, std::shared_ptr<joint_task>> tasks_;
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<joint_hold>>> holds_;  // in the order of their grants
   std::deque<std::pair<std::uint64_t, hold_id>> lost_;                                 // that no lease shows
-  bool closed_ = false;
 };
 
 }  // namespace latchkey::detail

@@ -11,11 +11,7 @@ void member_call::complete() noexcept {
   auto const self = std::move(self_);
   auto const task = std::move(task_);
   if (what == type::acquire && yes) hold_shown->granted(hold);
-  try {
-    task->on_answer(self);
-  } catch (std::bad_alloc const&) {
-    task->collapse();
-  }
+  task->on_answer(self);
 }
 
 void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all) {
@@ -44,11 +40,6 @@ void joint_task::on_answer(std::shared_ptr<member_call> const& one) {
   answered(*one);
 }
 
-void joint_task::collapse() noexcept {
-  let_go();
-  finish([](call& told) { told.abandon(); });
-}
-
 void joint_task::due(instant when) {
   std::scoped_lock const lock(mutex_);
   if (when >= wakes_at_) return;
@@ -56,12 +47,7 @@ void joint_task::due(instant when) {
   changed_.notify_all();
 }
 
-instant joint_task::expire() noexcept try { return expire_late(); } catch (std::bad_alloc const&) {
-  collapse();
-  return never;
-}
-
-instant joint_task::expire_late() {
+instant joint_task::expire() noexcept {
   instant const now = boot_now();
   if (wake_at() <= now) time();
   std::vector<std::shared_ptr<member_call>> late;
@@ -87,8 +73,8 @@ void joint_task::wait() noexcept {
   std::unique_lock lock(mutex_);
   while (!finished_) {
     instant const end = wakes_at_;
-    // An hour at a time cannot overflow.
-    nanoseconds const most = std::chrono::hours(1);
+    // In slices: its clock stands still while the machine is suspended.
+    nanoseconds const most = std::chrono::seconds(1);
     nanoseconds const sleep = std::clamp<nanoseconds>(end - boot_now(), nanoseconds(0), most);
     if (changed_.wait_for(lock, sleep, [&] { return finished_ || wakes_at_ < end; }) || boot_now() < end) continue;
     wakes_at_ = never;

@@ -39,13 +39,10 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
  public:
   virtual ~joint_task() = default;
 
-  virtual void begin() = 0;
+  virtual void begin() noexcept = 0;
   // Of calls that wait; others go on.
   virtual void cancel(error_code const&) {}
   void on_answer(std::shared_ptr<member_call> const& one);
-
-  // There is no memory to go on: the caller is told so, and what was taken is given back.
-  void collapse() noexcept;
 
   // Ends what is late at the members, for callers whose executors nobody may be running; answers when to ask again.
   instant expire() noexcept;
@@ -81,15 +78,12 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
     }
     if (!blocking_) told->complete();
   }
-  // Gives back what the members have given, and asks them for nothing more.
-  virtual void let_go() noexcept = 0;
   // A blocked caller wakes up at that time and sees to what is late.
   void due(instant when);
 
   std::shared_ptr<joint_lock> const of_;
 
  private:
-  instant expire_late();
   struct pending {
     std::shared_ptr<member_call> one;
     instant end;

@@ -21,6 +21,12 @@ bool trusted(std::shared_ptr<lease_state> const& state) noexcept {
   return live(state) && !state->is_lost() && !state->key().engine->forked();
 }
 
+// Where the handler of a call runs whose hold is over. A lease that was never granted knows no client.
+asio::any_io_executor executor_after(std::shared_ptr<lease_state> const& state) {
+  if (!state || state->key().engine->forked()) return asio::system_executor();
+  return state->key().engine->tracked_executor();
+}
+
 // What the machine's answer to a release means for a lease.
 release_result result_of(detail::operation const& one, error_code& failed) {
   failed = {};
@@ -82,7 +88,15 @@ void lease::set_on_lost(detail::lost_callback callback) {
 }
 
 asio::any_io_executor lease::executor() const {
-  return state_ ? detail::executor_of(state_->key()) : asio::any_io_executor(asio::system_executor());
+  auto const& known = state_ ? state_ : released_;
+  return known ? detail::executor_of(known->key()) : asio::any_io_executor(asio::system_executor());
+}
+
+lease lease::give_up() noexcept {
+  if (state_) released_ = state_;
+  lease given(std::move(state_));
+  given.released_ = released_;
+  return given;
 }
 
 bool lease::extend(milliseconds length) {
@@ -96,13 +110,15 @@ bool lease::extend(milliseconds length) {
   return one.yes;
 }
 
-void lease::start_extend(std::shared_ptr<detail::lease_state> const& state, milliseconds length,
+void lease::start_extend(std::shared_ptr<detail::lease_state> const& state,
+                         std::shared_ptr<detail::lease_state> const& from, milliseconds length,
                          detail::handler<void(error_code, bool)> done) {
   auto const finish = [](detail::operation const& one) {
     bool const lost = one.error == errc::lease_lost || one.error == errc::not_owner;
     return std::tuple(lost ? error_code() : one.error, !lost && one.yes);
   };
-  if (!live(state)) return detail::complete_later(asio::system_executor(), std::move(done), error_code(), false);
+  if (!live(state))
+    return detail::complete_later(executor_after(state ? state : from), std::move(done), error_code(), false);
   auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
   call->begin(fill_extend(*call, state->key(), state->who(), state->hold(), length));
 }
@@ -130,7 +146,7 @@ release_result lease::release() {
   return result;
 }
 
-void lease::start_release(std::shared_ptr<detail::lease_state> state,
+void lease::start_release(std::shared_ptr<detail::lease_state> state, std::shared_ptr<detail::lease_state> const& from,
                           detail::handler<void(error_code, release_result)> done) {
   auto const finish = [](detail::operation const& one) {
     error_code failed;
@@ -138,7 +154,8 @@ void lease::start_release(std::shared_ptr<detail::lease_state> state,
     return std::tuple(failed, result);
   };
   if (!live(state) || (!state->key().engine->forked() && !state->claim_release()))
-    return detail::complete_later(asio::system_executor(), std::move(done), error_code(), release_result::expired);
+    return detail::complete_later(executor_after(state ? state : from), std::move(done), error_code(),
+                                  release_result::expired);
   try {
     auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
     call->begin(fill_release(*call, state->key(), state->who(), state->hold()));

@@ -27,6 +27,7 @@ bool lease_state::claim_release() noexcept {
 }
 
 void lease_state::await_callback() noexcept {
+  uncancelled const whole;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return running_ == std::thread::id() || running_ == std::this_thread::get_id(); });
 }
@@ -36,11 +37,7 @@ void lease_state::drop() noexcept {
 }
 
 void lease_state::give_up() noexcept {
-  try {
-    detail::drop(*key_, owner_access::number(owner_), hold_);
-  } catch (...) {
-    // No memory: the lease ends the hold.
-  }
+  detail::drop(*key_, owner_access::number(owner_), hold_);
   await_callback();
 }
 

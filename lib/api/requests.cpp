@@ -25,9 +25,14 @@ refusal fill(operation& one, lock_key const& key, operation::type what) {
 }
 
 // A majority's hold is trusted for less time than its lease.
+refusal check_drift(lock_key const& key, milliseconds length) {
+  if (!key.joint || !key.joint->majority() || to_nanoseconds(length) > drift_of(length)) return {};
+  return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
+}
+
 refusal check_lease(lock_key const& key, milliseconds length) {
-  if (length > milliseconds::zero() && key.joint && key.joint->majority() && to_nanoseconds(length) <= drift_of(length))
-    return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
+  if (length > milliseconds::zero())
+    if (auto wrong = check_drift(key, length)) return wrong;
   return detail::check_lease(length);
 }
 
@@ -49,6 +54,7 @@ refusal fill_acquire(operation& one, lock_key const& key, acquire_request const&
   }
   if (asked.max_hold) {
     if (*asked.max_hold <= milliseconds::zero()) return {errc::bad_argument, "max_hold must be longer than zero"};
+    if (auto wrong = check_drift(key, *asked.max_hold)) return wrong;
     one.max_hold = *asked.max_hold;
   }
   one.once = asked.wait && *asked.wait <= milliseconds::zero();
@@ -72,6 +78,9 @@ refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold
 
 refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold) {
   if (auto wrong = fill(one, key, operation::type::release)) return wrong;
+  // After that it goes on behind.
+  milliseconds const most = std::max(key.engine->settings().close_timeout, first_try_time);
+  one.deadline = std::min(one.deadline, after(one.started, most));
   one.owner = owner_access::number(who);
   one.hold = hold;
   return {};
@@ -90,6 +99,14 @@ refusal fill_query(operation& one, lock_key const& key, query what, std::optiona
     return {errc::bad_argument, "a lock of several members has no time to live of its own"};
   one.question = what;
   if (who) one.owner = owner_access::number(*who);
+  return {};
+}
+
+refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait) {
+  // A shorter wait would end before any server could answer.
+  constexpr milliseconds least{50};
+  if (auto wrong = fill(one, key, operation::type::connect)) return wrong;
+  one.deadline = after(one.started, std::max(least, wait.value_or(key.engine->settings().connect_timeout)));
   return {};
 }
 

@@ -32,6 +32,7 @@ refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hol
 refusal check_lease(milliseconds length);
 refusal fill_force_unlock(operation& one, lock_key const& key);
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who);
+refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait);
 
 // Throws what a blocking call is to throw before it starts.
 void check_blocking(lock_key const& key);

@@ -11,11 +11,11 @@
 
 namespace latchkey::detail {
 
-// Runs the function on the client's executor when the time has come; a cancelled one is destroyed unrun. The timer
-// lives in its own handler, so that it never outlives the executor.
+// Runs the function where the client's sockets are when the time has come; a cancelled one is destroyed unrun. The
+// timer lives in its own handler, so that it never outlives the executor.
 template <class F>
 std::weak_ptr<asio::steady_timer> run_later(core const& engine, instant when, F function) {
-  auto const timer = std::make_shared<asio::steady_timer>(engine.handler_executor());
+  auto const timer = std::make_shared<asio::steady_timer>(engine.io_executor());
   // A year at a time is enough, and cannot overflow.
   timer->expires_after(std::clamp<nanoseconds>(when - boot_now(), nanoseconds(0), std::chrono::hours(24 * 365)));
   timer->async_wait([timer, f = std::move(function)](error_code const& cancelled) mutable {

@@ -72,6 +72,7 @@ bool may_still_be_held(error_code const& error) noexcept {
   switch (static_cast<errc>(error.value())) {
     case errc::timeout:
     case errc::connection_lost:
+    case errc::closed:
     case errc::not_synced: return true;
     default: return false;
   }

@@ -22,6 +22,9 @@ std::string_view to_string(event_type type) noexcept {
     case event_type::publish_refused: return "publish_refused";
     case event_type::no_time_to_live: return "no_time_to_live";
     case event_type::unlock_failed: return "unlock_failed";
+    case event_type::left_to_lease: return "left_to_lease";
+    case event_type::holder_thread_ended: return "holder_thread_ended";
+    case event_type::permit_lost: return "permit_lost";
     case event_type::callback_failed: return "callback_failed";
     case event_type::warning: return "warning";
   }

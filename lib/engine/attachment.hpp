@@ -6,9 +6,13 @@ namespace latchkey::detail {
 class attachment {
  public:
   virtual ~attachment() = default;
-  // The client begins to close; what is released now still leaves. Called outside all mutexes, on any thread, perhaps
-  // more than once.
+  // All outside all mutexes, on any thread, perhaps more than once.
+  // The client begins to close, on the calling thread; what is released from now on still leaves.
   virtual void closing() noexcept = 0;
+  // The calling thread ends: what it holds by no lease is renewed no longer.
+  virtual void thread_ended() noexcept = 0;
+  // Nothing leaves any more.
+  virtual void closed() noexcept = 0;
 };
 
 }  // namespace latchkey::detail

@@ -1,7 +1,7 @@
+#include <engine/adopt.hpp>
 #include <engine/connection.hpp>
 #include <engine/own_delivery.hpp>
 #include <engine/socket_options.hpp>
-#include <engine/sure_handler.hpp>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
@@ -14,8 +14,12 @@
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/write.hpp>
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <exception>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -26,17 +30,17 @@ constexpr std::size_t most_unwritten = 64u << 20;
 
 }  // namespace
 
-connection::connection(io_strand const& strand, listener& whom, std::weak_ptr<core> of, std::uint32_t serial,
-                       limits most)
+connection::connection(io_strand const& strand, listener& whom, std::shared_ptr<name_lookup> names,
+                       std::uint32_t serial, limits most)
     : strand_(strand),
-      core_(std::move(of)),
+      lookup_(std::move(names)),
       listener_(&whom),
       serial_(serial),
       limits_(most),
       socket_(strand),
       attempt_timer_(strand) {}
 
-connection::~connection() = default;
+connection::~connection() { lookup_->forget(asked_); }
 
 void connection::open(target const& where) try {
   connect_end_ = std::chrono::steady_clock::now() + limits_.connect_timeout;
@@ -63,21 +67,16 @@ void connection::open(endpoint const& peer) {
 void connection::look_up(target const& where) {
   // The look-up counts as work: run() does not return while it is under way.
   auto ex = asio::prefer(asio::any_io_executor(strand_), asio::execution::outstanding_work.tracked);
-  lookup_.start(where.host, where.port,
-                [weak = weak_from_this(), whose = core_, ex](name_lookup::endpoints found, std::string problem) {
-                  try {
-                    // Not surely: if it gets lost, the connection is given up in time.
-                    asio::post(ex, [weak, all = std::move(found), text = std::move(problem)]() mutable {
-                      auto self = weak.lock();
-                      if (!self || !self->listener_) return;
-                      if (all.empty()) return self->open_failed(std::move(text));
-                      self->candidates_ = std::move(all);
-                      self->try_next();
-                    });
-                  } catch (std::bad_alloc const&) {
-                    if (auto const self = whose.lock()) self->strand_failed();
-                  }
-                });
+  auto receiver = [weak = weak_from_this(), ex](name_lookup::endpoints found, std::string problem) {
+    asio::post(ex, [weak, all = std::move(found), text = std::move(problem)]() mutable noexcept {
+      auto self = weak.lock();
+      if (!self || !self->listener_) return;
+      if (all.empty()) return self->open_failed(std::move(text));
+      self->candidates_ = std::move(all);
+      self->try_next();
+    });
+  };
+  asked_ = lookup_->ask(where.host, where.port, std::move(receiver));
 }
 
 void connection::try_next() {
@@ -90,15 +89,23 @@ void connection::try_next() {
   auto const share = (connect_end_ - now) / static_cast<long>(candidates_.size() - next_candidate_ + 1);
   attempt_timer_.expires_at(now + share);
   attempt_timer_.async_wait(
-      surely_on(strand_, core_, [self = shared_from_this(), attempt = next_candidate_](error_code const& cancelled) {
+      [self = shared_from_this(), attempt = next_candidate_](error_code const& cancelled) noexcept {
         if (cancelled || !self->listener_ || attempt != self->next_candidate_) return;
         self->attempt_timed_out_ = true;
         error_code no_matter;
         self->socket_.close(no_matter);
-      }));
-  socket_.async_connect(candidate, surely_on(strand_, core_, [self = shared_from_this()](error_code const& failed) {
-                          self->tried(failed);
-                        }));
+      });
+  auto finished = [self = shared_from_this()](error_code const& failed) noexcept { self->tried(failed); };
+  // Asio would open the socket without SOCK_CLOEXEC, and a flag set afterwards comes too late for a fork in another
+  // thread.
+  auto const protocol = candidate.protocol();
+  int const fd = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
+  error_code refused(fd < 0 ? errno : 0, boost::system::system_category());
+  if (!refused && !adopt(socket_, fd, protocol)) refused = asio::error::no_descriptors;
+  if (refused)
+    asio::post(strand_, [finished, refused]() noexcept { finished(refused); });
+  else
+    socket_.async_connect(candidate, std::move(finished));
 }
 
 void connection::tried(error_code const& failed) {
@@ -122,13 +129,11 @@ void connection::connected() {
 }
 
 void connection::read() {
-  auto on_strand = surely_on(strand_, core_, [self = shared_from_this()](error_code const& failed, std::size_t n) {
-    self->has_read(failed, n);
-  });
   auto where = strand_.get_inner_executor();
-  auto finished = [where, has_read = std::move(on_strand)](error_code const& failed, std::size_t n) mutable {
+  // A handler of the user's that is called here may throw.
+  auto finished = [self = shared_from_this(), where](error_code const& failed, std::size_t n) {
     own_delivery later(where);
-    has_read(failed, n);
+    [&]() noexcept { asio::dispatch(self->strand_, [self, failed, n]() noexcept { self->has_read(failed, n); }); }();
     later.deliver();
   };
   socket_.async_read_some(asio::buffer(incoming_), asio::bind_executor(where, std::move(finished)));
@@ -148,9 +153,9 @@ void connection::write(std::string&& bytes) {
   else
     outgoing_ += bytes;
   if (outgoing_.size() > most_unwritten) {
-    asio::post(strand_, surely(core_, [self = shared_from_this()] {
-                 if (self->listener_) self->fail(asio::error::no_buffer_space);
-               }));
+    asio::post(strand_, [self = shared_from_this()]() noexcept {
+      if (self->listener_) self->fail(asio::error::no_buffer_space);
+    });
     return;
   }
   if (!writing_) flush();
@@ -169,12 +174,12 @@ void connection::flush() {
   writing_ = true;
   // An error other than "not now" comes again, and is reported from there.
   asio::async_write(socket_, asio::buffer(flying_) + n,
-                    surely(core_, [self = shared_from_this()](error_code const& problem, std::size_t) {
+                    [self = shared_from_this()](error_code const& problem, std::size_t) noexcept {
                       self->writing_ = false;
                       if (!self->listener_) return;
                       if (problem) return self->fail(problem);
                       if (!self->outgoing_.empty()) self->flush();
-                    }));
+                    });
 }
 
 void connection::fail(error_code const& why) {
@@ -189,7 +194,7 @@ void connection::open_failed(std::string text) {
 
 void connection::detach() {
   listener_ = nullptr;
-  lookup_.abandon();
+  lookup_->forget(std::exchange(asked_, 0));
 }
 
 void connection::close() {

@@ -20,8 +20,6 @@
 
 namespace latchkey::detail {
 
-class core;
-
 using io_strand = asio::strand<asio::any_io_executor>;
 
 // One socket: connects it, reads what comes, writes what it is given. Decides nothing. Lives on the strand.
@@ -46,7 +44,8 @@ class connection : public std::enable_shared_from_this<connection> {
     milliseconds timeout;
   };
 
-  connection(io_strand const& strand, listener& whom, std::weak_ptr<core> of, std::uint32_t serial, limits most);
+  connection(io_strand const& strand, listener& whom, std::shared_ptr<name_lookup> names, std::uint32_t serial,
+             limits most);
   ~connection();
   connection(connection const&) = delete;
   connection& operator=(connection const&) = delete;
@@ -81,14 +80,14 @@ class connection : public std::enable_shared_from_this<connection> {
   void open_failed(std::string text);
 
   io_strand strand_;
-  std::weak_ptr<core> const core_;
+  std::shared_ptr<name_lookup> const lookup_;
   listener* listener_;  // null: closed
   std::uint32_t serial_;
   limits limits_;
 
   stream socket_;
   clock_timer attempt_timer_;
-  name_lookup lookup_;
+  name_lookup::ticket asked_ = 0;  // 0: nothing is awaited of it
   std::chrono::steady_clock::time_point connect_end_{};
   name_lookup::endpoints candidates_;
   std::size_t next_candidate_ = 0;

@@ -35,6 +35,7 @@ client_machine::identity identity_of(target const& where, config const& given, s
   who.client_id = id;
   who.username = where.username.empty() ? given.username : where.username;
   who.password = where.password.empty() ? given.password : where.password;
+  who.address = where.how == target::scheme::tcp ? where.host + ':' + std::to_string(where.port) : where.path;
   who.database = where.database < 0 ? given.database : where.database;
   std::random_device source;
   who.seed = (std::uint64_t{source()} << 32) | source();
@@ -50,8 +51,18 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
     if (!one->forked()) delete one;
   });
   if (made->thread_) {
-    made->thread_->start([weak = std::weak_ptr(made)](std::exception_ptr what) {
-      if (auto self = weak.lock()) self->escaped(what);
+    auto const escaped = [weak = std::weak_ptr(made)](std::exception_ptr const& what) {
+      if (auto const self = weak.lock()) self->callback_failed(what);
+    };
+    made->callbacks_->start(escaped, made->executor_);
+    made->thread_->start([escaped](std::exception_ptr const& what) {
+      try {
+        std::rethrow_exception(what);
+      } catch (std::bad_alloc const&) {
+        std::terminate();  // Asio has lost a handler of ours, and with it the client would stand still
+      } catch (...) {
+        escaped(what);
+      }
     });
   }
   if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout)) {
@@ -68,6 +79,7 @@ core::core(std::optional<asio::any_io_executor> executor, target where, config g
       where_(std::move(where)),
       id_(new_id()),
       thread_(executor ? nullptr : std::make_unique<io_thread>()),
+      callbacks_(executor ? nullptr : std::make_unique<io_thread>(io_thread::begins::when_needed)),
       executor_(executor ? std::move(*executor) : thread_->executor()),
       probe_(executor_),
       machine_(settings_, identity_of(where_, settings_, id_)) {
@@ -82,11 +94,21 @@ core::core(std::optional<asio::any_io_executor> executor, target where, config g
 core::~core() = default;
 
 asio::any_io_executor core::tracked_executor() const {
+  return callbacks_ ? callbacks_->tracked() : tracked_io_executor();
+}
+
+asio::any_io_executor core::handler_executor() const {
+  if (!callbacks_) return executor_;
+  if (!forked() && callbacks_->finishing()) return asio::system_executor();
+  return callbacks_->executor();
+}
+
+asio::any_io_executor core::tracked_io_executor() const {
   if (thread_) return thread_->tracked();
   return asio::prefer(executor_, asio::execution::outstanding_work.tracked);
 }
 
-asio::any_io_executor core::handler_executor() const {
+asio::any_io_executor core::io_executor() const {
   if (thread_ && !forked() && thread_->finishing()) return asio::system_executor();
   return executor_;
 }
@@ -107,6 +129,27 @@ stats core::snapshot() {
 
 void core::report(note const& what) noexcept {
   if (!settings_.on_event) return;
+  if (!callbacks_) return tell_listener(what);
+  std::vector<note> one{what};
+  if (events_.push(one)) deliver_events_soon();
+}
+
+void core::deliver_events_soon() noexcept {
+  // After the end nobody else is left to do it.
+  if (callbacks_->finishing()) return deliver_events();
+  post([self = shared_from_this()] { self->deliver_events(); });
+}
+
+// A part at a time, so that other callbacks have their turns beside a listener who is never done.
+void core::deliver_events() noexcept {
+  constexpr int most = 64;
+  for (int told = 0; auto const next = events_.next();) {
+    tell_listener(*next);
+    if (++told >= most && !callbacks_->finishing()) return deliver_events_soon();
+  }
+}
+
+void core::tell_listener(note const& what) noexcept {
   try {
     event shown{};
     shown.type = what.type;
@@ -123,7 +166,7 @@ void core::report(note const& what) noexcept {
   }
 }
 
-void core::callback_failed(std::exception_ptr const& what) noexcept try {
+void core::callback_failed(std::exception_ptr const& what) noexcept {
   note said;
   said.type = event_type::callback_failed;
   try {
@@ -134,12 +177,13 @@ void core::callback_failed(std::exception_ptr const& what) noexcept try {
     said.text = "not a std::exception";
   }
   report(said);
-} catch (std::bad_alloc const&) {
-  // There is no memory to tell anybody.
 }
 
-void core::post(std::function<void()> function) {
-  asio::post(tracked_executor(), [self = shared_from_this(), f = std::move(function)] {
+void core::post(std::function<void()> function) { post_on(tracked_executor(), std::move(function)); }
+
+void core::post_on(asio::any_io_executor const& where, std::function<void()> function) {
+  uncancelled const whole;
+  asio::post(where, [self = shared_from_this(), f = std::move(function)] {
     executor_probe::mark const here(self->probe_);
     f();
   });

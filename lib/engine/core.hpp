@@ -6,10 +6,12 @@
 #include <engine/call.hpp>
 #include <engine/direct_lane.hpp>
 #include <engine/embedded_server.hpp>
+#include <engine/event_queue.hpp>
 #include <engine/executor_probe.hpp>
 #include <engine/fork_guard.hpp>
 #include <engine/io_thread.hpp>
 #include <engine/step_batch.hpp>
+#include <engine/uncancelled.hpp>
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <machine/client_machine.hpp>
@@ -45,16 +47,22 @@ class core : public std::enable_shared_from_this<core> {
   target const& where() const { return where_; }
   std::string const& id() const { return id_; }
   asio::any_io_executor const& executor() const { return executor_; }
-  // Keeps the executor running while a copy lives; fit for handlers even when the client is closed.
+  // Where handlers without an executor of their own and callbacks run. Keeps it running while a copy lives; fit for
+  // handlers even when the client is closed.
   asio::any_io_executor tracked_executor() const;
   // The same without the tracking.
   asio::any_io_executor handler_executor() const;
+  // The same two for what is the library's own, which no callback may delay.
+  asio::any_io_executor tracked_io_executor() const;
+  asio::any_io_executor io_executor() const;
+  // Do handlers run where the sockets are? Else on a thread of their own.
+  bool handlers_beside_io() const noexcept { return !callbacks_; }
   executor_probe const& probe() const { return probe_; }
 
   // Is this process a child of the one that made the client? Then nothing else may be called.
   bool forked() const noexcept { return forks_.forked(); }
   // Would a blocking call on this thread wait for itself?
-  bool inside() const noexcept { return probe_.inside(); }
+  bool inside() const noexcept { return probe_.inside() || (callbacks_ && callbacks_->on_thread()); }
   // When a call without a wait of its own ends at the latest.
   instant budget_end(instant start) const;
 
@@ -70,12 +78,17 @@ class core : public std::enable_shared_from_this<core> {
   // Ends it if its deadline has passed; answers the deadline, which may have moved on.
   instant expire(call& one);
   void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
-  bool holds(kind const& which, std::string_view name, std::uint64_t owner);
+  // The calling thread ends while it may hold something by no lease.
+  void thread_ended() noexcept;
+  // Of leases that this client does not hold itself, and whose release its end awaits: so many more.
+  void await_lease(int more);
+  void renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
+  bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode);
   stats snapshot();
 
   // Tells config::on_event.
   void report(note const& what) noexcept;
-  // Runs a function on the client's executor, later.
+  // Runs a function later, where callbacks run.
   void post(std::function<void()> function);
 
   // The attachment with this identity; made first if there is none alive.
@@ -86,14 +99,16 @@ class core : public std::enable_shared_from_this<core> {
 
   // Initiates it, and waits for it if the client has a thread of its own that is not the calling one.
   void close() noexcept;
+  // Releases what the calling thread holds by no lease.
   void begin_close();
   // `done` runs when it is over, on any thread; at once if it is over already.
   void on_closed(std::function<void()> done);
+  bool over();
 
   // --- transport ---
 
-  // One locked call of the machine; `then` performs I/O before anything else is told. Never throws: where memory is
-  // short the client ends.
+  // One locked call of the machine; `then` performs I/O before anything else is told. What it left half done could not
+  // be known: where memory is short in the middle the process ends, and leases end by themselves.
   template <class Step, class Then>
   void step(Step&& locked, Then&& then) noexcept {
     step(spare_.take(), locked, then);
@@ -102,15 +117,6 @@ class core : public std::enable_shared_from_this<core> {
   void step(Step&& locked) noexcept {
     step(std::forward<Step>(locked), [] {});
   }
-
-  // A handler of the transport had no memory to go on; called by it.
-  void handler_failed() noexcept;
-  // A handler of the transport was lost, or its execution context is being destroyed.
-  void handler_lost() noexcept;
-  // The strand was given something, and there was no memory for it.
-  void strand_failed() noexcept;
-  // Has it ended, though sockets may be left?
-  bool over();
 
   // Under the mutex: from inside a step.
   void turn_begins() { turn_posted_ = false; }
@@ -131,43 +137,27 @@ class core : public std::enable_shared_from_this<core> {
 
   template <class Step, class Then>
   void step(std::unique_ptr<step_batch> batch, Step&& locked, Then&& then) noexcept {
-    operation_list failed;
-    bool broken = !batch;
-    std::exception_ptr why;
+    uncancelled const whole;
     {
       std::scoped_lock const lock(mutex_);
-      if (batch) try {
-          locked(machine_, boot_now(), batch->todo);
-          settle(*batch);
-        } catch (...) {
-          broken = true;
-          why = std::current_exception();
-          break_down(*batch, failed);
-        }
+      locked(machine_, boot_now(), batch->todo);
+      resolve(*batch);
     }
-    // What was taken off the machine's hands before is told in any case.
-    if (batch) {
-      try {
-        then();
-      } catch (...) {
-        broken = true;
-        why = std::current_exception();
-      }
-      perform(*batch);
-      spare_.give(std::move(batch));
-    }
-    if (broken) end_broken(failed, why);
+    then();
+    perform(*batch);
+    spare_.give(std::move(batch));
   }
-  // Throws what there is no memory for, before anything has begun.
-  std::unique_ptr<step_batch> batch_for_start();
-  void break_down(step_batch& batch, operation_list& failed) noexcept;
-  void end_broken(operation_list& failed, std::exception_ptr const& why) noexcept;
 
-  void settle(step_batch& batch);
-  void settle_losses(step_batch& batch);
+  void resolve(step_batch& batch);
+  void resolve_losses(step_batch& batch);
   void perform(step_batch& batch) noexcept;
   void post_io(step_batch const& batch);
-  void begin_transport();
+  void post_losses(step_batch& batch);
+  void post_on(asio::any_io_executor const& where, std::function<void()> function);
+  void tell_listener(note const& what) noexcept;
+  void deliver_events() noexcept;
+  void deliver_events_soon() noexcept;
+  void begin_transport() noexcept;
   void transport_failed(std::string text);
   // The calling thread's share of a call that goes by the direct lane.
   struct loan {
@@ -177,12 +167,10 @@ class core : public std::enable_shared_from_this<core> {
   };
   void start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out, loan* taken);
   bool make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept;
-  void drive(loan taken);
-  void wait(blocking_call& one);
+  void drive(loan taken, blocking_call const& one) noexcept;
+  void wait(blocking_call& one) noexcept;
   void wait_for_close();
-  void close_attachments() noexcept;
-  void close_sockets() noexcept;
-  void escaped(std::exception_ptr const& what) noexcept;
+  void tell_attachments(void (attachment::*what)() noexcept);
   void callback_failed(std::exception_ptr const& what) noexcept;
 
   fork_guard forks_;
@@ -191,6 +179,8 @@ class core : public std::enable_shared_from_this<core> {
   std::unique_ptr<embedded_server> server_;
   std::string id_;
   std::unique_ptr<io_thread> thread_;
+  std::unique_ptr<io_thread> callbacks_;  // only beside thread_
+  event_queue events_;
   asio::any_io_executor executor_;
   executor_probe probe_;
   boot_timer timer_;
@@ -201,13 +191,13 @@ class core : public std::enable_shared_from_this<core> {
   client_machine machine_;
   std::weak_ptr<transport> transport_;  // kept alive by its own pending operations
   std::shared_ptr<direct_lane> lane_;
-  std::uint32_t lent_ = 0;  // serial of the lane that a caller has borrowed
+  std::uint32_t lent_ = 0;               // serial of the lane that a caller has borrowed
+  operation const* borrower_ = nullptr;  // for which call, while it is lent
   bool transport_made_ = false;
   bool turn_posted_ = false;
   bool closing_ = false;
   bool finishing_ = false;
   bool finished_ = false;
-  bool handler_lost_ = false;
   std::vector<std::function<void()>> on_closed_;
   std::map<std::string, std::weak_ptr<attachment>> attachments_;
   std::size_t sweep_attachments_at_ = 64;

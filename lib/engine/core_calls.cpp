@@ -8,6 +8,7 @@ void core::start_locked(client_machine& machine, operation& one, bool may_borrow
   if (one.what == operation::type::release && one.hold != 0) machine.unlink(*one.which, one.name, one.owner, one.hold);
   if (!machine.start(one, may_borrow, now, out)) return;
   taken->serial = lent_ = machine.lane_serial();
+  borrower_ = &one;
   taken->now = now;
   if (lane_ && lane_->serial() == taken->serial) {
     taken->lane = lane_;
@@ -18,17 +19,10 @@ void core::start_locked(client_machine& machine, operation& one, bool may_borrow
 // Memory for what most calls need. False: the caller is told, and that is all.
 bool core::make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept try {
   for (call* one : all) machine.prepare(*one, out);
-  for (call* one : all) machine.enlist(*one);
   return true;
 } catch (std::bad_alloc const&) {
   for (call* one : all) machine.unprepare(*one);
   return false;
-}
-
-std::unique_ptr<step_batch> core::batch_for_start() {
-  auto made = spare_.take();
-  if (!made) throw std::bad_alloc();
-  return made;
 }
 
 void core::start(call& one) {
@@ -39,7 +33,7 @@ void core::start(call& one) {
 void core::start(std::span<call* const> all) {
   bool room = false;
   step(
-      batch_for_start(),
+      spare_.take(),
       [&](client_machine& machine, instant now, actions& out) {
         room = make_room(machine, all, out);
         for (call* one : all)
@@ -50,12 +44,13 @@ void core::start(std::span<call* const> all) {
 }
 
 void core::run(blocking_call& one, std::stop_token const& stop) {
+  uncancelled const whole;
   std::optional<std::stop_callback<std::function<void()>>> watch;
   loan taken;
   bool room = false;
   one.self_timed = true;
   step(
-      batch_for_start(),
+      spare_.take(),
       [&](client_machine& machine, instant now, actions& out) {
         call* const all[] = {&one};
         room = make_room(machine, all, out);
@@ -64,18 +59,16 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
       [] {});
   if (!room) throw std::bad_alloc();
   if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
-  if (taken.serial != 0) drive(std::move(taken));
+  if (taken.serial != 0) drive(std::move(taken), one);
   wait(one);
 }
 
-void core::drive(loan taken) {
+// The borrower goes when its own time is over, or its call has ended otherwise: the machine then resolves the request.
+void core::drive(loan taken, blocking_call const& one) noexcept {
+  instant const end = one.limit();
   for (;;) {
     error_code failed = errc::connection_lost;
-    try {
-      if (taken.lane) failed = taken.lane->exchange(taken.now);
-    } catch (std::bad_alloc const&) {
-      // For the answer: as if it had never come.
-    }
+    if (taken.lane) failed = taken.lane->exchange(taken.now, end, one.done);
     bool again = false;
     step([&](client_machine& machine, instant now, actions& out) {
       if (failed) {
@@ -92,7 +85,7 @@ void core::drive(loan taken) {
   }
 }
 
-void core::wait(blocking_call& one) {
+void core::wait(blocking_call& one) noexcept {
   // Nobody may be running the executor: the machine learns of the deadline from here. It moves the deadline on while
   // a first try is on its way.
   for (instant end = one.deadline; !one.done.wait_until(end);) end = expire(one);
@@ -102,7 +95,7 @@ instant core::expire(call& one) {
   instant end = never;
   step([&](client_machine& machine, instant now, actions& out) {
     machine.expire(one, now, out);
-    end = one.deadline;
+    if (one.where != operation::place::idle) end = one.deadline;  // else it is over, and is just being told so
   });
   return end;
 }
@@ -115,13 +108,28 @@ void core::cancel(call& one) {
 void core::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
   step([&](client_machine& machine, instant now, actions& out) {
     machine.unlink(which, name, owner, hold);
-    if (!closing_) machine.drop(which, name, owner, hold, now, out);
+    machine.drop(which, name, owner, hold, now, out);
   });
 }
 
-bool core::holds(kind const& which, std::string_view name, std::uint64_t owner) {
+void core::thread_ended() noexcept {
+  if (forked()) return;
+  tell_attachments(&attachment::thread_ended);
+  std::uint64_t const ended = owner_access::number(owner::this_thread());
+  step([&](client_machine& machine, instant now, actions& out) { machine.thread_ended(ended, now, out); });
+}
+
+void core::await_lease(int more) {
+  step([&](client_machine& machine, instant now, actions& out) { machine.await_lease(more, now, out); });
+}
+
+void core::renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
+  step([&](client_machine& machine, instant, actions&) { machine.renew_no_longer(which, name, owner, hold); });
+}
+
+bool core::keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) {
   std::scoped_lock const lock(mutex_);
-  return machine_.holds(which, name, owner);
+  return machine_.keeps_out(which, name, owner, mode);
 }
 
 }  // namespace latchkey::detail

@@ -1,6 +1,4 @@
 #include <engine/core.hpp>
-#include <engine/insist.hpp>
-#include <engine/sure_handler.hpp>
 #include <engine/transport.hpp>
 
 #include <boost/asio/post.hpp>
@@ -14,13 +12,9 @@ bool core::closing() {
 
 void core::close() noexcept {
   if (forked()) return;
-  try {
-    begin_close();
-    if (thread_ && !thread_->on_thread()) wait_for_close();
-  } catch (...) {
-    // No memory: what was not released ends with its lease.
-    callback_failed(std::current_exception());
-  }
+  uncancelled const whole;
+  begin_close();
+  if (thread_ && !thread_->on_thread() && !callbacks_->on_thread()) wait_for_close();
 }
 
 std::shared_ptr<attachment> core::attached(std::string const& identity,
@@ -36,40 +30,34 @@ std::shared_ptr<attachment> core::attached(std::string const& identity,
   return found;
 }
 
-void core::close_attachments() noexcept try {
+void core::tell_attachments(void (attachment::*what)() noexcept) {
   std::vector<std::shared_ptr<attachment>> attached;
   {
     std::scoped_lock const lock(mutex_);
     for (auto const& [identity, one] : attachments_)
       if (auto alive = one.lock()) attached.push_back(std::move(alive));
   }
-  for (auto const& one : attached) one->closing();
-} catch (std::bad_alloc const&) {
-  // Their members that belong to this client end with it, and with them what they are parts of.
+  for (auto const& one : attached) (one.get()->*what)();
 }
 
 void core::begin_close() {
-  close_attachments();
+  tell_attachments(&attachment::closing);
+  std::uint64_t const closer = owner_access::number(owner::this_thread());
   std::shared_ptr<direct_lane> lent;
   std::shared_ptr<transport> io;
   step([&](client_machine& machine, instant now, actions& out) {
-    if (closing_) return;
-    closing_ = true;
-    machine.close(now, out);
-    if (lent_ != 0) lent = lane_;
+    machine.close(closer, now, out);
+    if (std::exchange(closing_, true)) return;
+    if (lent_ != 0 && borrower_->where == operation::place::idle) lent = lane_;
     io = transport_.lock();
   });
   // Its borrower is told by the machine, but sleeps in the socket.
   if (lent) lent->shut();
   // Weakly: a thread that has run out keeps what was posted to it, and with a strong reference all of this, for ever.
   if (!io) return;
-  try {
-    asio::post(io->strand(), surely(weak_from_this(), [weak = std::weak_ptr(io)] {
-                 if (auto const still = weak.lock()) still->limit_close();
-               }));
-  } catch (std::bad_alloc const&) {
-    strand_failed();
-  }
+  asio::post(io->strand(), [weak = std::weak_ptr(io)]() noexcept {
+    if (auto const still = weak.lock()) still->limit_close();
+  });
 }
 
 void core::wait_for_close() {
@@ -79,6 +67,7 @@ void core::wait_for_close() {
   over->wait_until(end);
   // A handler of the user's may still be running there; it then ends by itself.
   thread_->join_until(end);
+  if (!callbacks_->join_until(end)) events_.abandon();
 }
 
 void core::on_closed(std::function<void()> done) {
@@ -92,12 +81,17 @@ void core::on_closed(std::function<void()> done) {
   done();
 }
 
+bool core::over() {
+  std::scoped_lock const lock(mutex_);
+  return finished_;
+}
+
 void core::executor_gone() noexcept {
   if (forked()) return;
-  close_attachments();
+  tell_attachments(&attachment::closing);
   step([&](client_machine& machine, instant now, actions& out) {
     closing_ = finishing_ = true;
-    machine.close(now, out);
+    machine.close_now(now, out);
   });
   finished();
 }
@@ -113,9 +107,12 @@ void core::finished() noexcept {
     lane.swap(lane_);
   }
   if (lane) lane->shut();
+  step([](client_machine& machine, instant now, actions& out) { machine.close_now(now, out); });
+  tell_attachments(&attachment::closed);
   server_.reset();
-  for (auto const& done : told) insist(done);
+  for (auto const& done : told) done();
   if (thread_) thread_->finish();
+  if (callbacks_) callbacks_->finish();
 }
 
 }  // namespace latchkey::detail

@@ -1,9 +1,8 @@
 #include <engine/core.hpp>
-#include <engine/insist.hpp>
 #include <engine/own_delivery.hpp>
-#include <engine/sure_handler.hpp>
 #include <engine/transport.hpp>
 
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
 namespace latchkey::detail {
@@ -28,8 +27,10 @@ class unborn_transport {
 
 }  // namespace
 
-void core::settle(step_batch& batch) {
-  settle_losses(batch);
+void core::resolve(step_batch& batch) {
+  resolve_losses(batch);
+  // Under the mutex: events of steps that are taken one after the other are told in that order.
+  if (callbacks_ && settings_.on_event) batch.events = events_.push(batch.todo.notes);
   batch.wake = machine_.wake_at();
   if (batch.todo.turn && !turn_posted_ && !finishing_) {
     turn_posted_ = true;
@@ -37,7 +38,7 @@ void core::settle(step_batch& batch) {
     batch.birth = !transport_made_;
     transport_made_ = true;
   }
-  if (closing_ && !finishing_ && machine_.quiet()) {
+  if (closing_ && !finishing_ && machine_.closed() && machine_.quiet()) {
     finishing_ = true;
     batch.finished = !transport_made_;
     batch.finish = transport_made_;
@@ -46,7 +47,7 @@ void core::settle(step_batch& batch) {
   if (batch.turn || batch.finish) batch.io = transport_.lock();
 }
 
-void core::settle_losses(step_batch& batch) {
+void core::resolve_losses(step_batch& batch) {
   batch.lost.reserve(batch.todo.lost.size());  // a holder does not go here, with the mutex held
   for (actions::loss const& one : batch.todo.lost)
     if (auto holder = static_cast<loss_listener*>(one.link)->self())
@@ -55,20 +56,27 @@ void core::settle_losses(step_batch& batch) {
 
 void core::perform(step_batch& batch) noexcept {
   timer_.arm(batch.wake);
-  try {
-    post_io(batch);
-  } catch (std::bad_alloc const&) {
-    strand_failed();
+  post_io(batch);
+  if (callbacks_) {
+    bool const due = batch.events || (settings_.on_event && events_.push(batch.todo.notes));
+    if (due) deliver_events_soon();
+  } else {
+    for (note const& one : batch.todo.notes) report(one);
   }
-  for (note const& one : batch.todo.notes) report(one);
   // Handlers of one answer run in the order of their calls: a single one needs no queue for that.
   bool const alone = batch.todo.completed.size() == 1 && batch.lost.empty();
   for (operation* one : batch.todo.completed) {
     auto& done = *static_cast<call*>(one);
     if (!alone || !own_delivery::leave(done)) done.complete();
   }
-  for (auto const& one : batch.lost) insist([&] { post([told = one.first, why = one.second] { told->tell(why); }); });
+  post_losses(batch);
   if (batch.finished) finished();
+}
+
+void core::post_losses(step_batch& batch) {
+  for (auto const& one : batch.lost)
+    post_on(one.first->calls_the_user() ? tracked_executor() : tracked_io_executor(),
+            [told = one.first, why = one.second] { told->tell(why); });
 }
 
 void core::post_io(step_batch const& batch) {
@@ -80,23 +88,21 @@ void core::post_io(step_batch const& batch) {
   // Weakly: a thread of our own that has run out keeps what comes too late, and would keep all of this with it.
   std::weak_ptr<transport> const weak = batch.io;
   if (batch.finish) {
-    asio::post(batch.io->strand(), surely(weak_from_this(), [weak] {
-                 if (auto const io = weak.lock()) io->finish();
-               }));
+    asio::post(batch.io->strand(), [weak]() noexcept {
+      if (auto const io = weak.lock()) io->finish();
+    });
   } else if (batch.turn) {
-    asio::post(batch.io->strand(), surely(weak_from_this(), [weak] {
-                 if (auto const io = weak.lock()) io->turn();
-               }));
+    asio::post(batch.io->strand(), [weak]() noexcept {
+      if (auto const io = weak.lock()) io->turn();
+    });
   }
 }
 
-void core::begin_transport() {
+void core::begin_transport() noexcept {
   std::shared_ptr<transport> made;
   try {
     made = std::make_shared<transport>(shared_from_this());
-  } catch (std::bad_alloc const&) {
-    return handler_lost();
-  } catch (std::exception const& problem) {
+  } catch (boost::system::system_error const& problem) {
     return transport_failed(problem.what());
   }
   bool over = false;
@@ -106,11 +112,10 @@ void core::begin_transport() {
     if (!over) transport_ = made;
   }
   if (over) return finished();
-  auto first = surely_on(made->strand(), weak_from_this(), [made] {
+  asio::dispatch(made->strand(), [made]() noexcept {
     made->start();
     made->turn();
   });
-  first();
 }
 
 // No descriptor is left, perhaps only for now: the next call tries again. Without a timer nobody can wait for that.

@@ -18,11 +18,13 @@ namespace {
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
-void limit_waits(int fd, milliseconds timeout) {
-  auto const whole = std::chrono::floor<std::chrono::seconds>(timeout);
+constexpr milliseconds longest_slice{20};
+
+// A sleep in the socket ends by itself now and then: the caller's wait may be over, a stop may have been asked for, and
+// the clock that this sleep goes by stands still while the machine is suspended.
+void limit_waits(int fd, milliseconds slice) {
   timeval limit{};
-  limit.tv_sec = static_cast<time_t>(whole.count());
-  limit.tv_usec = static_cast<suseconds_t>(std::chrono::microseconds(timeout - whole).count());
+  limit.tv_usec = static_cast<suseconds_t>(std::chrono::microseconds(slice).count());
   // One system call per answer instead of poll and recv.
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -31,8 +33,8 @@ void limit_waits(int fd, milliseconds timeout) {
 }  // namespace
 
 direct_lane::direct_lane(std::uint32_t serial, int fd, milliseconds timeout, std::chrono::microseconds longest_look)
-    : serial_(serial), fd_(fd), timeout_(timeout), busy_(longest_look) {
-  limit_waits(fd_, timeout_);
+    : serial_(serial), fd_(fd), timeout_(timeout), slice_(std::min(timeout, longest_slice)), busy_(longest_look) {
+  limit_waits(fd_, slice_);
   make_blocking();
 }
 
@@ -52,23 +54,23 @@ void direct_lane::make_blocking() noexcept {
   if (flags >= 0 && (flags & O_NONBLOCK) != 0) ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK);
 }
 
-error_code direct_lane::exchange(instant now) {
-  instant const end = after(now, timeout_);
+error_code direct_lane::exchange(instant now, instant end, wake_flag const& over) {
+  end = std::min(end, after(now, timeout_));
   // What was there before the request is not its answer: a stray reply must not grant a lock.
   char stray;
   if (::recv(fd_, &stray, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) return errc::connection_lost;
-  if (error_code const failed = send_all(end)) return failed;
-  return receive(now, end);
+  if (error_code const failed = send_all(end, over)) return failed;
+  return receive(now, end, over);
 }
 
-error_code direct_lane::send_all(instant end) {
+error_code direct_lane::send_all(instant end, wake_flag const& over) {
   std::size_t sent = 0;
   while (sent < request_.size()) {
     ssize_t const n = ::send(fd_, request_.data() + sent, request_.size() - sent, MSG_NOSIGNAL);
     if (n >= 0) {
       sent += static_cast<std::size_t>(n);
     } else if (would_block(errno)) {
-      if (!wait_for(POLLOUT, end)) return errc::timeout;
+      if (!wait_for(POLLOUT, end, over)) return errc::timeout;
     } else if (errno != EINTR) {
       return errc::connection_lost;
     }
@@ -76,7 +78,7 @@ error_code direct_lane::send_all(instant end) {
   return {};
 }
 
-error_code direct_lane::receive(instant now, instant end) {
+error_code direct_lane::receive(instant now, instant end, wake_flag const& over) {
   nanoseconds const patience = busy_.begin(now);
   bool const looks = patience > nanoseconds::zero();
   bool in_vain = false;
@@ -87,7 +89,7 @@ error_code direct_lane::receive(instant now, instant end) {
   }
   error_code failed;
   for (bool first = looks && !in_vain;; first = false) {
-    if (!first) n = sleep(end);
+    if (!first) n = sleep(end, over);
     if (n <= 0) {
       failed = n < 0 && would_block(errno) ? errc::timeout : errc::connection_lost;
       break;
@@ -118,31 +120,29 @@ long direct_lane::look(instant end) {
   }
 }
 
-long direct_lane::sleep(instant end) {
+long direct_lane::sleep(instant end, wake_flag const& over) {
   for (;;) {
-    instant const now = boot_now();
     // The socket's own limit serves the ordinary case; a nearer deadline needs poll.
-    bool const own_limit = end - now >= timeout_ - std::chrono::milliseconds(1);
-    if (!own_limit && !wait_for(POLLIN, end)) {
+    bool const own_limit = end - boot_now() >= slice_ - std::chrono::milliseconds(1);
+    if (!own_limit && !wait_for(POLLIN, end, over)) {
       errno = EAGAIN;
       return -1;
     }
     ssize_t const n = ::recv(fd_, buffer_.data(), buffer_.size(), own_limit ? 0 : MSG_DONTWAIT);
     if (n >= 0) return n;
     if (errno != EINTR && !would_block(errno)) return n;
-    if (would_block(errno) && own_limit && !wait_for(POLLIN, end)) {
-      errno = EAGAIN;
-      return -1;
-    }
+    if (!over.is_set() && boot_now() < end) continue;
+    errno = EAGAIN;
+    return -1;
   }
 }
 
-bool direct_lane::wait_for(short events, instant end) const {
+bool direct_lane::wait_for(short events, instant end, wake_flag const& over) const {
   for (;;) {
-    milliseconds const rest = left(boot_now(), end);
-    if (rest <= milliseconds::zero()) return false;
+    milliseconds const rest = std::min(left(boot_now(), end), slice_);
+    if (rest <= milliseconds::zero() || over.is_set()) return false;
     pollfd look{fd_, events, 0};
-    int const ready = ::poll(&look, 1, static_cast<int>(std::min<long long>(rest.count(), 1'000'000)));
+    int const ready = ::poll(&look, 1, static_cast<int>(rest.count()));
     if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
   }
 }

@@ -4,6 +4,7 @@
 #include <codec/reply.hpp>
 #include <codec/reply_reader.hpp>
 #include <engine/busy_look.hpp>
+#include <engine/wake_flag.hpp>
 #include <latchkey/error.hpp>
 
 #include <array>
@@ -27,10 +28,9 @@ class direct_lane {
   // Takes the request over and leaves an empty buffer, whose memory is used again.
   void take(std::string& request);
 
-  // Borrower: sends what was taken and reads one reply, answer(), within the time-out of one answer: a first try and a
-  // release are awaited so long even if the caller's own wait ends before. After an error nothing more can be said on
-  // this lane.
-  error_code exchange(instant now);
+  // Borrower: sends what was taken and reads one reply, answer(), until `end`, the time-out of one answer, or until its
+  // call has ended otherwise, which it notices within 20 ms. After an error nothing more can be said on this lane.
+  error_code exchange(instant now, instant end, wake_flag const& over);
   reply const& answer() const { return answer_; }
 
   // Engine: nothing comes through any more, and a borrower who sleeps wakes up. Any thread.
@@ -42,16 +42,18 @@ class direct_lane {
   void make_blocking() noexcept;
 
  private:
-  error_code send_all(instant end);
-  error_code receive(instant now, instant end);
+  error_code send_all(instant end, wake_flag const& over);
+  error_code receive(instant now, instant end, wake_flag const& over);
   // Bytes read, or -1 and errno.
   long look(instant end);
-  long sleep(instant end);
-  bool wait_for(short events, instant end) const;
+  long sleep(instant end, wake_flag const& over);
+  // False: it is not worth waiting any longer.
+  bool wait_for(short events, instant end, wake_flag const& over) const;
 
   std::uint32_t serial_;
   int fd_;
   milliseconds timeout_;
+  milliseconds slice_;  // of a sleep in the socket
   busy_look busy_;
   std::string request_;
   reply_reader reader_;

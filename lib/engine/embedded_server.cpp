@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 namespace latchkey::detail {
@@ -22,16 +21,6 @@ namespace {
 constexpr milliseconds start_limit{5'000};
 constexpr milliseconds gentle_limit{1'000};
 constexpr milliseconds hard_limit{2'000};
-
-std::string make_directory() {
-  char const* const variable = std::getenv("TMPDIR");
-  // The path of a Unix socket has at most 107 characters.
-  std::string path = variable != nullptr && *variable == '/' && std::strlen(variable) < 70 ? variable : "/tmp";
-  path += "/latchkey-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr)
-    throw lock_error(errc::connect_failed, "embedded server: no directory " + path + ": " + std::strerror(errno));
-  return path;
-}
 
 bool listens(std::string const& path) {
   sockaddr_un address{};
@@ -53,9 +42,9 @@ embedded_server::embedded_server() {
   if (program.empty())
     throw lock_error(errc::connect_failed, "embedded server: there is no program '" + name +
                                                "'; install redis-server or set LATCHKEY_REDIS_SERVER");
-  directory_ = make_directory();
-  socket_path_ = directory_ + "/redis.sock";
-  log_path_ = directory_ + "/redis.log";
+  folder_.emplace();
+  socket_path_ = folder_->path() + "/redis.sock";
+  log_path_ = folder_->path() + "/redis.log";
   try {
     quiet_signals const blocked;
     keeper_ = std::thread([this, path = std::move(program)] { keep(path); });
@@ -79,7 +68,7 @@ embedded_server::~embedded_server() {
 void embedded_server::keep(std::string program) {
   pid_t const child = spawn_bound(program,
                                   {"--port", "0", "--unixsocket", socket_path_, "--unixsocketperm", "700", "--dir",
-                                   directory_, "--save", "", "--appendonly", "no", "--daemonize", "no"},
+                                   folder_->path(), "--save", "", "--appendonly", "no", "--daemonize", "no"},
                                   log_path_);
   {
     std::scoped_lock const lock(mutex_);
@@ -141,8 +130,7 @@ void embedded_server::stop() noexcept {
     // A killed process that does not end is stuck in the kernel: there is nothing left to do but wait for it.
     keeper_.join();
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
+  folder_->remove();
 }
 
 std::string embedded_server::last_words() const {

@@ -2,17 +2,20 @@
 
 #include <base/instant.hpp>
 #include <engine/fork_guard.hpp>
+#include <engine/private_folder.hpp>
 
 #include <sys/types.h>
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace latchkey::detail {
 
-// A private redis-server on a Unix socket in a fresh directory; both go away with this object. The program is
+// A private redis-server on a Unix socket in a fresh directory; both go away with this object, the
+// folder of a program that was killed with the next one. The program is
 // `redis-server` of PATH, or what the environment variable LATCHKEY_REDIS_SERVER names.
 class embedded_server {
  public:
@@ -35,7 +38,7 @@ class embedded_server {
   std::string last_words() const;
 
   fork_guard forks_;
-  std::string directory_;
+  std::optional<private_folder> folder_;
   std::string socket_path_;
   std::string log_path_;
 

@@ -1,28 +1,82 @@
 #include <base/clock.hpp>
 #include <engine/io_thread.hpp>
 #include <engine/quiet_signals.hpp>
+#include <engine/starting_executor.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/system_executor.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 namespace latchkey::detail {
 
 using guard_type = asio::executor_work_guard<asio::io_context::executor_type>;
 
-struct io_thread::shared {
+class io_thread::shared : public std::enable_shared_from_this<shared> {
+ public:
+  ~shared() {
+    if (thread_.joinable()) thread_.detach();
+  }
+
+  // Once; where no thread can be had, the next who asks tries again, and what was asked for is done elsewhere.
+  void begin() noexcept {
+    if (begun_.load(std::memory_order_acquire)) return;
+    std::scoped_lock const lock(mutex);
+    if (begun_.load(std::memory_order_relaxed)) return;
+    try {
+      start();
+    } catch (std::system_error const&) {
+      asio::post(instead, [mine = shared_from_this()] { mine->run_some(); });
+    }
+  }
+
+  // Under the mutex, or before anybody else knows of it.
+  void start() {
+    quiet_signals const blocked;  // the thread inherits the mask: signals are the program's
+    thread_ = std::thread([mine = shared_from_this()] { mine->run(); });
+    begun_.store(true, std::memory_order_release);
+  }
+
+  bool join_until(instant end) {
+    std::thread over;
+    {
+      std::unique_lock lock(mutex);
+      if (!thread_.joinable()) return true;
+      if (thread_.get_id() == std::this_thread::get_id()) return false;
+      auto const rest =
+          std::chrono::steady_clock::now() + std::chrono::duration_cast<nanoseconds>(left(boot_now(), end));
+      if (!changed_.wait_until(lock, rest, [&] { return ended_; })) return false;
+      over.swap(thread_);  // for one of several callers
+    }
+    if (over.joinable()) over.join();
+    return true;
+  }
+
+  void leave() {
+    std::scoped_lock const lock(mutex);
+    if (thread_.joinable()) thread_.detach();
+  }
+
   asio::io_context context{1};
   std::mutex mutex;
-  std::condition_variable changed;
   std::optional<guard_type> guard{std::in_place, context.get_executor()};
-  bool ended = false;
+  std::function<void(std::exception_ptr)> escaped;
+  asio::any_io_executor instead;
 
-  void run(std::function<void(std::exception_ptr)> const& escaped) {
+ private:
+  void run_some() noexcept try { context.poll(); } catch (...) {
+    escaped(std::current_exception());
+  }
+
+  void run() {
     for (bool again = true; again;) {
       try {
         context.run();
@@ -33,26 +87,36 @@ struct io_thread::shared {
     }
     {
       std::scoped_lock const lock(mutex);
-      ended = true;
+      ended_ = true;
     }
-    changed.notify_all();
+    changed_.notify_all();
   }
+
+  std::condition_variable changed_;
+  std::atomic<bool> begun_{false};
+  std::thread thread_;
+  bool ended_ = false;
 };
 
-io_thread::io_thread() : shared_(std::make_shared<shared>()) {}
+io_thread::io_thread(begins when) : when_(when), shared_(std::make_shared<shared>()) {}
 
 io_thread::~io_thread() {
   finish();
   join_until(after(boot_now(), milliseconds(100)));
-  if (thread_.joinable()) thread_.detach();
+  shared_->leave();
 }
 
-void io_thread::start(std::function<void(std::exception_ptr)> escaped) {
-  quiet_signals const blocked;  // the thread inherits the mask: signals are the program's
-  thread_ = std::thread([mine = shared_, told = std::move(escaped)] { mine->run(told); });
+void io_thread::start(std::function<void(std::exception_ptr)> escaped, asio::any_io_executor instead) {
+  shared_->escaped = std::move(escaped);
+  shared_->instead = std::move(instead);
+  if (when_ == begins::at_once) shared_->start();
 }
 
-asio::any_io_executor io_thread::executor() const { return shared_->context.get_executor(); }
+asio::any_io_executor io_thread::executor() const {
+  auto const plain = shared_->context.get_executor();
+  if (when_ == begins::at_once) return plain;
+  return starting_executor<asio::io_context::executor_type, shared>(plain, shared_);
+}
 
 asio::any_io_executor io_thread::tracked() const {
   std::scoped_lock const lock(shared_->mutex);
@@ -72,18 +136,6 @@ void io_thread::finish() {
   shared_->guard.reset();
 }
 
-bool io_thread::join_until(instant end) {
-  std::thread over;
-  {
-    std::unique_lock lock(shared_->mutex);
-    if (!thread_.joinable()) return true;
-    if (thread_.get_id() == std::this_thread::get_id()) return false;
-    auto const rest = std::chrono::steady_clock::now() + std::chrono::duration_cast<nanoseconds>(left(boot_now(), end));
-    if (!shared_->changed.wait_until(lock, rest, [&] { return shared_->ended; })) return false;
-    over.swap(thread_);  // for one of several callers
-  }
-  if (over.joinable()) over.join();
-  return true;
-}
+bool io_thread::join_until(instant end) { return shared_->join_until(end); }
 
 }  // namespace latchkey::detail

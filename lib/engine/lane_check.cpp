@@ -1,6 +1,5 @@
 #include <engine/adopt.hpp>
 #include <engine/lane_check.hpp>
-#include <engine/sure_handler.hpp>
 
 #include <sys/socket.h>
 
@@ -8,9 +7,8 @@
 
 namespace latchkey::detail {
 
-lane_check::lane_check(io_strand const& strand, listener& whom, std::weak_ptr<core> of,
-                       std::shared_ptr<direct_lane> lane)
-    : core_(std::move(of)), listener_(&whom), lane_(std::move(lane)), socket_(strand) {}
+lane_check::lane_check(io_strand const& strand, listener& whom, std::shared_ptr<direct_lane> lane)
+    : listener_(&whom), lane_(std::move(lane)), socket_(strand) {}
 
 void lane_check::start(std::string_view question) {
   if (!adopt(socket_, lane_->duplicate())) return broken();
@@ -22,9 +20,9 @@ void lane_check::start(std::string_view question) {
 
 void lane_check::wait() {
   socket_.async_wait(asio::posix::descriptor_base::wait_read,
-                     surely_on(socket_.get_executor(), core_, [self = shared_from_this()](error_code const& cancelled) {
+                     [self = shared_from_this()](error_code const& cancelled) noexcept {
                        if (!cancelled && self->listener_) self->readable();
-                     }));
+                     });
 }
 
 void lane_check::readable() {

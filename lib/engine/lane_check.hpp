@@ -25,7 +25,7 @@ class lane_check : public std::enable_shared_from_this<lane_check> {
     ~listener() = default;
   };
 
-  lane_check(io_strand const& strand, listener& whom, std::weak_ptr<core> of, std::shared_ptr<direct_lane> lane);
+  lane_check(io_strand const& strand, listener& whom, std::shared_ptr<direct_lane> lane);
 
   std::uint32_t serial() const { return lane_->serial(); }
   void start(std::string_view question);
@@ -37,7 +37,6 @@ class lane_check : public std::enable_shared_from_this<lane_check> {
   void readable();
   void broken();
 
-  std::weak_ptr<core> const core_;
   listener* listener_;  // null: closed
   std::shared_ptr<direct_lane> lane_;
   asio::posix::basic_stream_descriptor<io_strand> socket_;

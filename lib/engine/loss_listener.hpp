@@ -15,6 +15,8 @@ struct loss_listener : hold_link {
   // The hold is lost. Called once, on the client's executor, outside all mutexes. May throw what the user's
   // callback throws.
   virtual void tell(error_code const& why) = 0;
+  // Does tell() run code of the user's? Then it may take its time.
+  virtual bool calls_the_user() const noexcept { return true; }
 
  protected:
   ~loss_listener() = default;

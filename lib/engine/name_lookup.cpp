@@ -4,7 +4,10 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <map>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -29,31 +32,48 @@ name_lookup::endpoints ask_system(std::string const& host, std::uint16_t port, s
 
 }  // namespace
 
-void name_lookup::start(std::string host, std::uint16_t port, receiver done) {
-  mailbox_ = std::make_shared<mailbox>();
-  mailbox_->done = std::move(done);
-  quiet_signals const blocked;
-  std::thread([box = mailbox_, name = std::move(host), port] {
-    try {
-      std::string problem;
-      endpoints all = ask_system(name, port, problem);
-      std::scoped_lock const lock(box->mutex);
-      if (box->done) box->done(std::move(all), std::move(problem));
-      box->done = nullptr;
-    } catch (std::bad_alloc const&) {
-      // As if the name server had not answered.
-    }
-  }).detach();
+struct name_lookup::mailbox {
+  std::mutex mutex;
+  std::map<ticket, receiver> waiting;
+  ticket last = 0;
+  bool asking = false;  // a thread is under way; it looks for who waits when it has the answer
+};
+
+name_lookup::name_lookup() : mailbox_(std::make_shared<mailbox>()) {}
+
+name_lookup::~name_lookup() {
+  std::map<ticket, receiver> gone;
+  std::scoped_lock const lock(mailbox_->mutex);
+  gone.swap(mailbox_->waiting);
 }
 
-void name_lookup::abandon() {
-  if (!mailbox_) return;
-  receiver gone;
-  {
-    std::scoped_lock const lock(mailbox_->mutex);
-    gone.swap(mailbox_->done);
+name_lookup::ticket name_lookup::ask(std::string host, std::uint16_t port, receiver done) {
+  std::scoped_lock const lock(mailbox_->mutex);
+  ticket const mine = ++mailbox_->last;
+  mailbox_->waiting.emplace(mine, std::move(done));
+  if (mailbox_->asking) return mine;
+  try {
+    quiet_signals const blocked;
+    std::thread([box = mailbox_, name = std::move(host), port] {
+      std::string problem;
+      auto const all = ask_system(name, port, problem);
+      std::scoped_lock const within(box->mutex);
+      box->asking = false;
+      for (auto& [which, tell] : std::exchange(box->waiting, {})) tell(all, problem);
+    }).detach();
+    mailbox_->asking = true;
+  } catch (...) {
+    mailbox_->waiting.erase(mine);
+    throw;
   }
-  mailbox_.reset();
+  return mine;
+}
+
+void name_lookup::forget(ticket which) {
+  if (which == 0) return;
+  decltype(mailbox_->waiting)::node_type gone;
+  std::scoped_lock const lock(mailbox_->mutex);
+  gone = mailbox_->waiting.extract(which);
 }
 
 }  // namespace latchkey::detail

@@ -2,17 +2,36 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
 
+#if __has_include(<linux/close_range.h>)
+#include <linux/close_range.h>
+#endif
+
 namespace latchkey::detail {
 
 namespace {
+
+// The descriptors of the program that were not made by us, or without O_CLOEXEC. The calls of this are safe in a
+// signal handler.
+void close_at_exec() {
+#if defined(SYS_close_range) && defined(CLOSE_RANGE_CLOEXEC)
+  if (::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
+#endif
+  rlimit most{};
+  if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return;
+  int const end = static_cast<int>(std::min<rlim_t>(most.rlim_cur, 1 << 20));
+  for (int fd = 3; fd < end; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
 
 // Between fork and exec only calls that are safe in a signal handler.
 [[noreturn]] void become(char const* program, char* const* arguments, char const* log, int report, pid_t parent) {
@@ -31,6 +50,7 @@ namespace {
     ::dup2(in, 0);
     ::dup2(out, 1);
     ::dup2(out, 2);
+    close_at_exec();
     ::execv(program, arguments);
   }
   int const why = errno;

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@ struct step_batch {
   std::vector<std::pair<std::shared_ptr<loss_listener>, error_code>> lost;
   std::shared_ptr<transport> io;  // where to post; null: not made yet, or gone
   instant wake = never;
+  bool events = false;    // somebody is to deliver what is queued
   bool turn = false;      // post a turn to `io`
   bool birth = false;     // make the transport first
   bool finish = false;    // nothing is left to be said: close the sockets of `io`
@@ -28,7 +28,7 @@ struct step_batch {
     todo.clear();
     lost.clear();
     io.reset();
-    turn = birth = finish = finished = false;
+    events = turn = birth = finish = finished = false;
   }
 };
 
@@ -40,10 +40,9 @@ class spare_batch {
   spare_batch(spare_batch const&) = delete;
   spare_batch& operator=(spare_batch const&) = delete;
 
-  // Null: there is no memory.
-  std::unique_ptr<step_batch> take() noexcept {
+  std::unique_ptr<step_batch> take() {
     std::unique_ptr<step_batch> one(kept_.exchange(nullptr, std::memory_order_acquire));
-    return one ? std::move(one) : std::unique_ptr<step_batch>(new (std::nothrow) step_batch);
+    return one ? std::move(one) : std::make_unique<step_batch>();
   }
   void give(std::unique_ptr<step_batch> one) {
     one->clear();

@@ -1,5 +1,4 @@
 #include <engine/adopt.hpp>
-#include <engine/sure_handler.hpp>
 #include <engine/transport.hpp>
 
 #include <unistd.h>
@@ -27,15 +26,13 @@ void transport::start() {
 
 void transport::watch_timer() {
   timer_.async_wait(
-      asio::posix::descriptor_base::wait_read,
-      surely_on(strand_, core_, [self = shared_from_this()](error_code const& cancelled) {
+      asio::posix::descriptor_base::wait_read, [self = shared_from_this()](error_code const& cancelled) noexcept {
         if (cancelled || self->finished_) return;
         executor_probe::mark const here(self->core_->probe());
         self->core_->timer().fired();
-        if (self->core_->over()) return self->finish();  // asked after that: who ends the client arms the timer
         self->core_->step([](client_machine& machine, instant now, actions& out) { machine.time(now, out); });
         self->watch_timer();
-      }));
+      });
 }
 
 void transport::turn() {
@@ -59,7 +56,7 @@ void transport::perform_io() {
 
 void transport::open(io_actions::opening const& one) {
   connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
-  auto made = std::make_shared<connection>(strand_, *this, core_, one.serial, most);
+  auto made = std::make_shared<connection>(strand_, *this, names_, one.serial, most);
   connections_.push_back(made);
   if (one.to_peer) return made->open(peer_);
   leader_ = one.serial;
@@ -71,7 +68,7 @@ void transport::write(io_actions::writing& one) {
   auto lane = core_->lane();
   if (!lane || lane->serial() != one.serial) return;
   if (check_) check_->close();
-  check_ = std::make_shared<lane_check>(strand_, *this, core_, std::move(lane));
+  check_ = std::make_shared<lane_check>(strand_, *this, std::move(lane));
   check_->start(one.bytes);
 }
 
@@ -91,12 +88,7 @@ void transport::lend(std::uint32_t serial) {
   forget(serial);
   if (fd < 0) return;  // the first borrower finds no lane and says so
   auto const& settings = core_->settings();
-  try {
-    core_->lane_opened(std::make_shared<direct_lane>(serial, fd, settings.timeout, settings.busy_poll));
-  } catch (...) {
-    ::close(fd);
-    throw;
-  }
+  core_->lane_opened(std::make_shared<direct_lane>(serial, fd, settings.timeout, settings.busy_poll));
 }
 
 connection* transport::find(std::uint32_t serial) {
@@ -118,9 +110,9 @@ void transport::limit_close() {
   // A little earlier than whoever waits for it gives up.
   milliseconds const most = core_->settings().close_timeout;
   close_limit_.expires_after(most - std::min(most / 10, milliseconds(100)));
-  close_limit_.async_wait(surely_on(strand_, core_, [self = shared_from_this()](error_code const& cancelled) {
+  close_limit_.async_wait([self = shared_from_this()](error_code const& cancelled) noexcept {
     if (!cancelled) self->finish();
-  }));
+  });
 }
 
 void transport::finish() {

@@ -55,6 +55,7 @@ class transport final : public connection::listener,
   io_strand strand_;
   asio::posix::basic_stream_descriptor<io_strand> timer_;
   clock_timer close_limit_;
+  std::shared_ptr<name_lookup> const names_ = std::make_shared<name_lookup>();
   std::vector<std::shared_ptr<connection>> connections_;
   std::shared_ptr<lane_check> check_;
   std::uint32_t leader_ = 0;   // serial of the connection that others follow

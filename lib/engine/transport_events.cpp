@@ -14,12 +14,9 @@ void transport::on_opened(connection& which) {
 void transport::on_open_failed(connection& which, std::string const& text) {
   executor_probe::mark const here(core_->probe());
   std::uint32_t const serial = which.serial();
-  target const& where = core_->where();
-  std::string const full =
-      (where.how == target::scheme::tcp ? where.host + ':' + std::to_string(where.port) : where.path) + ": " + text;
   forget(serial);
   core_->step([&](client_machine& machine, instant now, actions& out) {
-    machine.open_failed(serial, errc::connect_failed, full, now, out);
+    machine.open_failed(serial, errc::connect_failed, text, now, out);
   });
 }
 

@@ -14,8 +14,8 @@ class wake_flag {
   void set() noexcept;
   bool is_set() const noexcept { return state_.load(std::memory_order_acquire) == done; }
 
-  // True: set. False: the time is over. `end` is of the boot clock, the sleep of the monotonic one: while the
-  // machine is suspended the sleep is longer, and whoever has a timer of the boot clock is to set the flag.
+  // True: set. False: the time is over. `end` is of the boot clock, the sleep of the monotonic one, which stands still
+  // while the machine is suspended: it sleeps in slices of a second, and looks at the boot clock after each.
   bool wait_until(instant end) noexcept;
   void wait() noexcept { wait_until(never); }
 

@@ -1,45 +1,24 @@
 #include <machine/client_machine.hpp>
 
 #include <machine/context.hpp>
-#include <machine/name_machine.hpp>
+#include <machine/name_set.hpp>
 #include <machine/outbox.hpp>
 #include <machine/session.hpp>
 #include <machine/subscriptions.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
-#include <unordered_set>
+#include <cerrno>
 
 namespace latchkey::detail {
 
 namespace {
 
-struct name_view {
-  kind const* which;
-  std::string_view name;
-};
-
-name_view view_of(name_view const& key) { return key; }
-name_view view_of(std::unique_ptr<name_machine> const& of) { return {&of->which(), of->name()}; }
-
-// A machine knows its name: the map of them has no second copy.
-struct name_hash {
-  using is_transparent = void;
-  template <class A>
-  std::size_t operator()(A const& of) const {
-    auto const key = view_of(of);
-    return std::hash<std::string_view>{}(key.name) ^ std::hash<void const*>{}(key.which);
-  }
-};
-
-struct name_equal {
-  using is_transparent = void;
-  template <class A, class B>
-  bool operator()(A const& one, B const& other) const {
-    auto const a = view_of(one), b = view_of(other);
-    return a.which == b.which && a.name == b.name;
-  }
-};
+// Belongs to no owner.
+bool is_plain(operation const& call) {
+  using type = operation::type;
+  return call.what == type::query || call.what == type::force_unlock || call.what == type::connect;
+}
 
 }  // namespace
 
@@ -49,7 +28,7 @@ struct client_machine::impl final : session_user {
         requests(shared),
         channels(shared),
         renewals(shared),
-        server(shared, {who.username, who.password, who.database}, *this) {
+        server(shared, {who.username, who.password, who.database, who.address}, *this) {
     shared.client_id = std::move(who.client_id);
     shared.random_state = who.seed;
     shared.requests = &requests;
@@ -60,13 +39,13 @@ struct client_machine::impl final : session_user {
   ~impl() {
     shared.timers.clear();
     shared.lost_holds.clear();
-    shared.under_way.clear();
   }
 
   // Sets what the machines see of the outside for one step.
   impl& at(instant now, actions& out) {
     shared.now = now;
     shared.out = &out;
+    out.turn = out.turn || shared.at == context::stage::closing;
     return *this;
   }
 
@@ -86,6 +65,24 @@ struct client_machine::impl final : session_user {
     return **names.insert(std::move(made)).first;
   }
 
+  bool refuses(operation const& call) const {
+    return shared.closed() || (shared.at == context::stage::closing && !call.goes_on());
+  }
+
+  // Nobody is left who could release anything.
+  bool left_alone() const { return shared.at == context::stage::closing && shared.shown == 0 && shared.under_way == 0; }
+
+  void end() {
+    if (shared.closed()) return;
+    for (auto const& name : names) name->give_up_calls();  // some end holds, which are then not left
+    shared.at = context::stage::closed;
+    shared.timers.drop(closing);
+    server.forget_plain_calls(errc::closed);
+    for (auto const& name : names) name->leave();
+    requests.forget_renewals();
+    shared.out->turn = true;
+  }
+
   name_machine* known(kind const& which, std::string_view name) const {
     auto found = names.find(name_view{&which, name});
     return found == names.end() ? nullptr : found->get();
@@ -96,22 +93,31 @@ struct client_machine::impl final : session_user {
     std::vector<operation*> plain;
     for (auto& call : requests.plain()) plain.push_back(&call);
     for (operation* call : plain) {
-      if (transient && ++call->attempts <= static_cast<unsigned>(shared.settings.retry_attempts)) continue;
+      if (transient && server.goes_on(*call, why, text)) continue;
       call->text = text;
       server.expire_plain(*call, why);
     }
   }
 
+  // Kinds that exclude each other keep the same key.
+  void forced(operation const& call, instant sent) override {
+    for (kind const* which : kinds_)
+      if (name_machine* const found = which->rules().exclusive ? known(*which, call.name) : nullptr)
+        found->forced(sent);
+  }
+
   bool needs_server() const override {
     if (!requests.empty()) return true;
-    return !shared.closed && (shared.counters.held > 0 || shared.counters.waiting > 0);
+    return !shared.closed() && (shared.counters.held > 0 || shared.counters.waiting > 0);
   }
 
   std::span<kind const* const> kinds() const override { return kinds_; }
 
   void start_plain(operation& call) {
     call.where = operation::place::plain;
-    if (shared.lane_offered) {
+    if (call.what == operation::type::connect) server.connect_begins();
+    // A force-unlock leaves by the shared connection: what its message wakes tries there, behind it.
+    if (shared.lane_offered && call.what == operation::type::query) {
       shared.lane_offered = false;
       shared.lane_plain = &call;
       return;
@@ -125,8 +131,8 @@ struct client_machine::impl final : session_user {
 
   void expire(operation& call) {
     if (call.where == operation::place::idle) return;
-    if (call.where == operation::place::plain) return server.expire_plain(call, errc::timeout);
-    call.owner_record->of.expire(call);
+    if (call.where == operation::place::plain) return server.expire_plain(call);
+    call.of_owner->of.expire(call);
   }
 
   void due(timer_node& node) {
@@ -138,24 +144,26 @@ struct client_machine::impl final : session_user {
       }
       case timer_node::type::hint: return static_cast<name_machine*>(node.of)->on_hint();
       case timer_node::type::own_hint: {
-        record& waits = *static_cast<record*>(node.of);
+        owner_state& waits = *static_cast<owner_state*>(node.of);
         return waits.of.on_own_hint(waits);
       }
       case timer_node::type::linger: return static_cast<name_machine*>(node.of)->on_linger();
       case timer_node::type::link: return server.on_link_timer(*static_cast<link*>(node.of));
       case timer_node::type::session: return server.on_timer();
       case timer_node::type::watchdog: return renewals.tick();
+      case timer_node::type::closing: return end();
     }
   }
 
   context shared;
-  // Goes after the lists below, in which its records and names may still stand.
-  std::unordered_set<std::unique_ptr<name_machine>, name_hash, name_equal> names;
+  // Goes after the lists below, in which its owners and names may still stand.
+  name_set names;
   std::vector<kind const*> kinds_;
   outbox requests;
   subscriptions channels;
   watchdog renewals;
   session server;
+  timer_node closing;  // when leases have had their time
   std::size_t sweep_at = 1'024;
 };
 
@@ -166,23 +174,18 @@ client_machine::~client_machine() = default;
 
 void client_machine::prepare(operation const& call, actions& out) {
   out.completed.reserve(out.completed.size() + 1);
-  bool const plain = call.what == operation::type::query || call.what == operation::type::force_unlock;
-  if (!plain && !impl_->shared.closed) impl_->of(*call.which, call.name).prepare(call.owner);
+  if (!is_plain(call) && !impl_->refuses(call)) impl_->of(*call.which, call.name).prepare(call.owner);
 }
 
 void client_machine::unprepare(operation const& call) noexcept {
-  if (name_machine* const found = impl_->shared.broken ? nullptr : impl_->known(*call.which, call.name))
-    found->unprepare(call.owner);
+  if (name_machine* const found = impl_->known(*call.which, call.name)) found->unprepare(call.owner);
 }
-
-void client_machine::enlist(operation& call) noexcept { impl_->shared.under_way.push_back(call); }
 
 bool client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
-  // One that starts by itself need not be enlisted before.
-  if (!call.under_way_hook::is_linked()) shared.under_way.push_back(call);
-  if (shared.closed) {
+  ++shared.under_way;
+  if (me.refuses(call)) {
     call.error = errc::closed;
     shared.complete(call);
     return false;
@@ -191,7 +194,7 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
   shared.lane_offered = may_borrow && me.server.direct_idle();
   shared.lane_record = nullptr;
   shared.lane_plain = nullptr;
-  if (call.what == operation::type::query || call.what == operation::type::force_unlock)
+  if (is_plain(call))
     me.start_plain(call);
   else
     me.of(*call.which, call.name).start(call);
@@ -202,17 +205,18 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
 }
 
 void client_machine::cancel(operation& call, instant now, actions& out) {
-  if (impl_->at(now, out).shared.broken) return;
-  if (call.where != operation::place::idle && call.what == operation::type::acquire) call.owner_record->of.cancel(call);
+  impl_->at(now, out);
+  if (call.where == operation::place::plain && call.what == operation::type::connect)
+    impl_->server.expire_plain(call, error_code(ECANCELED, boost::system::system_category()));
+  else if (call.where != operation::place::idle && call.what == operation::type::acquire)
+    call.of_owner->of.cancel(call);
 }
 
-void client_machine::expire(operation& call, instant now, actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.expire(call);
-}
+void client_machine::expire(operation& call, instant now, actions& out) { impl_->at(now, out).expire(call); }
 
 void client_machine::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold, instant now,
                           actions& out) {
-  if (impl_->at(now, out).shared.broken) return;
+  impl_->at(now, out);
   if (name_machine* found = impl_->known(which, name)) found->drop(owner, hold);
 }
 
@@ -220,9 +224,19 @@ void client_machine::unlink(kind const& which, std::string_view name, std::uint6
   if (name_machine* found = impl_->known(which, name)) found->unlink(owner, hold);
 }
 
-bool client_machine::holds(kind const& which, std::string_view name, std::uint64_t owner) const {
-  name_machine const* found = impl_->shared.broken ? nullptr : impl_->known(which, name);
-  return found && found->holds(owner);
+void client_machine::renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
+  if (name_machine* const found = impl_->known(which, name)) found->renew_no_longer(owner, hold);
+}
+
+void client_machine::thread_ended(std::uint64_t owner, instant now, actions& out) {
+  if (impl_->at(now, out).shared.closed()) return;
+  for (auto const& name : impl_->names) name->thread_ended(owner);
+}
+
+bool client_machine::keeps_out(kind const& which, std::string_view name, std::uint64_t owner,
+                               unsigned char mode) const {
+  name_machine const* found = impl_->known(which, name);
+  return found && found->keeps_out(owner, mode);
 }
 
 std::uint32_t client_machine::lane_serial() const { return impl_->server.lane_serial(); }
@@ -232,43 +246,47 @@ std::string& client_machine::lane_bytes() { return impl_->server.lane_bytes(); }
 client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply const& answer, instant now,
                                                       actions& out) {
   auto& me = impl_->at(now, out);
-  if (me.shared.broken || !me.server.lent(serial)) return lane_next::taken;
+  if (!me.server.lent(serial)) return lane_next::taken;
   bool const again = me.server.lane_answer(answer);
   if (!me.requests.empty()) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }
 
 void client_machine::lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.lane_failed(serial, why);
+  impl_->at(now, out).server.lane_failed(serial, why);
 }
 
 void client_machine::turn(instant now, io_actions& io, actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.turn(io);
+  bool const another = out.turn;
+  auto& me = impl_->at(now, out);
+  out.turn = another;  // this is the one that every step asks for while the client closes
+  if (me.left_alone()) me.end();
+  me.server.turn(io);
 }
 
 void client_machine::opened(std::uint32_t serial, instant now, actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.opened(serial);
+  impl_->at(now, out).server.opened(serial);
 }
 
 void client_machine::open_failed(std::uint32_t serial, error_code const& why, std::string_view text, instant now,
                                  actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.open_failed(serial, why, text);
+  impl_->at(now, out).server.open_failed(serial, why, text);
 }
 
 void client_machine::unreachable(std::string_view text, instant now, actions& out) {
   auto& me = impl_->at(now, out);
-  if (me.shared.broken) return;
   me.shared.trouble = text;
   me.shared.note(event_type::connect_failed, {}, 0, errc::connect_failed, text);
   me.trouble(errc::connect_failed, text, false);
+  if (me.shared.at == context::stage::closing) me.end();  // nothing can be released, and no timer tells when to stop
 }
 
 void client_machine::received(std::uint32_t serial, std::string_view bytes, instant now, actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.received(serial, bytes);
+  impl_->at(now, out).server.received(serial, bytes);
 }
 
 void client_machine::broken(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  if (auto& me = impl_->at(now, out); !me.shared.broken) me.server.broken(serial, why);
+  impl_->at(now, out).server.broken(serial, why);
 }
 
 void client_machine::time(instant now, actions& out) {
@@ -276,40 +294,47 @@ void client_machine::time(instant now, actions& out) {
   while (timer_node* node = me.shared.timers.take_due(now)) me.due(*node);
 }
 
-instant client_machine::wake_at() const { return impl_->shared.timers.first(); }
+// A renewal moves the end of its hold, and leaves the timer where it stood: of holds that were taken at different
+// moments each would wake the client once in a lease, for nothing.
+instant client_machine::wake_at() const {
+  auto& timers = impl_->shared.timers;
+  for (timer_node* first = timers.front(); first && first->what == timer_node::type::hold; first = timers.front()) {
+    instant const deadline = static_cast<hold const*>(first->of)->deadline;
+    if (first->at == deadline) break;
+    timers.set(*first, deadline);
+  }
+  return timers.first();
+}
 
-void client_machine::close(instant now, actions& out) {
+void client_machine::close(std::uint64_t closer, instant now, actions& out) {
   auto& me = impl_->at(now, out);
-  if (me.shared.closed) return;
-  me.shared.closed = true;
-  me.server.forget_plain_calls(errc::closed);
-  for (auto const& name : me.names) name->close();
+  auto& shared = me.shared;
+  if (shared.closed()) return;
+  if (std::exchange(shared.at, context::stage::closing) == context::stage::open) {
+    // What is released at the last moment has time to reach the server.
+    milliseconds const most = shared.settings.close_timeout;
+    me.closing.what = timer_node::type::closing;
+    shared.timers.set(me.closing, after(now, most - std::min(most / 5, milliseconds(200))));
+    me.server.forget_plain_calls(errc::closed);
+  }
+  for (auto const& name : me.names) name->close(closer);
+  if (me.left_alone()) me.end();
   out.turn = true;
 }
 
-bool client_machine::closed() const { return impl_->shared.closed; }
-
-bool client_machine::quiet() const { return impl_->shared.broken || impl_->server.quiet(); }
-
-void client_machine::abandon(actions& out, operation_list& calls) noexcept {
-  auto& shared = impl_->shared;
-  if (shared.broken) return calls.splice(calls.end(), shared.under_way);
-  shared.closed = shared.broken = true;
-  shared.timers.clear();
-  shared.lost_holds.clear();
-  impl_->requests.clear();
-  for (auto const& name : impl_->names) name->abandon(out);
-  for (auto& call : shared.under_way) call.abandon();
-  calls.splice(calls.end(), shared.under_way);
-  auto& counted = shared.counters;
-  counted.lost += std::exchange(counted.held, 0);
-  counted.waiting = counted.unsettled = 0;
-  counted.connected = false;
-  for (auto& one : shared.by_kind) {
-    one.lost += std::exchange(one.held, 0);
-    one.waiting = 0;
-  }
+void client_machine::await_lease(int more, instant now, actions& out) {
+  auto& shared = impl_->at(now, out).shared;
+  shared.shown = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(shared.shown) + more);
 }
+
+void client_machine::close_now(instant now, actions& out) {
+  close(0, now, out);
+  impl_->end();
+}
+
+bool client_machine::closed() const { return impl_->shared.closed(); }
+
+bool client_machine::quiet() const { return impl_->server.quiet(); }
 
 bool client_machine::idle() const {
   return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&

@@ -27,6 +27,7 @@ class client_machine {
     std::string password;
     int database = 0;
     std::uint64_t seed = 1;  // of the back-off's randomness
+    std::string address{};   // of the server, for texts
   };
 
   client_machine(config const& settings, identity who);
@@ -41,8 +42,6 @@ class client_machine {
   void prepare(operation const& call, actions& out);
   // It is not started after all.
   void unprepare(operation const& call) noexcept;
-  // It is about to be started, and completed whatever becomes of those that start before it.
-  void enlist(operation& call) noexcept;
   // Starts a call. With `may_borrow` its request may go by the direct lane: then true is returned, and the caller
   // is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed).
   bool start(operation& call, bool may_borrow, instant now, actions& out);
@@ -55,8 +54,12 @@ class client_machine {
   void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold, instant now, actions& out);
   // The lease that shows this hold is going away, or is about to be released: forget where to show it.
   void unlink(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
-  // Has this owner a live hold, as far as this client knows?
-  bool holds(kind const& which, std::string_view name, std::uint64_t owner) const;
+  // This hold ends with the lease that it has.
+  void renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
+  // The same for all that this owner holds by no lease: the thread that it stands for has ended.
+  void thread_ended(std::uint64_t owner, instant now, actions& out);
+  // Would another owner's wait for this side end only with a release by this owner, as far as this client knows?
+  bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) const;
 
   // --- the direct lane: whoever was told so by start() ---
 
@@ -85,15 +88,18 @@ class client_machine {
 
   // --- the end ---
 
-  // Completes every call with `closed`, ends every hold (a loss, `closed`), and gives back what the server has.
-  void close(instant now, actions& out);
+  // Begins it: completes every call with `closed` but those that give something back, and refuses new ones; tells
+  // leases (a loss, `closed`), whose holds are renewed until they are released; releases what this owner holds by no
+  // lease. When no lease is left, at the latest a little before config::close_timeout, what is still held is left to
+  // its lease, and the machine is closed. Again: only for another owner.
+  void close(std::uint64_t closer, instant now, actions& out);
+  // So many more leases, of holds that are none of this machine's, are waited for.
+  void await_lease(int more, instant now, actions& out);
+  // The same without waiting for leases.
+  void close_now(instant now, actions& out);
   bool closed() const;
-  // After close(): nothing is left to be said to the server.
+  // Nothing is left to be said to the server.
   bool quiet() const;
-
-  // A step has thrown, for want of memory: what it left half done cannot be known. Every hold is lost, and `calls` are
-  // those that were under way, whose callers are to be told. From now on it is a closed client that says nothing.
-  void abandon(actions& out, operation_list& calls) noexcept;
 
   // Nobody holds, waits or listens, and nothing is under way for any name.
   bool idle() const;

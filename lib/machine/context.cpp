@@ -23,12 +23,42 @@ milliseconds context::pause(unsigned n, milliseconds most) {
 
 void context::note(event_type type, std::string_view lock, std::uint64_t owner, error_code error, std::string_view text,
                    nanoseconds took, std::string_view kind) {
-  if (observed) out->notes.push_back({type, std::string(lock), owner, error, std::string(text), took, kind});
+  if (observed) out->notes.push_back({type, std::string(lock), owner, error, without_secret(text), took, kind});
+}
+
+std::string context::without_secret(std::string_view text) const {
+  std::string made(text);
+  if (secret.empty()) return made;
+  constexpr std::string_view instead = "***";
+  for (auto found = made.find(secret); found != std::string::npos; found = made.find(secret, found + instead.size()))
+    made.replace(found, secret.size(), instead);
+  return made;
 }
 
 void context::complete(operation& call) {
+  if (!call.text.empty()) call.text = without_secret(call.text);
   out->completed.push_back(&call);
-  under_way.erase(under_way.iterator_to(call));
+  --under_way;
+}
+
+void context::explain(operation& call) const {
+  if (!call.error) return;
+  if (call.what == operation::type::connect) {  // it leaves nothing, and says what it heard last
+    if (call.error == errc::timeout && call.text.empty()) call.text = trouble;
+    return;
+  }
+  bool const nothing_left = !call.unseen && !call.goes_on();
+  if (call.error == errc::timeout && nothing_left && !counters.connected) call.error = errc::connect_failed;
+  if (call.unseen && call.what != operation::type::release && !may_still_be_held(call.error)) {
+    if (call.text.empty()) call.text = call.error.message();
+    call.error = errc::connection_lost;
+  }
+  bool const unanswered =
+      call.error == errc::timeout || call.error == errc::connect_failed || call.error == errc::connection_lost;
+  if (!unanswered) return;
+  if (call.text.empty()) call.text = refusal;
+  if (trouble.empty()) return;
+  call.text = trouble.ends_with(call.text) ? trouble : trouble + "; the server's last words: " + call.text;
 }
 
 kind_stats& context::tally(std::string_view kind) {

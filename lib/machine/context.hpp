@@ -4,8 +4,8 @@
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <machine/actions.hpp>
-#include <machine/agenda.hpp>
-#include <machine/record.hpp>
+#include <machine/owner_state.hpp>
+#include <machine/timer_queue.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -25,13 +25,16 @@ struct context {
   config const settings;
   bool const observed;  // somebody listens to events
   std::string client_id;
-  agenda timers;
+  timer_queue timers;
   stats counters;
-  spare_storage spare_records;
+  spare_storage spare_owners;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
-  bool closed = false;
-  bool broken = false;       // memory was short in the middle of a step: nothing of the names and the session is true
-  operation_list under_way;  // all calls that are not completed
+  // closing: no new calls; holders have been told, and leases may still be released.
+  enum class stage : unsigned char { open, closing, closed };
+  stage at = stage::open;
+  bool closed() const { return at == stage::closed; }
+  std::size_t shown = 0;      // live holds that leases show, and others whose release the end awaits
+  std::size_t under_way = 0;  // calls that are not completed
 
   instant now{};
   actions* out = nullptr;
@@ -40,9 +43,9 @@ struct context {
   subscriptions* channels = nullptr;
   watchdog* renewals = nullptr;
 
-  // The direct lane, as long as one call is being started: offered, and then perhaps taken by one record or call.
+  // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.
   bool lane_offered = false;
-  record* lane_record = nullptr;
+  owner_state* lane_record = nullptr;
   operation* lane_plain = nullptr;
 
   // Lost holds whose owners have not yet called unlock, oldest first; at most `most_lost` are remembered.
@@ -51,6 +54,12 @@ struct context {
 
   // Why there is no connection, in the words of the last attempt; empty while there is one.
   std::string trouble;
+  // With what the server turns requests away at the moment; empty while it answers them.
+  std::string refusal;
+
+  // What no event and no error may contain, whatever the server repeats.
+  std::string secret;
+  std::string without_secret(std::string_view text) const;
 
   hold_id next_hold = 1;
   std::uint64_t random_state = 1;
@@ -66,6 +75,9 @@ struct context {
 
   // The engine is to tell its caller.
   void complete(operation& call);
+  // Makes the error of a call that ends tell what may be left behind, and its text why: may_still_be_held asks for no
+  // more than the code.
+  void explain(operation& call) const;
 
   // The counters of a kind.
   kind_stats& tally(std::string_view kind);

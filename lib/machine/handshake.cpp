@@ -21,6 +21,15 @@ std::string_view value_of(std::string_view line, std::string_view key) {
   return {};
 }
 
+// In the answer to INFO.
+std::string_view run_id_of(std::string_view text) {
+  constexpr std::string_view key = "\nrun_id:";
+  auto const at = text.find(key);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + key.size());
+  return text.substr(0, text.find_first_of("\r\n"));
+}
+
 // CLIENT KILL of a connection that cannot exist: 0, or the refusal that a real one would meet.
 constexpr std::string_view nobody = "9223372036854775807";
 
@@ -39,7 +48,9 @@ void session::greet(link& one) {
   if (who_.database != 0) step(hello::select, {"SELECT", std::to_string(who_.database)});
   if (!shared_.settings.client_name.empty()) step(hello::name, {"CLIENT", "SETNAME", shared_.settings.client_name});
   if (one.of == role::shared) {
+    orphans_.greets();
     step(hello::role, {"ROLE"});
+    step(hello::server, {"INFO", "server"});
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
     ask_for_scripts(one);
   }
@@ -83,10 +94,12 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
       return why.transient ? failed(one, why.code, text, true) : failed(one, errc::auth_failed, text, false);
     }
     if (why.executed == server_error::ran::no && why.transient) return failed(one, why.code, answer.text, true);
+    // Protected mode: said to whoever comes from elsewhere, until somebody changes a setting.
+    if (answer.text.starts_with("DENIED")) return failed(one, why.code, answer.text, false);
     if (call.step == hello::name) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
-    if (call.step == hello::probe) refuse_kill(answer.text);
+    if (call.step == hello::probe) orphans_.refuse(answer.text);
     if (call.step != hello::info) return;
-    refuse_kill(answer.text);
+    orphans_.refuse(answer.text);
     return greeted(one);
   }
   switch (call.step) {
@@ -95,15 +108,15 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
       if (answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave")
         return failed(one, errc::read_only, "connected to a replica", true);
       return;
+    case hello::server: orphans_.leads_to(run_id_of(answer.text)); return;
     case hello::probe:
       if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
-      kill_refused_ = false;
-      shared_.counters.fenced = true;
+      orphans_.allow();
       return;
     case hello::info:
       one.id = value_of(answer.text, "id");
       one.address = value_of(answer.text, "addr");
-      if (one.id.empty() || one.address.empty()) refuse_kill("CLIENT INFO names neither id nor address");
+      if (one.id.empty() || one.address.empty()) orphans_.refuse("CLIENT INFO names neither id nor address");
       return greeted(one);
     default:
       if (answer.kind != reply::type::status)
@@ -111,14 +124,13 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
   }
 }
 
-void session::refuse_kill(std::string_view text) {
-  if (!kill_refused_) shared_.note(event_type::kill_refused, {}, 0, errc::server_error, text);
-  kill_refused_ = true;
-  shared_.counters.fenced = false;
-}
-
 void session::greeted(link& one) {
-  if (one.of == role::shared) return ready(one);
+  if (one.of == role::shared) {
+    if (orphans_.run_id().empty() && has_no_address(one.address) && !one.was_up)
+      shared_.note(event_type::warning, {}, 0, errc::server_error,
+                   "INFO names no run_id: on a Unix socket CLIENT KILL may meet another client after a restart");
+    return ready(one);
+  }
   link& leader = link_of(role::shared);
   if (leader.at != link::state::up) return discard(one, errc::connection_lost);
   // A virtual address may have led elsewhere: the shared connection must see this one, under its address.

@@ -1,5 +1,6 @@
 #include <machine/joint_acquire.hpp>
 
+#include <machine/operation.hpp>
 #include <wire/server_error.hpp>
 
 #include <algorithm>
@@ -18,8 +19,6 @@ constexpr unsigned most_idle = 16;    // steps without a word of who is busy: no
 constexpr milliseconds step_pause{2};
 constexpr milliseconds round_pause{25};
 constexpr milliseconds most_pause{400};
-// A round trip that is on its way is worth more than the rest of a short wait.
-constexpr milliseconds least_member_time{50};
 
 bool may_pass(error_code const& error, std::string const& text) {
   return is_transient(error) || (!text.empty() && classify(text).transient);
@@ -32,6 +31,7 @@ joint_acquire::joint_acquire(joint_rules rules, wish asked)
 
 void joint_acquire::begin(instant now) {
   now_ = now;
+  first_limit_ = std::max(asked_.deadline, after(now, first_try_time));
   if (rules_.at_once) return next_round();
   next_step();
 }
@@ -54,10 +54,14 @@ bool joint_acquire::some_asked() const {
   return std::any_of(slots_.begin(), slots_.end(), [](slot const& one) { return one.at == state::asked; });
 }
 
-void joint_acquire::ask(std::vector<std::size_t> const& members, action::type how, instant deadline, bool patient) {
-  action made{.what = how, .when = deadline, .patient = patient};
+bool joint_acquire::some_unseen() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](slot const& one) { return one.unseen; });
+}
+
+void joint_acquire::ask(std::vector<std::size_t> const& members, action::type how, instant deadline) {
+  action made{.what = how, .when = deadline};
   for (std::size_t const member : members) {
-    slots_[member] = {state::asked, next_id_, {}};
+    slots_[member] = {state::asked, next_id_, {}, slots_[member].unseen};
     made.of.push_back({member, next_id_++});
   }
   began_ = true;
@@ -78,7 +82,9 @@ void joint_acquire::answered(attempt id, answer said, instant now) {
         {.what = joins ? action::type::keep : action::type::give_back, .of = {{joins ? member : 0, id}}});
   }
   found->at = yes ? state::held : state::idle;
+  took_ = took_ || yes;
   found->until = said.until;
+  found->unseen = may_still_be_held(said.error);
   if (rules_.at_once) return count_at_once(std::move(said));
   count_in_step(static_cast<std::size_t>(found - slots_.begin()), std::move(said));
 }
@@ -108,7 +114,7 @@ void joint_acquire::next_step() {
       if (slots_[member].at != state::held) missing.push_back(member);
     if (missing.empty()) continue;
     if (began_ && over()) return no_more();
-    return ask(missing, action::type::ask, asked_.deadline, !asked_.once && !busy_seen_);
+    return ask(missing, action::type::ask, busy_seen_ ? asked_.deadline : first_limit_);
   }
   conclude();
 }
@@ -156,7 +162,7 @@ void joint_acquire::step_back(std::size_t blocking) {
   sleep(0ms, most);
 }
 
-void joint_acquire::wait_for(std::size_t member) { ask({member}, action::type::wait, asked_.deadline, false); }
+void joint_acquire::wait_for(std::size_t member) { ask({member}, action::type::wait, asked_.deadline); }
 
 // --- all at once ---
 
@@ -168,9 +174,8 @@ void joint_acquire::next_round() {
   error_.clear();
   text_.clear();
   instant deadline = after(now_, rules_.member_time);
-  if (asked_.deadline < deadline)
-    deadline = began_ ? asked_.deadline : std::min(deadline, std::max(asked_.deadline, after(now_, least_member_time)));
-  ask(all, action::type::ask, deadline, false);
+  if (asked_.deadline < deadline) deadline = began_ ? asked_.deadline : std::min(deadline, first_limit_);
+  ask(all, action::type::ask, deadline);
 }
 
 void joint_acquire::count_at_once(answer said) {
@@ -209,8 +214,8 @@ void joint_acquire::conclude() {
   auto const last = until.begin() + static_cast<std::ptrdiff_t>(rules_.quorum - 1);
   std::nth_element(until.begin(), last, until.end(), std::greater<>());
   if (*last > now_) return finish(true);
-  if (!rules_.at_once) return fail(errc::lease_lost, "the lease had ended before its answer came");
-  error_ = errc::lease_lost;
+  if (!rules_.at_once) return fail(errc::timeout, "the lease had ended before its answer came");
+  error_ = errc::timeout;
   text_ = "the lease had ended before enough answers came";
   judge_round();
 }
@@ -240,6 +245,7 @@ void joint_acquire::cancel_asked() {
     if (slots_[i].at != state::asked) continue;
     actions_.push_back({.what = action::type::cancel, .of = {{i, slots_[i].id}}});
     slots_[i].at = state::idle;
+    slots_[i].unseen = true;
   }
 }
 
@@ -247,12 +253,17 @@ void joint_acquire::cancel_asked() {
 void joint_acquire::no_more() {
   give_everything_back();
   if (busy_seen_) return finish(false);
-  fail(errc::timeout, std::move(text_));
+  bool const nothing_left = !some_unseen() && !took_ && error_ == errc::connect_failed;
+  fail(nothing_left ? errc::connect_failed : errc::timeout, std::move(text_));
 }
 
 void joint_acquire::fail(error_code why, std::string text) {
   give_everything_back();
   finish(false);
+  if (some_unseen() && !may_still_be_held(why)) {
+    if (text.empty()) text = why.message();
+    why = errc::connection_lost;
+  }
   error_ = why;
   text_ = std::move(text);
 }

@@ -68,7 +68,6 @@ class joint_acquire {
     type what;
     std::vector<question> of{};
     instant when = never;  // ask, wait: deadline; sleep: end
-    bool patient = false;  // ask: those on their way are awaited past the deadline
   };
 
   joint_acquire(joint_rules rules, wish asked);
@@ -95,11 +94,12 @@ class joint_acquire {
     state at = state::idle;
     attempt id = 0;
     instant until{};
+    bool unseen = false;  // it was asked, and no answer has said what became of that
   };
 
   void next_step();
   void next_round();
-  void ask(std::vector<std::size_t> const& members, action::type how, instant deadline, bool patient);
+  void ask(std::vector<std::size_t> const& members, action::type how, instant deadline);
   void count_in_step(std::size_t member, answer said);
   void judge_step();
   void step_back(std::size_t blocking);
@@ -114,6 +114,7 @@ class joint_acquire {
   void fail(error_code why, std::string text = {});
   void finish(bool granted);
   bool some_asked() const;
+  bool some_unseen() const;
   bool over() const { return now_ >= asked_.deadline; }
 
   joint_rules const rules_;
@@ -124,6 +125,8 @@ class joint_acquire {
   attempt next_id_ = 1;
   bool began_ = false;
   bool busy_seen_ = false;  // some member said so, in any round
+  bool took_ = false;       // some member was granted, in any round
+  instant first_limit_{};   // the first try is awaited so long, however short the wait
   unsigned lost_rounds_ = 0;
   unsigned idle_steps_ = 0;
   instant sleeps_until_ = never;

@@ -3,7 +3,7 @@
 #include <codec/command_writer.hpp>
 #include <codec/reply_reader.hpp>
 #include <machine/actions.hpp>
-#include <machine/record.hpp>
+#include <machine/owner_state.hpp>
 #include <wire/script.hpp>
 
 #include <deque>
@@ -16,16 +16,17 @@ namespace latchkey::detail {
 struct sent_call {
   enum class type : unsigned char {
     hello,     // a step of the handshake
-    script,    // requests of records
+    script,    // requests of owners
     renewals,  // of the watchdog
     plain,     // a query or a force-unlock
-    kill,      // fences a discarded connection
+    kill,      // of an orphan
     check,     // does a lane lead to the same server?
     ping,
     subscribe,
     unsubscribe,
+    may_subscribe,  // asks for a channel of our own, to hear whether SUBSCRIBE is allowed
   };
-  enum class hello_step : unsigned char { auth, select, name, info, probe, role, scripts };
+  enum class hello_step : unsigned char { auth, select, name, info, probe, role, server, scripts };
 
   type what = type::ping;
   hello_step step = hello_step::auth;
@@ -34,7 +35,7 @@ struct sent_call {
   bool bundled = false;
   kind const* which = nullptr;
   script const* text = nullptr;
-  std::vector<record*> records{};
+  std::vector<owner_state*> owners{};
   std::vector<renewal*> renewals{};
   operation* plain = nullptr;  // null: its caller has left
   std::uint32_t serial = 0;    // kill, check: of which connection
@@ -65,6 +66,7 @@ struct link {
     address.clear();
     lent = false;
     polled = false;
+    of_use = false;
   }
 
   role const of;
@@ -75,23 +77,24 @@ struct link {
   std::string out;  // bytes to write at the end of the turn
   std::string id;   // as CLIENT INFO says; empty: it may not be asked
   std::string address;
-  bool lent = false;      // direct: a caller has it
-  bool polled = false;    // a PING is under way
-  unsigned failures = 0;  // in a row
-  bool was_up = false;    // at least once since the client was made
-  instant since{};        // of the state
-  instant heard{};        // the last sign of life
-  instant retry_at{};     // not opened before
+  bool lent = false;       // direct: a caller has it
+  bool polled = false;     // a PING is under way
+  bool of_use = false;     // something was answered beside the handshake
+  unsigned failures = 0;   // in a row; a handshake alone is no success
+  unsigned soon_lost = 0;  // in a row: ended before they had lived for `retry_delay`
+  bool was_up = false;     // at least once since the client was made
+  instant since{};         // of the state
+  instant heard{};         // the last sign of life
+  instant retry_at{};      // not opened before
+  instant no_haste{};      // until then another pause is made before the next attempt
+  instant spent{};         // by then what was opened at once is paid for
+  instant late_since{};    // what was late when the timer came late, too
+  instant late_end{};      // no more time for that
+  instant looked{};        // when it was last given some
   timer_node timer;
 };
 
-// A connection that was given up while requests on it were unanswered.
-struct discarded {
-  std::string id;
-  std::string address;
-  std::uint32_t serial = 0;
-  bool asked = false;              // its KILL is under way
-  std::vector<operation*> forced;  // force-unlocks: told only after the KILL's answer
-};
+// On a Unix socket all connections have the same address: it tells none from another.
+inline bool has_no_address(std::string_view address) { return address.starts_with('/'); }
 
 }  // namespace latchkey::detail

@@ -6,9 +6,9 @@
 
 namespace latchkey::detail {
 
-void name_machine::acquire(record& one, operation& call) {
+void name_machine::acquire(owner_state& one, operation& call) {
   note(event_type::attempt, one.owner);
-  if (one.holds.size() >= record::most_holds) return complete(call, errc::bad_argument, "held too often");
+  if (one.holds.size() >= owner_state::most_holds) return complete(call, errc::bad_argument, "held too often");
   if (name_machine const* const other = in_use_elsewhere(one.owner))
     return complete(call, errc::bad_argument,
                     "the owner has this name already as a " + std::string(other->which().rules().name));
@@ -22,20 +22,21 @@ void name_machine::acquire(record& one, operation& call) {
 }
 
 // The same owner comes back while the release of his dropped lease still waits to be sent: "make it 1" says it all.
-bool name_machine::replaces_unsent_release(record const& one, operation const& call) const {
+// It is a hand-off to himself, and ends with the streak. Where the server keeps a line he joins that behind all others.
+bool name_machine::replaces_unsent_release(owner_state const& one, operation const& call) const {
   request const& asked = one.ask_;
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
-      !kind_.rules().exclusive)
+      !kind_.rules().exclusive || kind_.rules().own_channel || !streak_allows())
     return false;
   return std::all_of(active_.begin(), active_.end(),
-                     [&](record const* other) {
+                     [&](owner_state const* other) {
                        return other == &one || other->ask_.what != ask::release || other->ask_.call;
                      }) &&
-         !unsettled(call.mode);
+         !in_doubt(call.mode);
 }
 
-void name_machine::send_acquire(record& one, operation& call, bool may_go_direct) {
+void name_machine::send_acquire(owner_state& one, operation& call, bool may_go_direct) {
   request asked;
   asked.what = ask::acquire;
   asked.mode = call.mode;
@@ -54,21 +55,24 @@ void name_machine::send_acquire(record& one, operation& call, bool may_go_direct
 // Zero: a hold that ends with its release only.
 std::int64_t name_machine::lease_for(operation const& call) const {
   if (call.lease.count() > 0) return call.lease.count();
-  return kind_.rules().renews ? shared_.settings.lock_watchdog_timeout.count() : 0;
+  if (!kind_.rules().renews) return 0;
+  milliseconds const whole = shared_.settings.lock_watchdog_timeout;
+  return (call.max_hold.count() > 0 ? std::min(call.max_hold, whole) : whole).count();
 }
 
-// The server has granted what `was` asked for. `sent` is when the answered copy left.
-void name_machine::granted(record& one, request const& was, instant sent, outcome const& answer) {
+// The server has granted what `was` asked for. `sent` is when the answered copy left. What it built upon may be gone
+// meanwhile: then all is given back, and it tries anew.
+void name_machine::granted(owner_state& one, request const& was, instant sent, outcome const& answer) {
   operation* call = was.abandoned ? nullptr : was.call;
   instant const deadline = was.lease > 0 ? after(sent, milliseconds(was.lease)) : never;
   auto const& rules = kind_.rules();
-  bool const outer_lost = was.target > 1 && one.live(was.mode) != was.target - 1;
+  bool const outer_lost = was.doubtful || (was.target > 1 && one.live(was.mode) != was.target - 1);
   bool const came_while_trying = dirty_;
   one.in_line = false;
 
   if (rules.exclusive && was.target == 1) {  // whoever else believed to keep it out has lost that on the server
     auto const others = holders_;
-    for (record* other : others)
+    for (owner_state* other : others)
       if (other != &one) {
         for (unsigned char mode = 0; mode < rules.modes; ++mode)
           if (other->live(mode) > 0 && !rules.shares(was.mode, mode)) {
@@ -88,24 +92,24 @@ void name_machine::granted(record& one, request const& was, instant sent, outcom
       one.behind.push_back(*call);
       call->where = operation::place::behind_owner;
     } else {
-      complete(*call, errc::lease_lost, "the lease had ended before its answer came");
+      complete(*call, errc::timeout, "the lease had ended before its answer came");
     }
     if (was_head) new_head();
     return;
   }
 
   bool const keeps = call->keeps;
-  if (keeps) keep(one, was, *call, deadline);
+  if (keeps) keep(one, was, *call, sent, deadline);
   bool const was_queued = call->queued;
   call->token = answer.token;
   served(*call);
 
   // Other calls of this owner need not wait for him: they re-enter, or never could.
   if (keeps && one.queued > 0)
-    for (auto it = queue_.begin(); it != queue_.end() && one.queued > 0;) {
+    for (auto it = queue_.iterator_to(*one.waits); it != queue_.end() && one.queued > 0;) {
       operation& same = *it++;
       bool const waits_on =
-          same.owner_record != &one || kind_.admit(same.mode, one.live_by_mode()) == kind::admission::queue;
+          same.of_owner != &one || kind_.admit(same.mode, one.live_by_mode()) == kind::admission::queue;
       if (waits_on) continue;
       leave(same);
       one.behind.push_back(same);
@@ -119,7 +123,8 @@ void name_machine::granted(record& one, request const& was, instant sent, outcom
   if (rules.grant_for_all) grant_others(was.ticket);
   if (!was_queued || queue_.empty() || rules.own_channel) return;
   bool const shares = rules.shares(was.mode, queue_.front().mode);
-  if (shares && !parked(queue_.front())) return try_run();
+  // Of a run that is on its way the last one to be answered looks after who has come meanwhile.
+  if (shares && !parked(queue_.front())) return queue_.front().where == operation::place::trying ? void() : try_run();
   if (came_while_trying && listening() == view::on) return try_head();
   if (answer.spent && head_idle()) {  // the answer was for the next one, too
     note_told(queue_.front());
@@ -139,18 +144,22 @@ void name_machine::granted(record& one, request const& was, instant sent, outcom
 }
 
 // A hold begins.
-void name_machine::keep(record& one, request const& was, operation& call, instant deadline) {
+void name_machine::keep(owner_state& one, request const& was, operation& call, instant sent, instant deadline) {
   hold made;
   made.id = made.generation = shared_.next_hold++;
   made.mode = was.mode;
-  made.watchdog = call.lease.count() <= 0 && kind_.rules().renews;
+  if (call.max_hold.count() > 0) made.renew_until = after(sent, call.max_hold);
+  made.watchdog = call.lease.count() <= 0 && kind_.rules().renews && deadline < made.renew_until;
   made.began = shared_.now;
   made.deadline = deadline;
   made.link = call.link;
-  if (call.max_hold.count() > 0) made.renew_until = after(shared_.now, call.max_hold);
+  made.leased = call.link != nullptr;
   hold& kept = one.add(std::move(made));
   note_holder(one);
-  if (kept.link) kept.link->show(deadline);
+  if (kept.link) {
+    kept.link->show(deadline);
+    ++shared_.shown;
+  }
   shared_.timers.set_lazily(kept.expiry, deadline);
   if (kept.watchdog) shared_.renewals->add(one.side(was.mode));
   ++shared_.counters.held;
@@ -166,8 +175,8 @@ void name_machine::served(operation& call) {
   tally_.contended += call.waited;
   count(shared_.counters.wait_time, shared_.now - call.started);
   note(event_type::granted, call.owner, {}, {}, shared_.now - call.started);
-  leave(call);
   call.yes = true;
+  leave(call);
   complete(call);
 }
 
@@ -180,12 +189,14 @@ void name_machine::grant_others(std::uint64_t up_to) {
 }
 
 // The server said: somebody else has it. `hint` is when his lease ends, in milliseconds from now.
-void name_machine::busy(record& one, request const& was, std::int64_t hint) {
+void name_machine::busy(owner_state& one, request const& was, std::int64_t hint) {
   operation& call = *was.call;
   if (!call.queued) return join(one, call);  // it re-entered, but the holds that let it were gone when it was sent
   if (!call.waited) note(event_type::waiting, one.owner);
   call.where = operation::place::waiting;
   call.waited = call.tried = true;
+  call.unseen = false;
+  call.error = {};
   ++busy_answers_;
   bool const was_head = call.queued && &queue_.front() == &call;
   bool const stays = !call.once && !call.late;
@@ -201,7 +212,7 @@ void name_machine::busy(record& one, request const& was, std::int64_t hint) {
   }
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
-  bool const proves = stays || !unsettled(was.mode);
+  bool const proves = stays || !in_doubt(was.mode);
   // Nor does it prove for a side that several share that somebody else was in the way of another side.
   unsigned sides = ~0u;
   if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);
@@ -225,6 +236,7 @@ void name_machine::untried(request const& was) {
   operation& call = *was.call;
   bool const was_head = call.queued && &queue_.front() == &call;
   leave(call);
+  call.unseen = was.repeated;
   call.untried = true;
   complete(call);
   if (was_head) new_head();
@@ -233,7 +245,7 @@ void name_machine::untried(request const& was) {
 // The caller goes; what he asked for may still happen, and is then given back.
 void name_machine::give_up(operation& call, error_code error) {
   if (call.where == operation::place::idle) return;  // ended meanwhile, by what became of another call
-  record& one = *call.owner_record;
+  owner_state& one = *call.of_owner;
   bool const was_head = call.queued && &queue_.front() == &call;
   bool const tried = call.where == operation::place::trying;
   switch (call.where) {
@@ -252,7 +264,9 @@ void name_machine::give_up(operation& call, error_code error) {
     default: break;
   }
   leave(call);
-  complete(call, error);
+  // What goes on behind has not been done, and will be.
+  bool const open = call.goes_on() && error && !may_still_be_held(error);
+  complete(call, open ? error_code(errc::connection_lost) : error);
   if (was_head) new_head();
   advance(one);
   // What made it try has not been followed, and another call of this owner may wait for the same.
@@ -260,11 +274,12 @@ void name_machine::give_up(operation& call, error_code error) {
 }
 
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
-void name_machine::take_back(record& one) {
+void name_machine::take_back(owner_state& one) {
   request& asked = one.ask_;
   bool const command = asked.what == ask::command && !kind_.rules_of(asked.command).persists;
   if (asked.what != ask::acquire && !asked.grantee && !command) return;  // releases and extensions go on
   asked.abandoned = true;
+  note_active(one);
   if (asked.where != request::place::outbox) return;
   if (command) {
     shared_.requests->remove(one);
@@ -276,7 +291,7 @@ void name_machine::take_back(record& one) {
   unsigned const fix = asked.fix;
   bool const repeated = asked.repeated;
   if (asked.grantee) {  // the hand-off becomes the release that it was, for the same caller
-    record& from = *asked.partner;
+    owner_state& from = *asked.partner;
     shared_.requests->remove(from);
     from.ask_.what = ask::release;
     from.ask_.partner = nullptr;
@@ -292,20 +307,28 @@ void name_machine::take_back(record& one) {
   repair_sides(one, fix);
 }
 
+void name_machine::fail_acquire(owner_state& one, request const& was, outcome const& answer) {
+  // An answer without sense may stand for a grant, as an earlier copy that was never answered does.
+  bool const senseless = answer.what == outcome::type::malformed && answer.text.empty();
+  if (was.call) was.call->unseen = was.repeated || senseless;
+  fail_acquire(one, was, error_of(answer), words_of(answer));
+}
+
 // An acquire that did nothing on the server ends with an error, or, if it may wait and the trouble may pass, tries
 // again.
-void name_machine::fail_acquire(record& one, request const& was, error_code error, std::string_view text) {
+void name_machine::fail_acquire(owner_state& one, request const& was, error_code error, std::string_view text) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
   bool const was_head = call.queued && &queue_.front() == &call;
   if (call.queued && !call.once && classify(text).transient && !call.late) {
     call.where = operation::place::waiting;
     call.tried = true;
+    call.error = error;
     call.text = text;
     ++call.polls;
-    note(event_type::warning, one.owner, error, text);
     milliseconds const pause = shared_.pause(call.polls, shared_.settings.retry_delay);
     if (kind_.rules().own_channel) return wait_alone(one, was.mode, pause.count());
+    if (was_head) refuse_once_calls(error, text);
     if (was_head) shared_.timers.set(hint_, after(shared_.now, pause));
     return;
   }

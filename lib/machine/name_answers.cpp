@@ -19,11 +19,16 @@ std::string_view name_machine::words_of(outcome const& answer) {
   return answer.text.empty() ? std::string_view("an answer of unexpected form") : std::string_view(answer.text);
 }
 
-void name_machine::answered(record& one, outcome const& answer) {
-  record* const partner = one.ask_.partner;
+void name_machine::answered(owner_state& one, outcome const& answer) {
+  owner_state* const partner = one.ask_.partner;
   switch (one.ask_.what) {
     case ask::acquire: on_acquire_answer(one, answer); break;
-    case ask::release: on_release_answer(one, answer); break;
+    case ask::release:
+      if (answer.what == outcome::type::unseen)
+        on_unseen_give_back(one, answer);
+      else
+        on_release_answer(one, answer);
+      break;
     case ask::hand_off: on_hand_off_answer(one, answer); break;
     case ask::extend: on_extend_answer(one, answer); break;
     case ask::leave: on_leave_answer(one); break;
@@ -38,7 +43,7 @@ void name_machine::answered(record& one, outcome const& answer) {
   tidy_served();
 }
 
-void name_machine::on_acquire_answer(record& one, outcome const& answer) {
+void name_machine::on_acquire_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   switch (answer.what) {
@@ -47,6 +52,7 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       lose_side(one, was.mode, errc::lease_lost);
       repair_sides(one, was.fix);
       if (was.abandoned || !was.call) return;
+      was.call->unseen = was.repeated;
       if (one.ask_.under_way()) {
         one.behind.push_front(*was.call);
         was.call->where = operation::place::behind_owner;
@@ -69,11 +75,11 @@ void name_machine::on_acquire_answer(record& one, outcome const& answer) {
       // Nobody knows what an answer of unexpected form stands for, and a copy that was never answered may have been
       // granted before this one was refused: what the server may have granted is given back.
       if (answer.what == outcome::type::malformed || was.repeated || was.owes) repair(one, was.mode);
-      return fail_acquire(one, was, error_of(answer), words_of(answer));
+      return fail_acquire(one, was, answer);
   }
 }
 
-void name_machine::on_release_answer(record& one, outcome const& answer) {
+void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   conclude_release(one, was, answer);
@@ -86,16 +92,16 @@ void name_machine::on_release_answer(record& one, outcome const& answer) {
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
   if (answer.not_published && head_idle()) try_head();
   if (answer.what == outcome::type::released && !kind_.rules().listens && head_idle()) {
-    // Nobody is told. After a short pause, in which others may take it, the head looks.
+    // Nobody is told: the head looks after a short pause, in which others may take it.
     queue_.front().polls = 0;
     sleep_until_hint(0);
   }
-  // It had ended before, perhaps earlier than the head was told, and nobody has published that.
+  // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && one.live() == 0) new_head();
 }
 
 // What the caller of a release is told, by what the server found.
-void name_machine::conclude_release(record& one, request const& was, outcome const& answer) {
+void name_machine::conclude_release(owner_state& one, request const& was, outcome const& answer) {
   error_code error;
   release_result found = release_result::released;
   switch (answer.what) {
@@ -114,7 +120,12 @@ void name_machine::conclude_release(record& one, request const& was, outcome con
         found = release_result::unknown;
       }
       break;
-    default: error = error_of(answer); note(event_type::warning, one.owner, error, words_of(answer));
+    default: {
+      error = error_of(answer);
+      bool const has_lease = one.over_at != never && one.over_at != instant{};
+      bool const stays = kind_.rules().takes && !has_lease;  // nothing else gives it back
+      note(stays ? event_type::permit_lost : event_type::warning, one.owner, error, words_of(answer));
+    }
   }
   if (answer.not_published) note(event_type::publish_refused, one.owner);
   if (!was.give_back && !error) note(event_type::released, one.owner, {}, {}, shared_.now - was.began);
@@ -123,8 +134,8 @@ void name_machine::conclude_release(record& one, request const& was, outcome con
   complete(*was.call, error, answer.text);
 }
 
-void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
-  record& to = *one.ask_.partner;
+void name_machine::on_hand_off_answer(owner_state& one, outcome const& answer) {
+  owner_state& to = *one.ask_.partner;
   request const was = one.ask_;
   request const next = to.ask_;
   finish(one);
@@ -147,13 +158,13 @@ void name_machine::on_hand_off_answer(record& one, outcome const& answer) {
       outcome refused = answer;
       refused.what = answer.grant;
       if (answer.grant == outcome::type::malformed || next.repeated) repair(to, next.mode);
-      fail_acquire(to, next, error_of(refused), words_of(refused));
+      fail_acquire(to, next, refused);
     }
   }
   repair_sides(to, next.fix);
 }
 
-void name_machine::on_extend_answer(record& one, outcome const& answer) {
+void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   hold* extended = one.find(was.extends);
@@ -161,11 +172,7 @@ void name_machine::on_extend_answer(record& one, outcome const& answer) {
   switch (answer.what) {
     case outcome::type::extended: {
       instant const until = after(was.sent, was.wanted);
-      if (live && until > extended->deadline) {
-        extended->deadline = until;
-        shared_.timers.set_lazily(extended->expiry, until);
-        if (extended->link) extended->link->show(until);
-      }
+      if (live && until > extended->deadline) move_end(*extended, until);
       if (was.call) was.call->yes = live && until > shared_.now;
       if (was.call) complete(*was.call);
       break;
@@ -175,38 +182,51 @@ void name_machine::on_extend_answer(record& one, outcome const& answer) {
       if (was.call) complete(*was.call);
       break;
     default:
+      if (was.call) was.call->unseen = was.repeated;
       if (was.call) complete(*was.call, error_of(answer), words_of(answer));
   }
   repair_sides(one, was.fix);
 }
 
 void name_machine::renewed(renewal& side, outcome const& answer) {
-  record& one = *side.of;
+  owner_state& one = *side.of;
   side.under_way = false;
-  auto const covered = [&](hold const& h) {
-    return h.mode == side.mode && h.watchdog && !h.lost && h.generation <= side.newest;
-  };
-  bool any = false;
-  for (auto& h : one.holds) any = any || covered(*h);
   if (answer.what == outcome::type::extended) {
     side.failures = 0;
-    instant const until = after(side.sent, shared_.settings.lock_watchdog_timeout);
     // What its holder has seen end does not come to life again because the answer was processed before the timer.
     lose_ended(one, side.mode);
     for (auto& h : one.holds) {
-      if (!covered(*h) || until <= h->deadline) continue;
+      if (!side.covers(*h)) continue;
+      instant const until = h->renewed(side.sent, shared_.settings.lock_watchdog_timeout);
+      if (until <= h->deadline) continue;
       h->deadline = until;
+      h->watchdog = until < h->renew_until;
       if (h->link) h->link->show(until);
     }
     ++shared_.counters.renewals;
   } else if (answer.what == outcome::type::absent) {
-    if (any) {
+    if (side.covers_any()) {
       lose_side(one, side.mode, errc::lease_lost);
       repair(one, side.mode);
     }
-  } else if (any) {
-    if (side.failures++ == 0) note(event_type::at_risk, one.owner, error_of(answer), answer.text);
+  } else {
+    note_at_risk(side, error_of(answer), answer.text);
   }
+  after_renewal(side);
+}
+
+void name_machine::renewal_unanswered(renewal& side, error_code const& why) {
+  side.under_way = false;
+  note_at_risk(side, why, "a renewal was not answered");
+  after_renewal(side);
+}
+
+void name_machine::note_at_risk(renewal& side, error_code const& why, std::string_view text) {
+  if (side.covers_any() && side.failures++ == 0) note(event_type::at_risk, side.of->owner, why, text);
+}
+
+void name_machine::after_renewal(renewal& side) {
+  owner_state& one = *side.of;
   if (one.live(side.mode) > 0) shared_.renewals->again(side);
   advance(one);
   wake_parked();

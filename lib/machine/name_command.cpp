@@ -10,7 +10,7 @@ constexpr auto too_late = "the connection was lost, and whether the request ran 
 }  // namespace
 
 // Something of the kind's own that is neither taking nor giving back: one request, no queue.
-void name_machine::command(record& one, operation& call) {
+void name_machine::command(owner_state& one, operation& call) {
   request asked;
   asked.what = ask::command;
   asked.mode = call.mode;
@@ -25,12 +25,42 @@ void name_machine::command(record& one, operation& call) {
   send(one, true);
 }
 
-void name_machine::on_command_answer(record& one, outcome const& answer) {
+// Whose hold it is about, if a lease of this client shows it.
+owner_state* name_machine::concerned(request const& asked) const {
+  if (asked.what != ask::command || !asked.argument) return nullptr;
+  return known(kind_.concerns(asked.command, *asked.argument, shared_.client_id));
+}
+
+// What a command is about to take from a hold of this client is not shown any more when the server does it.
+void name_machine::foresee(request const& asked) {
+  owner_state* const shown = concerned(asked);
+  if (!shown) return;
+  if (!kind_.rules_of(asked.command).shortens) return lose_side(*shown, asked.mode, errc::lease_lost);
+  instant const end = after(shared_.now, milliseconds(asked.lease));
+  for (auto const& h : shown->holds)
+    if (!h->lost && h->deadline > end) move_end(*h, end);
+}
+
+// A longer end counts from the answer. What was given up for a command that did not run is given back.
+void name_machine::on_end_moved(request const& was, outcome const& answer) {
+  owner_state* const shown = concerned(was);
+  if (!shown) return;
+  bool const done = answer.what == outcome::type::done;
+  if (!kind_.rules_of(was.command).shortens) return done ? void() : repair(*shown, was.mode);
+  if (done && answer.value == 0) return lose_side(*shown, was.mode, errc::lease_lost);
+  instant const end = after(was.sent, milliseconds(was.lease));
+  for (auto const& h : shown->holds)
+    if (done && lasts(h.get()) && h->deadline < end) move_end(*h, end);
+}
+
+void name_machine::on_command_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
   if (answer.not_published) note(event_type::publish_refused, one.owner);
   if (answer.what == outcome::type::unseen) return on_unseen(one, was);
+  on_end_moved(was, answer);
+  if (was.call) was.call->unseen = was.repeated;
   // Also if its caller has left meanwhile.
   if (kind_.rules_of(was.command).shortens && !queue_.empty()) dirty_ = true;
   if (!was.call) {
@@ -43,10 +73,18 @@ void name_machine::on_command_answer(record& one, outcome const& answer) {
   complete(*was.call);
 }
 
+// There is nothing to be given back. Or the server no longer knows what was taken, and nobody can.
+void name_machine::on_unseen_give_back(owner_state& one, outcome answer) {
+  if (shared_.now >= one.ask_.until) note(event_type::permit_lost, one.owner, errc::connection_lost, too_late);
+  answer.what = outcome::type::absent;
+  on_release_answer(one, answer);
+}
+
 // The answer to a repeated request: its earlier copy did not run, so that it goes as if for the first time. But after
 // some time the server has forgotten what it ran, and this answer says nothing.
-void name_machine::on_unseen(record& one, request const& was) {
+void name_machine::on_unseen(owner_state& one, request const& was) {
   bool const certain = shared_.now < after(was.first_sent, milliseconds(kind_.rules().remembers));
+  if (was.call && certain) was.call->unseen = false;
   bool const wanted = was.call ? !was.abandoned : was.what == ask::command && kind_.rules_of(was.command).persists;
   if (certain && wanted && !one.ask_.under_way()) {
     request again = was;
@@ -56,6 +94,9 @@ void name_machine::on_unseen(record& one, request const& was) {
     return send(one, false);
   }
   if (certain && !wanted) return;
+  on_end_moved(was, {});
+  if (was.what == ask::acquire && kind_.rules().takes)
+    note(event_type::permit_lost, one.owner, errc::connection_lost, too_late);
   if (!was.call || was.abandoned)
     note(event_type::warning, one.owner, errc::connection_lost, too_late);
   else if (was.what == ask::acquire)
@@ -65,7 +106,7 @@ void name_machine::on_unseen(record& one, request const& was) {
 }
 
 // Late copies of a command can no longer run. True: it ends here, because it must not go again or nobody wants it.
-bool name_machine::ends_unsettled_command(record& one) {
+bool name_machine::ends_doubtful_command(owner_state& one) {
   request& asked = one.ask_;
   auto const rules = kind_.rules_of(asked.command);
   if (asked.what != ask::command || (rules.repeats && (asked.call || rules.persists))) return false;

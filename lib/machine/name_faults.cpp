@@ -6,17 +6,21 @@
 
 namespace latchkey::detail {
 
-void name_machine::note_holder(record& one) {
-  bool const known = std::find(holders_.begin(), holders_.end(), &one) != holders_.end();
-  if (one.live() > 0 && !known) holders_.push_back(&one);
-  if (one.live() == 0 && known) holders_.erase(std::find(holders_.begin(), holders_.end(), &one));
+void name_machine::note_holder(owner_state& one) {
+  bool const known = std::exchange(one.holds_now, one.live() > 0);
+  if (one.holds_now && !known) holders_.push_back(&one);
+  if (!one.holds_now && known) holders_.erase(std::find(holders_.begin(), holders_.end(), &one));
 }
 
 // --- holds that end ---
 
 // The hold is over without a release: its lease tells the holder, or the next unlock does.
-void name_machine::lose(record& one, hold& ended, error_code why) {
+void name_machine::lose(owner_state& one, hold& ended, error_code why) {
   if (ended.lost) return;
+  if (shared_.closed()) {  // it was left to its lease, told and counted
+    one.lose(ended);
+    return note_holder(one);
+  }
   shared_.timers.drop(ended.expiry);
   ++shared_.counters.lost;
   ++tally_.lost;
@@ -24,17 +28,15 @@ void name_machine::lose(record& one, hold& ended, error_code why) {
   --tally_.held;
   note(event_type::lost, one.owner, why, {}, shared_.now - ended.began);
   bool const shown = ended.link != nullptr;
-  if (shown) {
-    ended.link->lost.store(true, std::memory_order_release);
-    shared_.out->lost.push_back({ended.link, why});
-  }
+  tell(ended, why);
+  if (shown) --shared_.shown;
   one.lose(ended);
   note_holder(one);
   if (shown) return;  // its lease asks once more when it goes
   shared_.lost_holds.push_back(ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
   hold& oldest = shared_.lost_holds.front();
-  record& of = *oldest.of;
+  owner_state& of = *oldest.of;
   of.of.forget(of, oldest);
   if (&of.of != this)
     of.of.tidy(of);
@@ -42,23 +44,12 @@ void name_machine::lose(record& one, hold& ended, error_code why) {
     served_.push_back(of.owner);
 }
 
-void name_machine::abandon(actions& out) noexcept {
-  queue_.clear();
-  for (auto& one : records_) {
-    one.behind.clear();
-    for (auto const& ended : one.holds) {
-      if (!ended->link || ended->lost) continue;
-      ended->link->lost.store(true, std::memory_order_release);
-      try {
-        out.lost.push_back({ended->link, errc::closed});
-      } catch (std::bad_alloc const&) {
-        // Its lease sees that it is lost, but its callback is not called.
-      }
-    }
-  }
+// Whoever looks at it through a lease hears once that it is over.
+void name_machine::tell(hold& ended, error_code why) {
+  if (ended.link && !ended.link->lost.exchange(true)) shared_.out->lost.push_back({ended.link, why});
 }
 
-void name_machine::lose_side(record& one, unsigned char mode, error_code why) {
+void name_machine::lose_side(owner_state& one, unsigned char mode, error_code why) {
   auto const next = [&] {
     return std::find_if(one.holds.begin(), one.holds.end(), [&](auto const& h) { return h->mode == mode && !h->lost; });
   };
@@ -66,21 +57,22 @@ void name_machine::lose_side(record& one, unsigned char mode, error_code why) {
   stop_renewing(one, mode);
 }
 
-void name_machine::forget(record& one, hold& ended) {
+void name_machine::forget(owner_state& one, hold& ended) {
   shared_.timers.drop(ended.expiry);
   if (ended.is_linked()) shared_.lost_holds.erase(shared_.lost_holds.iterator_to(ended));
-  if (!ended.lost) {
+  if (!ended.lost && !shared_.closed()) {
     --shared_.counters.held;
     --tally_.held;
     ++shared_.counters.released;
     ++tally_.released;
+    if (ended.link) --shared_.shown;
     count(shared_.counters.hold_time, shared_.now - ended.began);
   }
   one.end(ended);
   note_holder(one);
 }
 
-void name_machine::stop_renewing(record& one, unsigned char mode) {
+void name_machine::stop_renewing(owner_state& one, unsigned char mode) {
   bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
                                   [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
   if (renewal* const side = needed ? nullptr : one.known_side(mode)) shared_.renewals->remove(*side);
@@ -88,32 +80,33 @@ void name_machine::stop_renewing(record& one, unsigned char mode) {
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
 // is computed anew when it is sent.
-void name_machine::repair(record& one, unsigned char mode) {
+void name_machine::repair(owner_state& one, unsigned char mode) {
   request& asked = one.ask_;
   if (!asked.under_way()) return give_back(one, mode);
   if (asked.where == request::place::outbox && lapsed(one)) {
     requeue(one, mode);
   } else if (asked.where != request::place::outbox || asked.what == ask::extend || asked.mode != mode) {
     asked.fix = static_cast<unsigned char>(asked.fix | 1u << mode);
+    note_active(one);
   } else {
     asked.owes = true;
   }
 }
 
-void name_machine::repair_sides(record& one, unsigned sides) {
+void name_machine::repair_sides(owner_state& one, unsigned sides) {
   for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
     if (sides >> mode & 1u) repair(one, mode);
 }
 
 // A re-entry, and the holds that let it re-enter are gone.
-bool name_machine::lapsed(record const& one) const {
+bool name_machine::lapsed(owner_state const& one) const {
   request const& asked = one.ask_;
   return asked.what == ask::acquire && asked.call && !asked.call->queued &&
          kind_.admit(asked.mode, one.live_by_mode()) != kind::admission::at_once;
 }
 
 // The server is told first, then the call queues like everybody.
-void name_machine::requeue(record& one, unsigned char mode) {
+void name_machine::requeue(owner_state& one, unsigned char mode) {
   operation& call = *one.ask_.call;
   unsigned const own = one.ask_.owes || one.ask_.repeated ? 1u << one.ask_.mode : 0u;
   unsigned const fix = one.ask_.fix | own;
@@ -127,7 +120,7 @@ void name_machine::requeue(record& one, unsigned char mode) {
 
 void name_machine::on_hold_deadline(hold& late) {
   if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
-  record& one = *late.of;
+  owner_state& one = *late.of;
   lose_ended(one, late.mode);
   wake_parked();
   tidy_served();
@@ -136,13 +129,20 @@ void name_machine::on_hold_deadline(hold& late) {
 // What its holder has seen end does not come to life again, though no timer has told this machine yet.
 bool name_machine::lasts(hold const* one) const { return one && !one->lost && one->deadline > shared_.now; }
 
-void name_machine::lose_ended(record& one, unsigned char mode) {
+void name_machine::move_end(hold& one, instant until) {
+  one.deadline = until;
+  shared_.timers.set_lazily(one.expiry, until);
+  if (one.link) one.link->show(until);
+}
+
+void name_machine::lose_ended(owner_state& one, unsigned char mode) {
   auto const next = [&] {
     return std::find_if(one.holds.begin(), one.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
   };
   bool any = false;
   for (auto h = next(); h != one.holds.end(); h = next()) {
+    if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, one.owner);
     lose(one, **h, errc::lease_lost);
     any = true;
   }
@@ -151,31 +151,70 @@ void name_machine::lose_ended(record& one, unsigned char mode) {
   repair(one, mode);
 }
 
+// --- force-unlock ---
+
+// The server has removed whoever had the name when it ran. What was granted before it was sent is gone, and so is what
+// the shared connection brought before its answer; what comes there later ran later. Of what the direct lane has
+// brought since, or will bring, nobody knows whether it ran before: that is given up, and given back.
+void name_machine::forced(instant sent) {
+  for (owner_state* one : active_) {
+    request& asked = one->ask_;
+    if (asked.where == request::place::direct && (asked.what == ask::acquire || asked.grantee)) asked.doubtful = true;
+  }
+  auto const holders = holders_;
+  for (owner_state* one : holders)
+    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
+      bool const certain = std::all_of(one->holds.begin(), one->holds.end(),
+                                       [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });
+      lose_side(*one, mode, errc::lease_lost);
+      if (!certain) repair(*one, mode);
+    }
+  // Where messages are refused nobody else wakes it.
+  new_head();
+  wake_parked();
+  tidy_served();
+}
+
 // --- requests without an answer ---
 
-void name_machine::unanswered(record& one) {
+void name_machine::unanswered(owner_state& one, std::string_view text) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
-  asked.where = request::place::unsettled;
+  asked.where = request::place::in_doubt;
   asked.repeated = true;
-  ++shared_.counters.unsettled;
+  ++shared_.counters.in_doubt;
   if (asked.what == ask::hand_off) {
-    asked.partner->ask_.where = request::place::unsettled;
+    asked.partner->ask_.where = request::place::in_doubt;
     asked.partner->ask_.repeated = true;
-    count_attempt(*asked.partner, errc::connection_lost, {}, true);
+    count_attempt(*asked.partner, errc::connection_lost, text, true);
   }
-  count_attempt(one, errc::connection_lost, {}, true);
+  count_attempt(one, errc::connection_lost, text, true);
+  tidy_served();
+}
+
+bool name_machine::goes_again(owner_state const& one, instant now) {
+  return one.ask_.what != ask::release || now < one.over_at;
+}
+
+void name_machine::waits_on(owner_state& one, server_error const& why, std::string_view text) {
+  request& asked = one.ask_;
+  if (asked.where != request::place::in_doubt) return;
+  if (asked.partner) count_attempt(*asked.partner, why.code, text, true);
+  count_attempt(one, why.code, text, true);
   tidy_served();
 }
 
 // Late copies can no longer run: what was unanswered is an ordinary request again.
-void name_machine::settle(record& one) {
+void name_machine::resolve(owner_state& one) {
   request& asked = one.ask_;
-  if (asked.where != request::place::unsettled || asked.grantee) return;
-  --shared_.counters.unsettled;
-  if (ends_unsettled_command(one)) return;
+  if (asked.where != request::place::in_doubt || asked.grantee) return;
+  --shared_.counters.in_doubt;
+  // A late copy may have run just now.
+  for (owner_state* of : {&one, asked.partner})
+    if (of && of->over_at != never) of->over_at += shared_.now - asked.sent;
+  if (ends_doubtful_command(one)) return;
   if (asked.what == ask::hand_off && asked.partner->ask_.abandoned) {  // the grantee has left meanwhile
-    record& left = *asked.partner;
+    owner_state& left = *asked.partner;
     unsigned char const mode = left.ask_.mode;
     unsigned const fix = left.ask_.fix;
     asked.what = ask::release;
@@ -209,13 +248,16 @@ void name_machine::settle(record& one) {
 
 // The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for
 // NOSCRIPT, which counts for no attempt.
-void name_machine::not_run(record& one, server_error const* why, std::string_view text) {
+void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
+  if (asked.what == ask::release && asked.target == 0 && streak_ == 0) streak_ = std::exchange(ended_streak_, 0);
   asked.where = request::place::outbox;
   shared_.requests->add(one);
-  record* const partner = asked.partner;
+  owner_state* const partner = asked.partner;
   if (partner) partner->ask_.where = request::place::outbox;
+  for (request* const sent : {&asked, partner ? &partner->ask_ : &asked})
+    if (sent->call && !sent->repeated) sent->call->unseen = false;
   // Who left meanwhile is not asked for again.
   if ((asked.what == ask::acquire || asked.what == ask::command) && asked.abandoned)
     take_back(one);
@@ -233,13 +275,27 @@ void name_machine::not_run(record& one, server_error const* why, std::string_vie
   tidy_served();
 }
 
+void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
+  for (operation* call : calls()) {
+    if (call->where == operation::place::idle) continue;  // ended with another
+    request const& asked = call->of_owner->ask_;
+    bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
+    if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
+    if (!text.empty()) call->text = text;
+    if (transient && (call->waits() || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts)))
+      continue;
+    give_up(*call, why);
+  }
+  tidy_served();
+}
+
 // A call without a wait of its own has only so many attempts.
-void name_machine::count_attempt(record& one, error_code const& why, std::string_view text, bool transient) {
+void name_machine::count_attempt(owner_state& one, error_code const& why, std::string_view text, bool transient) {
   operation* call = one.ask_.call;
   if (!call) return;
-  bool const waits = call->what == operation::type::acquire && !call->once;
-  if (transient && (waits || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts))) return;
-  call->text = text;
+  if (!text.empty()) call->text = text;
+  if (transient && (call->waits() || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts)))
+    return;
   give_up(*call, why);
 }
 

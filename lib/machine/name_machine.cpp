@@ -34,19 +34,14 @@ void name_machine::meet(name_machine& namesake) {
   namesake.next_namesake_ = this;
 }
 
-record& name_machine::record_of(std::uint64_t owner) {
-  record* const one = known(owner);
-  return one ? *one : shared_.spare_records.make(records_, *this, owner);
+owner_state& name_machine::record_of(std::uint64_t owner) {
+  owner_state* const one = known(owner);
+  return one ? *one : shared_.spare_owners.make(owners_, *this, owner);
 }
 
-record* name_machine::known(std::uint64_t owner) const { return records_.find(owner); }
+owner_state* name_machine::known(std::uint64_t owner) const { return owners_.find(owner); }
 
-bool name_machine::holds(std::uint64_t owner) const {
-  record const* one = known(owner);
-  return one && one->live() > 0;
-}
-
-bool name_machine::idle() const { return records_.empty() && queue_.empty() && listening() == view::off; }
+bool name_machine::idle() const { return owners_.empty() && queue_.empty() && listening() == view::off; }
 
 // --- calls ---
 
@@ -62,29 +57,31 @@ void room_for_one(List& in) {
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 void name_machine::prepare(std::uint64_t owner) {
   room_for_one(active_);
+  room_for_one(parked_);
   room_for_one(holders_);
   room_for_one(served_);
   record_of(owner);
 }
 
 void name_machine::unprepare(std::uint64_t owner) noexcept {
-  if (record* const one = known(owner)) tidy(*one);
+  if (owner_state* const one = known(owner)) tidy(*one);
 }
 
 void name_machine::start(operation& call) {
-  record& one = record_of(call.owner);
-  call.owner_record = &one;
+  owner_state& one = record_of(call.owner);
+  call.of_owner = &one;
   arrive(one, call);
   tidy_served();
 }
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
-void name_machine::arrive(record& one, operation& call) {
+void name_machine::arrive(owner_state& one, operation& call) {
   bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
   unsigned const fix = replaces ? one.ask_.fix : 0u;
   if (replaces) {
     shared_.requests->remove(one);
     finish(one);
+    count_turn();
   } else if (one.ask_.under_way() || !one.behind.empty()) {
     one.behind.push_back(call);
     call.where = operation::place::behind_owner;
@@ -96,7 +93,7 @@ void name_machine::arrive(record& one, operation& call) {
   repair_sides(one, fix);
 }
 
-void name_machine::dispatch(record& one, operation& call) {
+void name_machine::dispatch(owner_state& one, operation& call) {
   switch (call.what) {
     case operation::type::acquire: return acquire(one, call);
     case operation::type::release: return release(one, call);
@@ -106,8 +103,8 @@ void name_machine::dispatch(record& one, operation& call) {
   }
 }
 
-// The record's request has been answered: the next call of the same owner has its turn.
-void name_machine::advance(record& one) {
+// The owner's request has been answered: the next call of the same owner has its turn.
+void name_machine::advance(owner_state& one) {
   while (!one.behind.empty() && !one.ask_.under_way()) {
     operation& next = one.behind.front();
     one.behind.pop_front();
@@ -120,7 +117,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   call.where = operation::place::idle;
   call.error = error;
   if (!text.empty()) call.text = text;
-  if (error == errc::timeout && call.text.empty()) call.text = shared_.trouble;
+  shared_.explain(call);
   shared_.timers.drop(call.expiry);
   shared_.complete(call);
   served_.push_back(call.owner);
@@ -136,30 +133,31 @@ void name_machine::watch_deadline(operation& call) {
 void name_machine::expire(operation& call) {
   if (call.where == operation::place::idle) return;
   if (shared_.now < call.deadline) return watch_deadline(call);
-  record& one = *call.owner_record;
+  owner_state& one = *call.of_owner;
   if (call.what == operation::type::acquire) {
-    // A first try that is on its way is awaited: its answer is worth more than a guess. So is one that only waits for
-    // its owner to have left the server's queue after an earlier call.
+    // A first try that is on its way is awaited for a moment: its answer is worth more than a guess. So is one that
+    // only waits for its owner to have left the server's queue after an earlier call.
     request const& asked = one.ask_;
     bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
     bool const comes = call.where == operation::place::trying || next;
-    bool const first = comes && !call.waited && (!call.once || call.patient) && !call.late;
+    bool const first = comes && !call.waited && !call.late;
     bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
-    if (first && (leaves_now || sent)) {
-      instant const since = leaves_now ? shared_.now : asked.grantee ? asked.partner->ask_.sent : asked.sent;
-      instant const limit = after(since, shared_.settings.timeout);
-      if (limit > shared_.now) {
-        call.late = true;
-        call.deadline = limit;
-        return watch_deadline(call);
-      }
+    if (first && (leaves_now || sent) && call.limit() > shared_.now) {
+      call.late = true;
+      call.deadline = call.limit();
+      return watch_deadline(call);
     }
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
     bool const busy =
         call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) || kept_out(one, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
-    give_up(call, told_busy && !call.once ? error_code{} : error_code{errc::timeout});
+    if (told_busy && !call.once) {
+      give_up(call, {});
+    } else {
+      if (call.queued && call.text.empty()) call.text = queue_.front().text;
+      give_up(call, errc::timeout);
+    }
   } else {
     give_up(call, errc::timeout);
   }
@@ -172,65 +170,39 @@ void name_machine::cancel(operation& call) {
   tidy_served();
 }
 
-void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
-  std::vector<operation*> calls;
-  for (auto& call : queue_) calls.push_back(&call);
-  for (auto& one : records_) {
-    if (one.ask_.call && !one.ask_.call->queued) calls.push_back(one.ask_.call);
-    for (auto& call : one.behind) calls.push_back(&call);
-  }
-  for (operation* call : calls) {
-    bool const waits = call->what == operation::type::acquire && !call->once;
-    if (transient && (waits || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts))) continue;
-    call->text = text;
-    give_up(*call, why);
-  }
-  tidy_served();
-}
-
-void name_machine::close() {
-  std::vector<operation*> calls;
-  for (auto& call : queue_) calls.push_back(&call);
-  std::vector<record*> all;
-  for (auto& one : records_) {
-    all.push_back(&one);
-    if (one.ask_.call && !one.ask_.call->queued) calls.push_back(one.ask_.call);
-    for (auto& call : one.behind) calls.push_back(&call);
-  }
-  for (operation* call : calls) give_up(*call, errc::closed);
-  for (record* one : all) {
-    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
-      if (one->live(mode) > 0) {
-        lose_side(*one, mode, errc::closed);
-        repair(*one, mode);
-      }
-    while (!one->holds.empty()) forget(*one, *one->holds.back());
-    tidy(*one);
-  }
-  served_.clear();
-  if (listening() != view::off) shared_.channels->drop(channel(), *this);
-  shared_.timers.drop(hint_);
-  shared_.timers.drop(linger_);
-}
-
 // --- requests ---
 
-void name_machine::begin(record& one, request what) {
+void name_machine::begin(owner_state& one, request what) {
   one.ask_ = std::move(what);
+  one.ask_.noted = false;
+  note_active(one);
+}
+
+// What may keep others waiting is looked through often. Most requests are tries that their callers still want: there
+// may be as many as waiters, and they are left out.
+void name_machine::note_active(owner_state& one) {
+  request& asked = one.ask_;
+  bool const ends = asked.what == ask::release || asked.what == ask::hand_off;
+  bool const direct = asked.where == request::place::direct;  // one at a time
+  if (asked.noted || (!ends && !direct && !asked.fix && !asked.abandoned)) return;
+  asked.noted = true;
   active_.push_back(&one);
 }
 
-void name_machine::finish(record& one) {
-  one.ask_ = request{};
-  active_.erase(std::remove(active_.begin(), active_.end(), &one), active_.end());
+// What is given back behind it may have to know when it left.
+void name_machine::finish(owner_state& one) {
+  if (one.ask_.noted) active_.erase(std::remove(active_.begin(), active_.end(), &one), active_.end());
+  one.ask_ = request{.first_sent = one.ask_.first_sent};
+  if (kind_.rules().own_channel) park(one);
 }
 
-void name_machine::send(record& one, bool may_go_direct) {
+void name_machine::send(owner_state& one, bool may_go_direct) {
   if (may_go_direct && shared_.lane_offered) {
     shared_.lane_offered = false;
     shared_.lane_record = &one;
     one.ask_.where = request::place::direct;
     one.ask_.sent = shared_.now;
+    note_active(one);
     if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::direct;
     return;
   }
@@ -239,22 +211,22 @@ void name_machine::send(record& one, bool may_go_direct) {
   shared_.requests->add(one);
 }
 
-// A record without anything in it goes.
-void name_machine::tidy(record& one) {
-  if (one.idle()) shared_.spare_records.take(records_, one);
+// An owner state without anything in it goes.
+void name_machine::tidy(owner_state& one) {
+  if (one.idle()) shared_.spare_owners.take(owners_, one);
 }
 
-// An answer also ends calls of others; their records go when nothing in the step looks at them any more.
+// An answer also ends calls of others; their states go when nothing in the step looks at them any more.
 void name_machine::tidy_served() {
   for (std::uint64_t const owner : served_)
-    if (record* one = known(owner)) {
+    if (owner_state* one = known(owner)) {
       leave_line(*one);
       tidy(*one);
     }
   served_.clear();
 }
 
-bool name_machine::prepare(record& one, item& out, std::string& field, std::string& to_field) {
+bool name_machine::prepare(owner_state& one, item& out, std::string& field, std::string& to_field) {
   request& asked = one.ask_;
   auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
   if (asked.what == ask::release && one.live(asked.mode) == 0) {
@@ -266,19 +238,17 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
     // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
     auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, watchdog_time), 1);
     asked.lease = asked.target > 0 ? stays : 0;
-    if (asked.target == 0) streak_ = 0;
+    if (asked.target == 0 && !unsent_try()) ended_streak_ = std::exchange(streak_, 0);
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);
     bool const live = lasts(extended);
-    if (live) {
-      extended->deadline = std::min(extended->deadline, after(shared_.now, asked.wanted));
-      shared_.timers.set_lazily(extended->expiry, extended->deadline);
-      if (extended->link) extended->link->show(extended->deadline);
-    }
+    if (live) move_end(*extended, std::min(extended->deadline, after(shared_.now, asked.wanted)));
     auto const others = one.longest(asked.mode, shared_.now, watchdog_time, extended);
     asked.lease = std::max<std::int64_t>(live ? asked.wanted.count() : 1, others);
   }
+  if (asked.what == ask::command) foresee(asked);
   asked.sent = shared_.now;
+  asked.doubtful = false;
   if (!asked.repeated) asked.first_sent = shared_.now;
   (asked.partner ? asked.partner->ask_ : asked).ticket = tickets_;
   field.clear();
@@ -293,15 +263,22 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
   if (asked.argument) out.argument = *asked.argument;
   out.repeated = asked.repeated;
   if (asked.what == ask::hand_off) {
-    record const& to = *asked.partner;
+    owner_state const& to = *asked.partner;
     to_field.clear();
     kind_.add_field(to_field, shared_.client_id, to.owner, to.ask_.mode);
     out.lease = to.ask_.lease;
     out.to_field = to_field;
   }
   if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
-  record& tries = asked.what == ask::hand_off ? *asked.partner : one;
-  operation const* const call = tries.ask_.call;
+  owner_state& tries = asked.what == ask::hand_off ? *asked.partner : one;
+  // Zero: what it takes has no end of its own. A release to nothing sets no time.
+  auto const lease = asked.what == ask::hand_off ? tries.ask_.lease : asked.lease;
+  if (lease > 0)
+    tries.lasts_until(after(shared_.now, shared_.settings.timeout + milliseconds(lease)));
+  else if (asked.what == ask::acquire || asked.what == ask::hand_off)
+    tries.lasts_until(never);
+  operation* const call = tries.ask_.call;
+  if (call) call->unseen = true;
   if (call && (asked.what == ask::acquire || asked.what == ask::hand_off)) {
     if (!tries.in_line) tries.line_time = call->line_time;
     if (call->queued && !call->once && !call->late) {
@@ -321,14 +298,14 @@ bool name_machine::prepare(record& one, item& out, std::string& field, std::stri
 // a new try would find this client's own remains. (Without this rule `{auto a = k.acquire();} {auto b = k.acquire();}`
 // finds its own lock busy.)
 // What was asked for a side that several share keeps no try of that side waiting.
-bool name_machine::unsettled(unsigned char mode, record const* except) const {
+bool name_machine::in_doubt(unsigned char mode, owner_state const* except) const {
   int unsent_releases = 0;
-  for (record const* one : active_) {
+  for (owner_state const* one : active_) {
     request const& asked = one->ask_;
     if (one == except || (kind_.rules().shares(asked.mode, mode) && !asked.fix)) continue;
     bool const none_live = one->live() == 0;
-    if (!asked.sent_or_unsettled()) {
-      unsent_releases += asked.what == ask::release && none_live;
+    if (!asked.sent_or_in_doubt()) {
+      if (asked.what == ask::release && none_live && ++unsent_releases > 1) return true;
       if (asked.what == ask::hand_off && !asked.grantee && !asked.call) return true;
       continue;
     }
@@ -338,48 +315,51 @@ bool name_machine::unsettled(unsigned char mode, record const* except) const {
     if (asked.what == ask::hand_off && (asked.grantee ? asked.abandoned : !awaited)) return true;
     if (asked.what == ask::acquire && asked.abandoned && asked.target == 1) return true;
   }
-  return unsent_releases > 1;
+  return false;
 }
 
 bool name_machine::release_under_way() const {
-  return std::any_of(active_.begin(), active_.end(), [](record const* one) {
+  return std::any_of(active_.begin(), active_.end(), [](owner_state const* one) {
     request const& asked = one->ask_;
-    return asked.sent_or_unsettled() &&
+    return asked.sent_or_in_doubt() &&
            (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
   });
 }
 
-record* name_machine::unsent_release(record const& except) const {
-  for (record* one : active_)
-    if (one != &except && one->ask_.what == ask::release && one->ask_.where == request::place::outbox &&
-        one->live() == 0)
-      return one;
-  return nullptr;
+// What this owner holds excludes this side.
+bool name_machine::excludes(owner_state const& holder, unsigned char mode) const {
+  auto const& rules = kind_.rules();
+  for (unsigned char held = 0; held < rules.modes; ++held)
+    if (holder.live(held) > 0 && !rules.shares(held, mode)) return true;
+  return false;
 }
 
 // Another owner of this client has what keeps this side out.
-bool name_machine::kept_out(record const& one, unsigned char mode) const {
-  auto const& rules = kind_.rules();
-  if (!rules.exclusive) return false;
-  return std::any_of(holders_.begin(), holders_.end(), [&](record const* holder) {
-    if (holder == &one) return false;
-    for (unsigned char held = 0; held < rules.modes; ++held)
-      if (holder->live(held) > 0 && !rules.shares(held, mode)) return true;
-    return false;
-  });
+bool name_machine::kept_out(owner_state const& one, unsigned char mode) const {
+  if (!kind_.rules().exclusive) return false;
+  return std::any_of(holders_.begin(), holders_.end(),
+                     [&](owner_state const* holder) { return holder != &one && excludes(*holder, mode); });
+}
+
+// A side that both may hold is waited for all the same behind a waiter who is kept out.
+bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
+  owner_state const* const one = known(owner);
+  if (!one || one->live() == 0) return false;
+  return excludes(*one, mode) ||
+         std::any_of(queue_.begin(), queue_.end(), [&](operation const& call) { return excludes(*one, call.mode); });
 }
 
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for
 // himself by the server, and what he ends of one would end the other.
 name_machine const* name_machine::in_use_elsewhere(std::uint64_t owner) const {
   for (name_machine const* other = next_namesake_; other != this; other = other->next_namesake_) {
-    record const* const same = other->known(owner);
+    owner_state const* const same = other->known(owner);
     if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;
   }
   return nullptr;
 }
 
-std::string name_machine::field_of(record const& one, unsigned char mode) const {
+std::string name_machine::field_of(owner_state const& one, unsigned char mode) const {
   return kind_.field(shared_.client_id, one.owner, mode);
 }
 

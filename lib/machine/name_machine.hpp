@@ -1,12 +1,14 @@
 #pragma once
 
 #include <machine/context.hpp>
-#include <machine/record.hpp>
+#include <machine/owner_state.hpp>
 #include <machine/subscriptions.hpp>
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
 
+#include <boost/container/options.hpp>
 #include <boost/container/small_vector.hpp>
+#include <boost/container/vector.hpp>
 #include <boost/intrusive/list.hpp>
 
 #include <string>
@@ -15,8 +17,9 @@ namespace latchkey::detail {
 
 // All that a client knows and decides about one lock name: who holds it, who waits, what is under way.
 //
-// The records of the owners and the queue of waiters live here together, since every answer concerns both.
+// The owners and the queue of waiters live here together, since every answer concerns both.
 // Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
+// name_closing.cpp (the end of the client),
 // name_waiting.cpp (the queue and what wakes it), name_own_channel.cpp (waiters that stand in a queue on the server),
 // name_command.cpp (what a kind can do beside), name_answers.cpp (what the server said), name_faults.cpp (lost
 // connections and lost holds), name_machine.cpp (the rest).
@@ -44,24 +47,42 @@ class name_machine final : public listener {
   void expire(operation& call);
   void drop(std::uint64_t owner, hold_id which);
   void unlink(std::uint64_t owner, hold_id which);
-  bool holds(std::uint64_t owner) const;
+  void renew_no_longer(std::uint64_t owner, hold_id which);
+  // The thread that this owner stands for has ended: nobody is left to release what no lease shows.
+  void thread_ended(std::uint64_t owner);
+  // Would another owner's wait for this side end only with a release by this owner?
+  bool keeps_out(std::uint64_t owner, unsigned char mode) const;
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
-  void close();
+  // No new calls: what waits ends with `closed`, leases are told of it, and what `closer` holds by no lease is
+  // released.
+  void close(std::uint64_t closer);
+  // Nothing is awaited any more.
+  void give_up_calls();
+  // What is still held stays on the server until its lease ends.
+  void leave();
   // Memory was short in the middle of a step: see client_machine.
-  void abandon(actions& out) noexcept;
 
-  // --- requests of records, from the outbox and the lanes ---
+  // --- requests of owners, from the outbox and the lanes ---
   // Before sending: decides what the request is by now and fills in the item. False: there is nothing to send.
-  bool prepare(record& one, item& out, std::string& field, std::string& to_field);
-  void answered(record& one, outcome const& answer);
-  void unanswered(record& one);
-  void settle(record& one);
-  void not_run(record& one, server_error const* why, std::string_view text);
+  bool prepare(owner_state& one, item& out, std::string& field, std::string& to_field);
+  void answered(owner_state& one, outcome const& answer);
+  void unanswered(owner_state& one, std::string_view text);
+  void resolve(owner_state& one);
+  void not_run(owner_state& one, server_error const* why, std::string_view text);
+  // The server refuses what only time can cure: is this one to be asked again? A release is, as long as there may be
+  // something to release.
+  static bool goes_again(owner_state const& one, instant now);
+  // It still waits until late copies of it cannot run: that took one more attempt.
+  void waits_on(owner_state& one, server_error const& why, std::string_view text);
 
   // --- the watchdog ---
-  std::string field_of(record const& one, unsigned char mode) const;
+  std::string field_of(owner_state const& one, unsigned char mode) const;
   void renewed(renewal& one, outcome const& answer);
+  void renewal_unanswered(renewal& one, error_code const& why);
+
+  // --- force-unlock ---
+  void forced(instant sent);
 
   // --- messages ---
   void on_confirmed() override;
@@ -71,9 +92,9 @@ class name_machine final : public listener {
   // --- time ---
   void on_hint();
   void on_linger();
-  void on_own_hint(record& one);
+  void on_own_hint(owner_state& one);
   // Something was heard on the channel of this waiter alone.
-  void wake_alone(record& one);
+  void wake_alone(owner_state& one);
   void on_hold_deadline(hold& one);
 
   // Nothing is held, waited for, under way or listened to: may be destroyed.
@@ -83,48 +104,59 @@ class name_machine final : public listener {
   using queue_type = boost::intrusive::list<operation>;
 
   // name_machine.cpp
-  record& record_of(std::uint64_t owner);
-  record* known(std::uint64_t owner) const;
-  void arrive(record& one, operation& call);
-  void dispatch(record& one, operation& call);
-  void advance(record& one);
-  void begin(record& one, request what);
-  void finish(record& one);
-  void send(record& one, bool may_go_direct);
+  owner_state& record_of(std::uint64_t owner);
+  owner_state* known(std::uint64_t owner) const;
+  void arrive(owner_state& one, operation& call);
+  void dispatch(owner_state& one, operation& call);
+  void advance(owner_state& one);
+  void begin(owner_state& one, request what);
+  void note_active(owner_state& one);
+  void finish(owner_state& one);
+  void send(owner_state& one, bool may_go_direct);
   void complete(operation& call, error_code error = {}, std::string_view text = {});
   void watch_deadline(operation& call);
-  void tidy(record& one);
+  void tidy(owner_state& one);
   void tidy_served();
-  bool unsettled(unsigned char mode, record const* except = nullptr) const;
+  bool in_doubt(unsigned char mode, owner_state const* except = nullptr) const;
   bool release_under_way() const;
-  record* unsent_release(record const& except) const;
-  bool kept_out(record const& one, unsigned char mode) const;
-  bool parked(operation const& call) const { return !call.tried && unsettled(call.mode); }
+  owner_state* unsent_release(owner_state const& except) const;
+  bool excludes(owner_state const& holder, unsigned char mode) const;
+  bool unsent_try() const;
+  bool kept_out(owner_state const& one, unsigned char mode) const;
+  bool parked(operation const& call) const { return !call.tried && in_doubt(call.mode); }
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
+  // name_closing.cpp
+  std::vector<operation*> calls();
+  std::vector<owner_state*> all_owners();
+
   // name_acquire.cpp
-  void acquire(record& one, operation& call);
-  bool replaces_unsent_release(record const& one, operation const& call) const;
-  void send_acquire(record& one, operation& call, bool may_go_direct);
+  void acquire(owner_state& one, operation& call);
+  bool replaces_unsent_release(owner_state const& one, operation const& call) const;
+  void send_acquire(owner_state& one, operation& call, bool may_go_direct);
   std::int64_t lease_for(operation const& call) const;
-  void granted(record& one, request const& was, instant sent, outcome const& answer);
-  void keep(record& one, request const& was, operation& call, instant deadline);
+  void granted(owner_state& one, request const& was, instant sent, outcome const& answer);
+  void keep(owner_state& one, request const& was, operation& call, instant sent, instant deadline);
   void grant_others(std::uint64_t up_to);
   void served(operation& call);
-  void busy(record& one, request const& was, std::int64_t hint);
+  void busy(owner_state& one, request const& was, std::int64_t hint);
   void untried(request const& was);
   void give_up(operation& call, error_code error);
-  void take_back(record& one);
-  void fail_acquire(record& one, request const& was, error_code error, std::string_view text);
+  void take_back(owner_state& one);
+  void fail_acquire(owner_state& one, request const& was, outcome const& answer);
+  void fail_acquire(owner_state& one, request const& was, error_code error, std::string_view text);
 
   // name_command.cpp
-  void command(record& one, operation& call);
-  void on_command_answer(record& one, outcome const& answer);
-  void on_unseen(record& one, request const& was);
-  bool ends_unsettled_command(record& one);
+  void command(owner_state& one, operation& call);
+  void on_command_answer(owner_state& one, outcome const& answer);
+  void on_unseen(owner_state& one, request const& was);
+  bool ends_doubtful_command(owner_state& one);
+  owner_state* concerned(request const& asked) const;
+  void foresee(request const& asked);
+  void on_end_moved(request const& was, outcome const& answer);
 
   // name_waiting.cpp
-  void join(record& one, operation& call);
+  void join(owner_state& one, operation& call);
   void note_told(operation& head);
   void leave(operation& call);
   void new_head();
@@ -137,48 +169,59 @@ class name_machine final : public listener {
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls);
   void subscribe();
   void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
+  void refuse_once_calls(error_code const& why, std::string_view text);
   bool head_idle() const;
 
   // name_own_channel.cpp
-  operation* waiter_of(record& one);
-  void wait_alone(record& one, unsigned char mode, std::int64_t hint);
+  operation* waiter_of(owner_state& one);
+  void wait_alone(owner_state& one, unsigned char mode, std::int64_t hint);
+  instant time_to_look(std::int64_t hint, bool deaf, unsigned polls);
+  void park(owner_state& one);
   void wake_all_alone();
-  void leave_line(record& one);
-  void on_leave_answer(record& one);
+  void leave_line(owner_state& one);
+  void on_leave_answer(owner_state& one);
 
   // name_release.cpp
-  void release(record& one, operation& call);
-  void begin_release(record& one, hold& ended, operation* call);
-  void end_unawaited(record& one, hold& ended);
-  void extend(record& one, operation& call);
+  void release(owner_state& one, operation& call);
+  void begin_release(owner_state& one, hold& ended, operation* call);
+  void end_unawaited(owner_state& one, hold& ended);
+  void extend(owner_state& one, operation& call);
   bool streak_allows() const;
-  bool can_hand_off(record const& from) const;
-  void recall_unsent_try(record const& from);
-  void pair_up(record& from, operation& waiter);
-  void give_back(record& one, unsigned char mode, bool repeated = false);
+  void count_turn();
+  bool can_hand_off(owner_state const& from) const;
+  void recall_unsent_try(owner_state const& from);
+  void pair_up(owner_state& from, operation& waiter);
+  void give_back(owner_state& one, unsigned char mode, bool repeated = false);
 
   // name_answers.cpp
   static errc error_of(outcome const& answer);
   static std::string_view words_of(outcome const& answer);
-  void on_acquire_answer(record& one, outcome const& answer);
-  void on_release_answer(record& one, outcome const& answer);
-  void on_hand_off_answer(record& one, outcome const& answer);
-  void on_extend_answer(record& one, outcome const& answer);
-  void conclude_release(record& one, request const& was, outcome const& answer);
+  void on_acquire_answer(owner_state& one, outcome const& answer);
+  void on_release_answer(owner_state& one, outcome const& answer);
+  void on_hand_off_answer(owner_state& one, outcome const& answer);
+  void on_extend_answer(owner_state& one, outcome const& answer);
+  void on_unseen_give_back(owner_state& one, outcome answer);
+  void conclude_release(owner_state& one, request const& was, outcome const& answer);
 
   // name_faults.cpp
-  void lose(record& one, hold& ended, error_code why);
-  void note_holder(record& one);
+  void lose(owner_state& one, hold& ended, error_code why);
+  void tell(hold& ended, error_code why);
+  void leave(owner_state& one, hold& left);
+  nanoseconds rest_of(hold const& one) const;
+  void note_holder(owner_state& one);
   bool lasts(hold const* one) const;
-  void lose_ended(record& one, unsigned char mode);
-  void lose_side(record& one, unsigned char mode, error_code why);
-  void repair(record& one, unsigned char mode);
-  bool lapsed(record const& one) const;
-  void requeue(record& one, unsigned char mode);
-  void repair_sides(record& one, unsigned sides);
-  void forget(record& one, hold& ended);
-  void count_attempt(record& one, error_code const& why, std::string_view text, bool transient);
-  void stop_renewing(record& one, unsigned char mode);
+  void move_end(hold& one, instant until);
+  void lose_ended(owner_state& one, unsigned char mode);
+  void lose_side(owner_state& one, unsigned char mode, error_code why);
+  void repair(owner_state& one, unsigned char mode);
+  bool lapsed(owner_state const& one) const;
+  void requeue(owner_state& one, unsigned char mode);
+  void repair_sides(owner_state& one, unsigned sides);
+  void forget(owner_state& one, hold& ended);
+  void count_attempt(owner_state& one, error_code const& why, std::string_view text, bool transient);
+  void stop_renewing(owner_state& one, unsigned char mode);
+  void note_at_risk(renewal& side, error_code const& why, std::string_view text);
+  void after_renewal(renewal& side);
 
   context& shared_;
   kind const& kind_;
@@ -188,18 +231,24 @@ class name_machine final : public listener {
   // Of most names there are many, each with one owner: lists that begin inside.
   template <class T>
   using few = boost::container::small_vector<T, 1>;
+  template <class T>
+  using rare =
+      boost::container::vector<T, void,
+                               boost::container::vector_options_t<boost::container::stored_size<std::uint32_t>>>;
 
-  record_set records_;
-  few<record*> active_;        // records with a request under way
-  few<record*> holders_;       // records with live holds
-  few<std::uint64_t> served_;  // owners of whom a call was completed in this step
-  queue_type queue_;           // of waiters; only the head talks to the server
-  unsigned once_waiting_ = 0;  // calls without a wait in the queue
+  owner_set owners_;
+  few<owner_state*> active_;    // owners with a request under way, except tries that are wanted: see note_active
+  rare<std::uint64_t> parked_;  // owners whose waiter looks again after the next answer: see park
+  few<owner_state*> holders_;   // owners with live holds
+  few<std::uint64_t> served_;   // owners of whom a call was completed in this step
+  queue_type queue_;            // of waiters; only the head talks to the server
+  unsigned once_waiting_ = 0;   // calls without a wait in the queue
   std::uint64_t busy_answers_ = 0;
   std::uint64_t tickets_ = 0;
   bool dirty_ = false;  // a message came that no try has followed yet
-  int streak_ = 0;      // hand-offs since the lock was last really released
+  int streak_ = 0;      // hand-offs, and retakes that are as much, since the lock was last really released
   instant streak_began_{};
+  int ended_streak_ = 0;                // by the release that was sent last; goes on if that did not run
   name_machine* next_namesake_ = this;  // a ring: machines of the same name, one for each kind
   timer_node hint_;                     // when the head tries again without a message
   timer_node linger_;                   // when the channel is given up

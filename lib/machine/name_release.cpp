@@ -7,9 +7,9 @@
 
 namespace latchkey::detail {
 
-void name_machine::release(record& one, operation& call) {
+void name_machine::release(owner_state& one, operation& call) {
   hold* ended = call.hold != 0 ? one.find(call.hold) : one.latest(call.mode);
-  if (!ended) return complete(call, errc::not_owner);
+  if (!ended) return complete(call, errc::not_owner, one.live(call.mode) > 0 ? only_its_lease : std::string_view());
   if (ended->lost) {
     forget(one, *ended);
     return complete(call, errc::lease_lost);
@@ -28,14 +28,17 @@ void name_machine::release(record& one, operation& call) {
 
 // A lease went away: nobody waits for its release.
 void name_machine::drop(std::uint64_t owner, hold_id which) {
-  record* one = known(owner);
+  owner_state* one = known(owner);
   hold* ended = one ? one->find(which) : nullptr;
   if (!ended) return;
-  end_unawaited(*one, *ended);
+  if (shared_.closed())  // left to its lease
+    forget(*one, *ended);
+  else
+    end_unawaited(*one, *ended);
   tidy(*one);
 }
 
-void name_machine::end_unawaited(record& one, hold& ended) {
+void name_machine::end_unawaited(owner_state& one, hold& ended) {
   if (ended.lost) return forget(one, ended);
   if (!one.ask_.under_way()) {
     begin_release(one, ended, nullptr);
@@ -49,11 +52,33 @@ void name_machine::end_unawaited(record& one, hold& ended) {
 }
 
 void name_machine::unlink(std::uint64_t owner, hold_id which) {
-  record* one = known(owner);
-  if (hold* shown = one ? one->find(which) : nullptr) shown->link = nullptr;
+  owner_state* one = known(owner);
+  hold* const shown = one ? one->find(which) : nullptr;
+  if (!shown || !shown->link) return;
+  shown->link = nullptr;
+  --shared_.shown;
 }
 
-void name_machine::begin_release(record& one, hold& ended, operation* call) {
+void name_machine::renew_no_longer(std::uint64_t owner, hold_id which) {
+  owner_state* const one = known(owner);
+  hold* const held = one ? one->find(which) : nullptr;
+  if (!held) return;
+  held->watchdog = false;
+  stop_renewing(*one, held->mode);
+}
+
+void name_machine::thread_ended(std::uint64_t owner) {
+  owner_state* const one = known(owner);
+  if (!one) return;
+  for (auto const& held : one->holds) {
+    if (held->lost || held->leased) continue;
+    note(event_type::holder_thread_ended, owner, {}, {}, rest_of(*held));
+    held->watchdog = false;
+  }
+  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) stop_renewing(*one, mode);
+}
+
+void name_machine::begin_release(owner_state& one, hold& ended, operation* call) {
   request asked;
   asked.what = ask::release;
   asked.mode = ended.mode;
@@ -66,7 +91,7 @@ void name_machine::begin_release(record& one, hold& ended, operation* call) {
   begin(one, asked);
 }
 
-void name_machine::extend(record& one, operation& call) {
+void name_machine::extend(owner_state& one, operation& call) {
   hold* extended = one.find(call.hold);
   if (!lasts(extended)) return complete(call);  // `yes` stays false
   request asked;
@@ -86,6 +111,21 @@ void name_machine::extend(record& one, operation& call) {
   send(one, !release_under_way());
 }
 
+owner_state* name_machine::unsent_release(owner_state const& except) const {
+  for (owner_state* one : active_)
+    if (one != &except && one->ask_.what == ask::release && one->ask_.where == request::place::outbox &&
+        one->live() == 0)
+      return one;
+  return nullptr;
+}
+
+// Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
+bool name_machine::unsent_try() const {
+  return streak_ > 0 && !kind_.rules().hand_off && !queue_.empty() &&
+         queue_.front().where == operation::place::trying &&
+         queue_.front().of_owner->ask_.where == request::place::outbox;
+}
+
 // Others may be waiting elsewhere: after so many hand-offs, or so much time, the lock is really released.
 bool name_machine::streak_allows() const {
   auto const& limit = shared_.settings.local_handoff;
@@ -93,19 +133,24 @@ bool name_machine::streak_allows() const {
   return streak_ == 0 || (streak_ < limit.max_streak && shared_.now - streak_began_ < to_nanoseconds(limit.max_time));
 }
 
-bool name_machine::can_hand_off(record const& from) const {
-  if (!kind_.rules().hand_off || !streak_allows() || !head_idle() || shared_.closed) return false;
+// The lock goes on to a caller of this client before anybody else can have it.
+void name_machine::count_turn() {
+  if (streak_++ == 0) streak_began_ = shared_.now;
+}
+
+bool name_machine::can_hand_off(owner_state const& from) const {
+  if (!kind_.rules().hand_off || !streak_allows() || !head_idle() || shared_.closed()) return false;
   operation const& head = queue_.front();
-  if (head.owner_record == &from || head.mode != from.ask_.mode) return false;
-  return head.tried || !unsettled(head.mode, &from);
+  if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
+  return head.tried || !in_doubt(head.mode, &from);
 }
 
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
 // the streak says. It becomes part of the release, or goes after its answer.
-void name_machine::recall_unsent_try(record const& from) {
+void name_machine::recall_unsent_try(owner_state const& from) {
   if (!kind_.rules().hand_off || queue_.empty()) return;
   operation& head = queue_.front();
-  record& to = *head.owner_record;
+  owner_state& to = *head.of_owner;
   request const& asked = to.ask_;
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
   if (&to == &from || asked.call != &head || !unsent || asked.repeated || asked.owes || asked.fix || !to.behind.empty())
@@ -118,8 +163,8 @@ void name_machine::recall_unsent_try(record const& from) {
 }
 
 // One request for both: `from` is released and the waiter granted.
-void name_machine::pair_up(record& from, operation& waiter) {
-  record& to = *waiter.owner_record;
+void name_machine::pair_up(owner_state& from, operation& waiter) {
+  owner_state& to = *waiter.of_owner;
   from.ask_.what = ask::hand_off;
   from.ask_.target = 0;
   from.ask_.partner = &to;
@@ -138,11 +183,11 @@ void name_machine::pair_up(record& from, operation& waiter) {
   waiter.where = operation::place::trying;
   dirty_ = false;
   shared_.timers.drop(hint_);
-  if (streak_++ == 0) streak_began_ = shared_.now;
+  count_turn();
 }
 
 // Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.
-void name_machine::give_back(record& one, unsigned char mode, bool repeated) {
+void name_machine::give_back(owner_state& one, unsigned char mode, bool repeated) {
   if (!kind_.rules().takes) return;
   request asked;
   asked.what = ask::release;
@@ -150,6 +195,7 @@ void name_machine::give_back(record& one, unsigned char mode, bool repeated) {
   asked.mode = mode;
   asked.target = one.live(mode);
   asked.repeated = repeated;
+  asked.until = after(one.ask_.first_sent, milliseconds(kind_.rules().remembers));
   ++shared_.counters.given_back;
   begin(one, asked);
   send(one, false);

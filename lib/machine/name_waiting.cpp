@@ -18,13 +18,15 @@ constexpr milliseconds linger_time{1'000};    // a channel is kept this long for
 
 bool name_machine::head_idle() const {
   return !queue_.empty() && queue_.front().where == operation::place::waiting &&
-         !queue_.front().owner_record->ask_.under_way();
+         !queue_.front().of_owner->ask_.under_way();
 }
 
 // A caller who holds nothing: behind those who came before.
-void name_machine::join(record& one, operation& call) {
+void name_machine::join(owner_state& one, operation& call) {
   bool const head_was_told = head_idle() && queue_.front().tried;
   if (call.once && head_was_told) {
+    operation const& head = queue_.front();
+    if (head.error && !kept_out(one, call.mode)) return complete(call, head.error, head.text);
     call.waited = true;
     return complete(call);
   }
@@ -35,6 +37,7 @@ void name_machine::join(record& one, operation& call) {
   call.ticket = ++tickets_;
   queue_.push_back(call);
   ++one.queued;
+  if (!one.waits) one.waits = &call;
   ++shared_.counters.waiting;
   ++tally_.waiting;
   once_waiting_ += call.once;
@@ -46,8 +49,8 @@ void name_machine::join(record& one, operation& call) {
     bool const beside = kind_.rules().shares(before.mode, call.mode) && before.where == operation::place::trying;
     return beside ? try_beside(call, true) : void();
   }
-  // The answer that settles the name, or that ends what its owner has under way, makes it try.
-  if (unsettled(call.mode) || one.ask_.under_way()) return;
+  // The answer that resolves the name, or that ends what its owner has under way, makes it try.
+  if (in_doubt(call.mode) || one.ask_.under_way()) return;
   bool const behind_ours = kept_out(one, call.mode);
   bool const hears = listening() == view::on && !dirty_;
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
@@ -60,18 +63,27 @@ void name_machine::join(record& one, operation& call) {
 void name_machine::note_told(operation& head) {
   if (!head.waited) note(event_type::waiting, head.owner);
   head.waited = head.tried = true;
+  head.error = {};
   ++busy_answers_;
 }
 
 void name_machine::leave(operation& call) {
   if (!call.queued) return;
   call.queued = false;
-  queue_.erase(queue_.iterator_to(call));
-  --call.owner_record->queued;
+  owner_state& one = *call.of_owner;
+  bool const was_head = &queue_.front() == &call;
+  auto next = queue_.erase(queue_.iterator_to(call));
+  // The pauses between looks grow with the time that the lock is not free, whoever looks.
+  if (was_head && !call.yes && next != queue_.end()) next->polls = std::max(next->polls, call.polls);
+  --one.queued;
+  if (one.waits == &call) {
+    while (one.queued > 0 && next->of_owner != &one) ++next;
+    one.waits = one.queued > 0 ? &*next : nullptr;
+  }
   --shared_.counters.waiting;
   --tally_.waiting;
   once_waiting_ -= call.once;
-  if (call.owner_record->queued == 0) call.owner_record->own.reset();
+  if (one.queued == 0) one.own.reset();
   if (!queue_.empty()) return;
   shared_.timers.drop(hint_);
   if (listening() != view::off) shared_.timers.set(linger_, after(shared_.now, linger_time));
@@ -88,11 +100,12 @@ void name_machine::new_head() {
   // The confirmation makes it try, or the hint if that never comes.
   if (listening() == view::asked && hint_.is_linked()) return;
   bool const heard = listening() != view::off;
-  if ((!heard || !head.tried) && unsettled(head.mode)) return;
+  if ((!heard || !head.tried) && in_doubt(head.mode)) return;
   if (heard) return try_head();
-  bool const behind_ours = kept_out(*head.owner_record, head.mode);
+  bool const behind_ours = kept_out(*head.of_owner, head.mode);
   if (!kind_.rules().listens) {
-    if (head.tried && hint_.is_linked()) return;
+    bool const answered = head.tried || head.joined < busy_answers_;
+    if (answered && hint_.is_linked()) return;
     if (!behind_ours) return try_head();
     note_told(head);
   } else if (!head.tried && !behind_ours) {
@@ -105,8 +118,8 @@ void name_machine::new_head() {
 void name_machine::try_head(bool may_go_direct) {
   if (!head_idle() || kind_.rules().own_channel) return;
   operation& head = queue_.front();
-  record& one = *head.owner_record;
-  record* leaving = kind_.rules().hand_off ? unsent_release(one) : nullptr;
+  owner_state& one = *head.of_owner;
+  owner_state* leaving = kind_.rules().takes ? unsent_release(one) : nullptr;
   if (leaving && !streak_allows()) {  // it is really released first; its answer wakes the head
     dirty_ = true;
     return;
@@ -114,16 +127,20 @@ void name_machine::try_head(bool may_go_direct) {
   dirty_ = false;
   shared_.timers.drop(hint_);
   bool const direct = may_go_direct && queue_.size() == 1;
+  if (leaving && !kind_.rules().hand_off) {  // it leaves in the same turn, right behind the release
+    count_turn();
+    return send_acquire(one, head, false);
+  }
   if (!leaving) return send_acquire(one, head, direct && !release_under_way());
   shared_.requests->remove(*leaving);
   pair_up(*leaving, head);
   send(*leaving, direct);
 }
 
-// An answer has come: a head that waited for the name to be settled, or that hears no messages, tries.
+// An answer has come: a head that waited for the name to be resolved, or that hears no messages, tries.
 void name_machine::wake_parked() {
   if (kind_.rules().own_channel) return wake_all_alone();
-  if (!head_idle() || unsettled(queue_.front().mode)) return;
+  if (!head_idle() || in_doubt(queue_.front().mode)) return;
   operation const& head = queue_.front();
   if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
@@ -133,7 +150,7 @@ void name_machine::subscribe() {
   if (listening() == view::off && kind_.rules().listens) shared_.channels->want(channel(), *this);
   if (!hint_.is_linked() && !holders_.empty()) {
     instant last{};
-    for (record* holder : holders_) last = std::max(last, holder->latest_deadline());
+    for (owner_state* holder : holders_) last = std::max(last, holder->latest_deadline());
     sleep_until_hint(left(shared_.now, last).count());
   }
 }
@@ -160,7 +177,10 @@ milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned pol
 // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
 void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides, std::int64_t least) {
   if (once_waiting_ == 0) return;
-  for (auto it = queue_.begin(); it != queue_.end() && once_waiting_ > 0;) {
+  // They are the last that came, if others wait.
+  auto it = queue_.end();
+  for (unsigned found = 0; found < once_waiting_;) found += (--it)->once;
+  while (it != queue_.end()) {
     operation& call = *it++;
     if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
     if (call.amount < least) continue;
@@ -171,6 +191,16 @@ void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides, std::i
   }
 }
 
+// Nor would they be told anything else than the head, which waits for the trouble to pass.
+void name_machine::refuse_once_calls(error_code const& why, std::string_view text) {
+  for (auto it = queue_.begin(); it != queue_.end() && once_waiting_ > 0;) {
+    operation& call = *it++;
+    if (!call.once || call.where != operation::place::waiting) continue;
+    leave(call);
+    complete(call, why, text);
+  }
+}
+
 // --- what wakes the head ---
 
 void name_machine::on_confirmed() {
@@ -178,7 +208,7 @@ void name_machine::on_confirmed() {
     dirty_ = true;  // the try under way may have run before the server listened for us
     return;
   }
-  if (parked(queue_.front())) return;  // only the answer that settles the name makes it try
+  if (parked(queue_.front())) return;  // only the answer that resolves the name makes it try
   try_head();
 }
 
@@ -204,8 +234,8 @@ void name_machine::try_run() {
 }
 
 void name_machine::try_beside(operation& call, bool may_go_direct) {
-  record& one = *call.owner_record;
-  if (call.where != operation::place::waiting || one.ask_.under_way() || unsettled(call.mode)) return;
+  owner_state& one = *call.of_owner;
+  if (call.where != operation::place::waiting || one.ask_.under_way() || in_doubt(call.mode)) return;
   send_acquire(one, call, may_go_direct && !release_under_way());
 }
 

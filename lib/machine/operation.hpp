@@ -3,11 +3,12 @@
 #include <base/instant.hpp>
 #include <latchkey/acquire_options.hpp>
 #include <latchkey/error.hpp>
-#include <machine/agenda.hpp>
+#include <machine/timer_queue.hpp>
 #include <wire/kind.hpp>
 
 #include <boost/intrusive/list.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,23 +17,27 @@
 namespace latchkey::detail {
 
 struct hold_link;
-struct record;
+struct owner_state;
 
 // Numbers the holds of a client; never reused. 0: none.
 using hold_id = std::uint64_t;
 
+// Why there is nothing to unlock although the owner holds the lock.
+inline constexpr std::string_view only_its_lease = "a lease shows this hold, and only that lease releases it";
+
+// The least that a first try is given: a round trip that is on its way is worth more than the end of a shorter wait.
+inline constexpr milliseconds first_try_time{50};
+
 // No bundle is larger.
 inline constexpr std::size_t most_bundled = 48;
 
-struct under_way_tag;
-// In one of the machine's queues, and in the list of all that are not completed.
+// In one of the machine's queues.
 using queue_hook = boost::intrusive::list_base_hook<>;
-using under_way_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<under_way_tag>>;
 
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the
 // name it points to, alive until the machine says that it is completed.
-struct operation : queue_hook, under_way_hook {
-  enum class type : unsigned char { acquire, release, extend, force_unlock, query, command };
+struct operation : queue_hook {
+  enum class type : unsigned char { acquire, release, extend, force_unlock, query, command, connect };
   // Where the machine has it. idle: not started, or completed.
   enum class place : unsigned char { idle, waiting, trying, behind_owner, plain };
 
@@ -40,7 +45,6 @@ struct operation : queue_hook, under_way_hook {
   type what = type::acquire;
   unsigned char mode = 0;
   bool once = false;        // acquire: one attempt, no waiting
-  bool patient = false;     // acquire, once: its try, if it is on its way then, is awaited past the deadline
   bool keeps = true;        // acquire: a grant is a hold of this client; else the caller alone answers for it
   bool self_timed = false;  // the caller calls expire() by its own clock: no timer of ours
   query question = query::is_locked;
@@ -55,18 +59,18 @@ struct operation : queue_hook, under_way_hook {
   milliseconds max_hold{0};   // acquire: 0 is none
   milliseconds line_time{0};  // acquire: see item
   hold_link* link = nullptr;  // acquire: where to show the hold
-  hold_id hold = 0;           // release, extend: which; 0 is the owner's latest. acquire: the result
-  std::int64_t amount = 1;    // acquire, command: see item
+  hold_id hold = 0;  // release, extend: which; release: 0 is the owner's latest without a lease. acquire: the result
+  std::int64_t amount = 1;                      // acquire, command: see item
   std::shared_ptr<std::string const> argument;  // command: see item; most have none
 
   // --- set by the machine before completion ---
-  error_code error;
-  std::string text;         // the server's words
+  error_code error;         // while it waits: what the latest answer refused it with, if it did
+  std::string text;         // the server's latest words
   std::int64_t value = 0;   // query, command
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none
   release_result released = release_result::released;
   bool untried = false;  // acquire: not granted because of another of its bundle
-  bool yes = false;      // acquire: granted; extend, command: done; force_unlock: there was one
+  bool yes = false;      // acquire: granted; extend, command: done; force_unlock: there was one; connect: answered
 
   // --- the machine's own ---
   place where = place::idle;
@@ -74,22 +78,20 @@ struct operation : queue_hook, under_way_hook {
   bool tried = false;        // its try was answered: busy
   bool queued = false;       // stands in the queue of the name
   bool late = false;         // its wait is over, the answer to its first try is still awaited
+  bool unseen = false;       // a copy of its request has left, and no answer has said what became of it
   unsigned attempts = 0;     // requests that failed without an answer
   unsigned polls = 0;        // tries without a message since it joined
   std::uint64_t joined = 0;  // the name's count of busy answers when it joined
   std::uint64_t ticket = 0;  // its number in the order of arrival at the queue
-  record* owner_record = nullptr;
+  owner_state* of_owner = nullptr;
   timer_node expiry;  // at `deadline`
 
-  // There is no memory to go on with it.
-  void abandon() noexcept {
-    where = place::idle;
-    error = boost::system::errc::make_error_code(boost::system::errc::not_enough_memory);
-    yes = false;
-    released = release_result::unknown;
-  }
+  // Is it awaited no longer than its own wait?
+  bool waits() const { return what == type::acquire && !once; }
+  // It gives something back: whoever gives up waiting for it still wants it, and a client that closes still does it.
+  bool goes_on() const { return what == type::release || (what == type::command && which->rules_of(command).persists); }
+  // When its caller has to hear something, at the latest.
+  instant limit() const { return waits() ? std::max(deadline, after(started, first_try_time)) : deadline; }
 };
-
-using operation_list = boost::intrusive::list<operation, boost::intrusive::base_hook<under_way_hook>>;
 
 }  // namespace latchkey::detail

@@ -19,10 +19,10 @@ outbox::order order_of(ask what) {
 
 }  // namespace
 
-void outbox::add(record& one) {
+void outbox::add(owner_state& one) {
   remove(one);
   one.outbox_order = order_of(one.ask_.what);
-  records_[one.outbox_order].push_back(one);
+  lists_[one.outbox_order].push_back(one);
   shared_.out->turn = true;
 }
 
@@ -36,9 +36,9 @@ void outbox::add(operation& plain) {
   shared_.out->turn = true;
 }
 
-void outbox::remove(record& one) {
+void outbox::remove(owner_state& one) {
   if (!static_cast<outbox_hook&>(one).is_linked()) return;
-  auto& list = records_[one.outbox_order];
+  auto& list = lists_[one.outbox_order];
   list.erase(list.iterator_to(one));
 }
 
@@ -46,14 +46,13 @@ void outbox::remove(operation& plain) {
   if (static_cast<queue_hook&>(plain).is_linked()) plain_.erase(plain_.iterator_to(plain));
 }
 
-void outbox::clear() noexcept {
-  for (auto& list : records_) list.clear();
+void outbox::forget_renewals() {
+  for (auto& side : renewals_) side.under_way = false;
   renewals_.clear();
-  plain_.clear();
 }
 
 bool outbox::empty() const {
-  return std::all_of(records_.begin(), records_.end(), [](auto const& list) { return list.empty(); }) &&
+  return std::all_of(lists_.begin(), lists_.end(), [](auto const& list) { return list.empty(); }) &&
          renewals_.empty() && plain_.empty();
 }
 

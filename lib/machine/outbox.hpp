@@ -1,6 +1,6 @@
 #pragma once
 
-#include <machine/record.hpp>
+#include <machine/owner_state.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -15,28 +15,28 @@ struct context;
 // hand-offs before renewals, renewals before acquires.
 class outbox {
  public:
-  using record_list = boost::intrusive::list<
-      record, boost::intrusive::base_hook<boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>>>;
+  using owner_list = boost::intrusive::list<
+      owner_state, boost::intrusive::base_hook<boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>>>;
   using renewal_list = boost::intrusive::list<renewal>;
   enum order : unsigned char { releases, hand_offs, extensions, acquires, orders };
 
   explicit outbox(context& shared) : shared_(shared) {}
 
-  void add(record& one);
+  void add(owner_state& one);
   void add(renewal& one);
   void add(operation& plain);  // a query or a force-unlock
-  void remove(record& one);
+  void remove(owner_state& one);
   void remove(operation& plain);
-  void clear() noexcept;
+  void forget_renewals();
 
   bool empty() const;
-  record_list& of(order which) { return records_[which]; }
+  owner_list& of(order which) { return lists_[which]; }
   renewal_list& renewals() { return renewals_; }
   boost::intrusive::list<operation>& plain() { return plain_; }
 
  private:
   context& shared_;
-  std::array<record_list, orders> records_;
+  std::array<owner_list, orders> lists_;
   renewal_list renewals_;
   boost::intrusive::list<operation> plain_;
 };

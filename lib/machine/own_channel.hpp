@@ -11,7 +11,7 @@ namespace latchkey::detail {
 // and a timer for this owner alone, as long as it waits.
 class own_channel final : public listener {
  public:
-  own_channel(context& shared, record& of, std::string channel);
+  own_channel(context& shared, owner_state& of, std::string channel);
   ~own_channel();
 
   void on_confirmed() override;
@@ -23,7 +23,7 @@ class own_channel final : public listener {
 
  private:
   context& shared_;
-  record& of_;
+  owner_state& of_;
   std::string const channel_;
 };
 

@@ -2,6 +2,7 @@
 #include <machine/outbox.hpp>
 #include <machine/session.hpp>
 #include <machine/subscriptions.hpp>
+#include <machine/watchdog.hpp>
 
 #include <algorithm>
 
@@ -13,7 +14,7 @@ constexpr std::size_t most_items = most_bundled;  // of one script call: no call
 constexpr std::size_t most_unanswered = 256;      // calls on one connection: the rest waits its turn
 
 // Do both leave in one bundle? Of a bundle of which only one is left that one is an ordinary acquire.
-bool bundled(record const& one, record const& other) {
+bool bundled(owner_state const& one, owner_state const& other) {
   script const* const text = one.of.which().acquire_all();
   return text && one.ask_.bundle != 0 && one.ask_.bundle == other.ask_.bundle && text == other.of.which().acquire_all();
 }
@@ -30,29 +31,34 @@ bool session::may_send() const {
 
 // Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
 void session::send_requests() {
-  for (unsigned order : {outbox::releases, outbox::hand_offs}) send_records(order);
+  if (shared_.renewals->wants_all()) {
+    shared_.renewals->catch_up();
+    send_renewals();
+    if (shared_.renewals->wants_all() || !shared_.requests->renewals().empty()) return;
+  }
+  for (unsigned order : {outbox::releases, outbox::hand_offs}) send_groups(order);
   send_renewals();
-  for (unsigned order : {outbox::extensions, outbox::acquires}) send_records(order);
+  for (unsigned order : {outbox::extensions, outbox::acquires}) send_groups(order);
   send_plain();
 }
 
-void session::send_records(unsigned order) {
+void session::send_groups(unsigned order) {
   link& leader = link_of(role::shared);
   auto& list = shared_.requests->of(static_cast<outbox::order>(order));
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
-  fields.reserve(2 * most_items + 2);  // never moved: the first record of the next call stands here, too
+  fields.reserve(2 * most_items + 2);  // never moved: the first owner state of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
-    if (!call.records.empty()) write_call(leader, std::move(call), items);
+    if (!call.owners.empty()) write_call(leader, std::move(call), items);
     call = {.what = sent_call::type::script};
     items.clear();
     fields.clear();
   };
   while (!list.empty() && may_send()) {
-    record& one = list.front();
+    owner_state& one = list.front();
     list.pop_front();
-    bool const joins = !call.records.empty() && bundled(*call.records.front(), one);
+    bool const joins = !call.owners.empty() && bundled(*call.owners.front(), one);
     bool const in_bundle = joins || (!list.empty() && bundled(one, list.front()));
     auto& field = fields.emplace_back();
     auto& to_field = fields.emplace_back();
@@ -60,7 +66,7 @@ void session::send_records(unsigned order) {
     one.of.prepare(one, asked, field, to_field);
     script const& text = in_bundle ? *one.of.which().acquire_all() : script_of(one.of.which(), asked);
     bool const other_bundle = in_bundle && !joins;
-    if (!call.records.empty() && (call.text != &text || other_bundle || call.records.size() == most_items)) {
+    if (!call.owners.empty() && (call.text != &text || other_bundle || call.owners.size() == most_items)) {
       std::string kept_field = std::move(field), kept_to = std::move(to_field);
       fields.pop_back();
       fields.pop_back();
@@ -73,7 +79,7 @@ void session::send_records(unsigned order) {
     call.which = &one.of.which();
     call.asked = asked.what;
     call.bundled = in_bundle;
-    call.records.push_back(&one);
+    call.owners.push_back(&one);
     items.push_back(asked);
     one.ask_.where = request::place::shared;
     if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::shared;
@@ -99,12 +105,15 @@ void session::send_renewals() {
       call.which = &which;
       call.renewals.push_back(&side);
       side.sent = shared_.now;
+      side.of->lasts_until(after(shared_.now, shared_.settings.timeout + shared_.settings.lock_watchdog_timeout));
       which.add_field(fields_, shared_.client_id, side.of->owner, side.mode);
       field_ends_.push_back(fields_.size());
+      // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
+      auto const needs = side.of->longest(side.mode, shared_.now, shared_.settings.lock_watchdog_timeout);
       items.push_back({.what = ask::renew,
                        .mode = side.mode,
                        .name = side.of->of.name(),
-                       .lease = shared_.settings.lock_watchdog_timeout.count()});
+                       .lease = std::max<std::int64_t>(needs, 1)});
     }
     std::size_t begin = 0;
     for (std::size_t i = 0; i < items.size(); begin = field_ends_[i++])
@@ -157,6 +166,12 @@ void session::script_words(sent_call& call, std::span<item const> items) {
 
 void session::plain_words(sent_call& call) {
   operation& plain = *call.plain;
+  if (plain.what == operation::type::connect) {
+    if (plain.error == errc::connect_failed) plain.error = {};  // from here on an answer is missing
+    call.text = &no_keys_script();
+    return script_words(call, {});
+  }
+  plain.unseen = true;
   call.which = plain.which;
   std::string const field = plain.which->field(shared_.client_id, plain.owner, plain.mode);
   item one{.mode = plain.mode, .name = plain.name, .field = field};
@@ -188,7 +203,8 @@ void session::write_words(link& one, sent_call&& call) {
 
 bool session::direct_idle() const {
   link const& lane = link_of(role::direct);
-  return lane.at == link::state::up && lending_.empty() && !lane.lent && !lane.polled && shared_.now >= paused_until_;
+  return lane.at == link::state::up && lending_.empty() && !lane.lent && !lane.polled && shared_.now >= paused_until_ &&
+         !shared_.renewals->wants_all();
 }
 
 void session::want_direct() {
@@ -197,10 +213,10 @@ void session::want_direct() {
   shared_.out->turn = true;
 }
 
-void session::lend_to(record& one) {
-  auto records = std::move(lane_call_.records);
-  records.assign(1, &one);
-  lane_call_ = {.what = sent_call::type::script, .records = std::move(records)};
+void session::lend_to(owner_state& one) {
+  auto owners = std::move(lane_call_.owners);
+  owners.assign(1, &one);
+  lane_call_ = {.what = sent_call::type::script, .owners = std::move(owners)};
   make_lane_bytes();
 }
 
@@ -215,8 +231,8 @@ void session::make_lane_bytes() {
   lane_call_.sent = shared_.now;
   if (lane_call_.plain) {
     plain_words(lane_call_);
-  } else if (!lane_call_.records.empty()) {
-    record& one = *lane_call_.records.front();
+  } else if (!lane_call_.owners.empty()) {
+    owner_state& one = *lane_call_.owners.front();
     item asked;
     one.of.prepare(one, asked, lane_field_, lane_to_field_);
     one.ask_.where = request::place::direct;
@@ -240,8 +256,8 @@ bool session::lent(std::uint32_t serial) const {
 
 // Does the borrower's request still mean what it meant when it was sent? Else the engine goes on with it.
 bool session::still_wanted(sent_call const& call) const {
-  if (call.records.empty()) return call.plain != nullptr;
-  request const& asked = call.records.front()->ask_;
+  if (call.owners.empty()) return call.plain != nullptr;
+  request const& asked = call.owners.front()->ask_;
   return !asked.abandoned && !asked.fix && !(asked.partner && asked.partner->ask_.abandoned);
 }
 
@@ -257,13 +273,14 @@ bool session::lane_answer(reply const& answer) {
   }
   lane.lent = false;
   lane.heard = shared_.now;
+  lane.of_use = lane.of_use || !answer.is_error();
   if (call.what == sent_call::type::plain)
     on_plain(call, answer);
   else
     on_script(call, answer);
-  call.records.clear();
-  lane_call_.records = std::move(call.records);  // its memory serves the next one
-  if (std::exchange(reconnect_, false)) discard(link_of(role::shared), errc::read_only, "the server takes no writes");
+  call.owners.clear();
+  lane_call_.owners = std::move(call.owners);  // its memory serves the next one
+  if (std::exchange(reconnect_, false)) discard(link_of(role::shared), errc::read_only, std::string(shared_.trouble));
   return false;
 }
 

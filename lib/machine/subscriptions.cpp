@@ -11,15 +11,11 @@ void subscriptions::want(std::string const& channel, listener& who) {
   one.listeners.push_back(who);
   shared_.counters.subscriptions = channels_.size();
   shared_.out->turn = true;  // the connection may have to be opened first
-  if (refused_) {
-    who.view_ = listener::view::refused;
-    return;
-  }
   if (one.state == listener::view::off) {
     one.state = listener::view::asked;
     if (up_) unsent_.push_back({true, channel});
   }
-  who.view_ = one.state;
+  who.view_ = seen(one);
 }
 
 void subscriptions::drop(std::string const& channel, listener& who) {
@@ -29,7 +25,7 @@ void subscriptions::drop(std::string const& channel, listener& who) {
   entry& one = found->second;
   one.listeners.erase(one.listeners.iterator_to(who));
   if (!one.listeners.empty()) return;
-  if (up_ && one.state != listener::view::off && !refused_) {
+  if (up_ && one.state != listener::view::off && one.state != listener::view::refused) {
     unsent_.push_back({false, channel});
     shared_.out->turn = true;
   }
@@ -40,25 +36,32 @@ void subscriptions::drop(std::string const& channel, listener& who) {
 
 void subscriptions::connected() {
   up_ = true;
-  refused_ = false;
+  refusal_noted_ = false;
   shared_.counters.messages_refused = false;
   unsent_.clear();
   asked_.clear();
   unconfirmed_.clear();
   for (auto& [channel, one] : channels_) {
-    set_view(one, listener::view::asked);
+    set_state(one, listener::view::asked);
     unsent_.push_back({true, channel});
   }
 }
 
-void subscriptions::disconnected() {
+void subscriptions::disconnected(bool unreliable) {
   up_ = false;
   unsent_.clear();
   asked_.clear();
   unconfirmed_.clear();
+  bool const before = std::exchange(unreliable_, unreliable);
+  if (unreliable) shared_.counters.messages_refused = true;
+  std::vector<listener*> deaf;
   for (auto& [channel, one] : channels_) {
-    if (!refused_) set_view(one, listener::view::asked);
+    bool const heard = one.state == listener::view::on || (!before && one.state == listener::view::asked);
+    if (one.state != listener::view::refused) set_state(one, listener::view::asked);
+    if (!unreliable || !heard) continue;
+    for (auto& who : one.listeners) deaf.push_back(&who);
   }
+  for (listener* who : deaf) who->on_refused();
 }
 
 std::vector<subscriptions::command> subscriptions::take_unsent() {
@@ -86,23 +89,22 @@ void subscriptions::confirmed(std::string_view channel) {
   if (found == channels_.end()) return;
   entry& one = found->second;
   if (!last || one.state == listener::view::on) return;
-  set_view(one, listener::view::on);
+  set_state(one, listener::view::on);
   for (auto it = one.listeners.begin(); it != one.listeners.end();) (it++)->on_confirmed();
 }
 
-// Waiting falls back to polling, for all channels: a server that refuses one lets few others pass, and the
-// next connection asks again.
+// Who waits for this channel polls from now on. The next connection asks again.
 void subscriptions::refused_by_server(std::string_view text) {
   if (asked_.empty()) return;
-  answered();
-  if (!refused_) shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, text);
-  refused_ = true;
+  std::string const channel = asked_.front();
+  if (!std::exchange(refusal_noted_, true))
+    shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, text);
   shared_.counters.messages_refused = true;
+  auto const found = answered() ? channels_.find(channel) : channels_.end();
+  if (found == channels_.end()) return;
+  set_state(found->second, listener::view::refused);
   std::vector<listener*> all;
-  for (auto& [channel, one] : channels_) {
-    set_view(one, listener::view::refused);
-    for (auto& who : one.listeners) all.push_back(&who);
-  }
+  for (auto& who : found->second.listeners) all.push_back(&who);
   for (listener* who : all) who->on_refused();
 }
 
@@ -113,9 +115,14 @@ void subscriptions::message(std::string_view channel, std::string_view payload) 
   for (auto it = listeners.begin(); it != listeners.end();) (it++)->on_message(payload);
 }
 
-void subscriptions::set_view(entry& one, listener::view state) {
+// Until it is confirmed, a channel whose connections never last is no better than one that is refused.
+listener::view subscriptions::seen(entry const& one) const {
+  return unreliable_ && one.state == listener::view::asked ? listener::view::refused : one.state;
+}
+
+void subscriptions::set_state(entry& one, listener::view state) {
   one.state = state;
-  for (auto& who : one.listeners) who.view_ = state;
+  for (auto& who : one.listeners) who.view_ = seen(one);
 }
 
 }  // namespace latchkey::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <machine/agenda.hpp>
+#include <machine/timer_queue.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -45,11 +45,11 @@ class subscriptions {
 
   bool wanted() const { return !channels_.empty(); }
   std::size_t size() const { return channels_.size(); }
-  bool refused() const { return refused_; }
 
   // --- the connection ---
-  void connected();     // asks for every wanted channel anew
-  void disconnected();  // nothing is confirmed any more
+  void connected();  // asks for every wanted channel anew
+  // Nothing is confirmed any more. `unreliable`: nobody is to wait for a confirmation, since none lasts.
+  void disconnected(bool unreliable = false);
   // Commands to send now: SUBSCRIBE and UNSUBSCRIBE, one channel each, in order.
   struct command {
     bool subscribe;
@@ -67,7 +67,8 @@ class subscriptions {
     listener::view state = listener::view::off;
   };
   bool answered();
-  void set_view(entry& one, listener::view state);
+  listener::view seen(entry const& one) const;
+  void set_state(entry& one, listener::view state);
 
   context& shared_;
   std::unordered_map<std::string, entry> channels_;
@@ -76,7 +77,8 @@ class subscriptions {
   // How many of them there are, by channel: only the answer to the last one counts.
   std::unordered_map<std::string, unsigned> unconfirmed_;
   bool up_ = false;
-  bool refused_ = false;
+  bool unreliable_ = false;     // the last connections were lost soon, one after the other
+  bool refusal_noted_ = false;  // of this connection
 };
 
 }  // namespace latchkey::detail

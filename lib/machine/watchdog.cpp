@@ -54,32 +54,49 @@ void watchdog::plan() {
   instant first = never;
   if (!regular_.empty()) first = regular_.front().due;
   if (!retries_.empty()) first = std::min(first, retries_.front().due);
+  if (!urgent_.empty()) first = shared_.now;
   if (first != never) first = std::max(first, not_before_);
   if (first == never || (timer_.is_linked() && timer_.at <= first)) return;
   shared_.timers.set(timer_, first);
 }
 
 void watchdog::tick() {
+  if (wants_all()) {  // the session asks for them
+    shared_.out->turn = true;
+    return;
+  }
   // Whoever is due soon goes along: a tenth of the period early costs nothing and saves calls.
   instant const horizon = after(shared_.now, period_ / 10);
   std::size_t taken = 0;
-  for (list* from : {&retries_, &regular_}) {
-    instant const until = from == &retries_ ? shared_.now : horizon;
-    while (!from->empty() && from->front().due <= until && taken < most_per_turn) {
-      renewal& side = from->front();
-      from->pop_front();
-      for (auto& h : side.of->holds) {
-        if (h->mode != side.mode || !h->watchdog || h->lost || h->renew_until > shared_.now) continue;
-        h->watchdog = false;
-        side.of->of.note(event_type::max_hold_reached, side.of->owner);
-      }
-      if (!has_watchdog_hold(side)) continue;
-      side.under_way = true;
-      side.newest = shared_.next_hold - 1;
-      shared_.requests->add(side);
-      ++taken;
-    }
+  take(retries_, shared_.now, taken);
+  take(regular_, horizon, taken);
+  end_turn(taken);
+}
+
+void watchdog::want_all() {
+  urgent_.splice(urgent_.end(), retries_);
+  urgent_.splice(urgent_.end(), regular_);
+}
+
+void watchdog::catch_up() {
+  std::size_t taken = 0;
+  if (shared_.now >= not_before_) take(urgent_, never, taken);
+  end_turn(taken);
+}
+
+void watchdog::take(list& from, instant until, std::size_t& taken) {
+  while (!from.empty() && from.front().due <= until && taken < most_per_turn) {
+    renewal& side = from.front();
+    from.pop_front();
+    if (!has_watchdog_hold(side)) continue;
+    side.under_way = true;
+    side.newest = shared_.next_hold - 1;
+    shared_.requests->add(side);
+    ++taken;
   }
+}
+
+void watchdog::end_turn(std::size_t taken) {
   if (taken == most_per_turn) not_before_ = after(shared_.now, 1ms);
   plan();
 }

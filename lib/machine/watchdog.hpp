@@ -1,6 +1,6 @@
 #pragma once
 
-#include <machine/record.hpp>
+#include <machine/owner_state.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -20,16 +20,25 @@ class watchdog {
   void again(renewal& side);   // an answer came, or none did: plans the next renewal
   void tick();                 // the timer: what is due goes to the outbox
 
+  // After a reconnect the server may have come back without what it had, or be another one: every hold is to be looked
+  // after before anything else is asked.
+  void want_all();
+  bool wants_all() const { return !urgent_.empty(); }
+  void catch_up();  // as much of it as fits into this turn goes to the outbox
+
  private:
   // Without a size: a renewal leaves either list by itself.
   using list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
   static bool has_watchdog_hold(renewal const& side);
   void plan();
+  void take(list& from, instant until, std::size_t& taken);
+  void end_turn(std::size_t taken);
 
   context& shared_;
   milliseconds const period_;
   list regular_;          // due one period after their last renewal
   list retries_;          // without an answer: due sooner
+  list urgent_;           // due before anything else is sent
   instant not_before_{};  // after a full turn others have their turn first
   timer_node timer_;
 };

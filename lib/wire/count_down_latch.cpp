@@ -1,5 +1,6 @@
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
+#include <wire/script_fragments.hpp>
 
 #include <stdexcept>
 
@@ -11,29 +12,24 @@ constexpr std::int64_t look_again = 5'000;
 
 // KEYS name. No key counts as zero.
 script const& latch_wait() {
-  static script const& the_one = *new script(R"lua(local answer = {}
-for i = 1, #KEYS do
-  local value = redis.pcall('get', KEYS[i])
-  if type(value) == 'table' then answer[i] = value.err
-  elseif not value then answer[i] = -3
-  elseif not tonumber(value) then answer[i] = 'ERR value is not an integer or out of range'
-  else answer[i] = tonumber(value) > 0 and tonumber(ARGV[i]) or -3 end
+  static script const& the_one = new_script({"wait", 1, 1}, {R"lua(local function wait(key, hint)
+  local value = call('get', key)
+  if type(value) == 'table' then return value.err end
+  if not value then return -3 end
+  local count = tonumber(value)
+  if not count then return 'ERR value is not an integer or out of range' end
+  return count > 0 and tonumber(hint) or -3
 end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // KEYS name, channel, mark; ARGV unused, again, keep. The DEL of the mark is there so that what follows it passes when
 // memory is short: a latch must open then, too.
 script const& latch_count_down() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function count_down(key, channel, mark, again, keep)
-  if again == '1' then
-    local ran = call('exists', mark)
-    if type(ran) == 'table' then return ran.err end
-    if ran == 0 then return -11 end
-    return {0, 1}
-  end
+  static script const& the_one = new_script({"count_down", 3, 3}, {lua::said_before, R"lua(
+local function count_down(key, channel, mark, _, again, keep)
+  if again == '1' then return said_before(mark) end
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
   if not value then return {0, 1} end
@@ -50,43 +46,17 @@ local function count_down(key, channel, mark, again, keep)
   if left < 0 then return {0, 1} end
   return {0, type(call('publish', channel, '0')) == 'table' and 0 or 1}
 end
-local answer = {}
-for i = 1, #KEYS / 3 do
-  local j = 3 * i
-  answer[i] = count_down(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 1], ARGV[j])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // KEYS name, channel, mark; ARGV count, again, keep. The mark keeps the answer.
 script const& latch_try_set() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"try_set", 3, 3}, {lua::said_before, lua::set_once, R"lua(
 local function try_set(key, channel, mark, count, again, keep)
-  if again == '1' then
-    local set = call('get', mark)
-    if type(set) == 'table' then return set.err end
-    if not set then return -11 end
-    return {tonumber(set), 1}
-  end
-  local there = call('exists', key)
-  if type(there) == 'table' then return there.err end
-  local done = call('set', mark, 1 - there, 'px', keep)
-  if done.err then return done.err end
-  if there == 1 then return {0, 1} end
-  done = call('set', key, count)
-  if done.err then
-    call('del', mark)
-    return done.err
-  end
-  return {1, type(call('publish', channel, '1')) == 'table' and 0 or 1}
+  return set_once(key, channel, mark, count, again, keep, '1')
 end
-local answer = {}
-for i = 1, #KEYS / 3 do
-  local j = 3 * i
-  answer[i] = try_set(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 2], ARGV[j - 1], ARGV[j])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 

@@ -24,7 +24,7 @@ outcome read_leave(reply const& answer) {
 class fair final : public kind {
  public:
   // Who hears no messages polls faster than the scripts give up whom nobody hears.
-  fair() : kind({.name = "fair_lock", .own_channel = true, .poll_first = 100, .poll_most = 400, .hint_most = 1'000}) {}
+  fair() : kind({.name = "fair_lock", .own_channel = true, .poll_first = 100, .poll_most = 400, .hint_most = 10'000}) {}
 
   std::string channel(std::string_view name, std::string_view field) const override {
     auto made = prefixed("redisson_lock__channel", name);

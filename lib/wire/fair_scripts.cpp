@@ -88,7 +88,9 @@ end
 //
 // A waiter that tries again keeps its place: its score rises to what it would be written with now, which is relative
 // to the one before it, since each grant takes its own time off all scores. The first two look again often, for the
-// lock may come free without a message.
+// lock may come free without a message; those whom nobody tells before they have come nearer the less often the farther
+// they stand. Their place is their rank by score: LPOS would walk the whole line. It is asked only where the line and
+// the scores may differ, and of those near the head, where it is cheap.
 constexpr std::string_view placing = R"lua(local function take_out(queue, scores, field, line, queued)
   if not queued then return redis.pcall('zremrangebyrank', scores, 0, -1) end
   redis.pcall('lrem', queue, 0, field)
@@ -108,15 +110,20 @@ local function take(key, queue, scores, field, lease, line, queued)
   return -3
 end
 local function stand(queue, scores, field, line, left)
-  local place = call('lpos', queue, field)
-  local before
-  if not place then
-    before = call('lindex', queue, -1)
-  elseif place > 0 then
-    before = call('lindex', queue, place - 1)
+  local score = score_of(scores, field)
+  local whole = redis.pcall('llen', queue) == redis.pcall('zcard', scores)
+  local place, before = whole and score and redis.pcall('zrank', scores, field), nil
+  if type(place) == 'number' and place >= 16 then
+    before = call('zrange', scores, place - 1, place - 1)[1]
+  else
+    place = (score or not whole) and call('lpos', queue, field)
+    if not place then
+      before = call('lindex', queue, -1)
+    elseif place > 0 then
+      before = call('lindex', queue, place - 1)
+    end
   end
   local start = math.max(score_of(scores, before) or now() + left, now())
-  local score = score_of(scores, field)
   if not score or score < start + line then
     local failed = fails(score_to(scores, field, start + line))
     if failed and not place then error({err = failed}, 0) end
@@ -134,9 +141,10 @@ local function sleep(queue, scores, channel, field, line, enters, head, left, to
   if left == -2 then
     if not told then pcall(tell, queue, scores, channel, field) end
     left = math.min((score_of(scores, head) or now()) - now(), place == 1 and 20 or 1000)
-  elseif place and place < 2 then
-    left = math.min(left, 500)
+  elseif place then
+    left = math.min(left, place < 2 and 500 or 1000)
   end
+  if place and place >= 8 then left = math.min(125 * place, 10000) end
   if left < 0 then return left end
   return math.floor(math.min(left, line / 3))
 end
@@ -272,26 +280,48 @@ return each(force, 4, 0))lua");
   return the_one;
 }
 
-// Whoever stood behind gets the time back that this one was given. If the lock is free and somebody else is first
-// now, nobody but this script would tell him.
+// Whoever stood behind gets the time back that those were given who leave. If the lock is free and somebody else is
+// first now, nobody but this script would tell him. All who leave one line in one call do so in one walk along it.
 script const& fair_leave() {
   static script const& the_one = made_of(R"lua(
-local function leave(key, queue, scores, channel, field, line)
-  local there, place = call('lrange', queue, 0, -1), nil
-  for i, other in ipairs(there) do
-    if place and other ~= field then
-      take_off(scores, other, line)
-    elseif other == field then
-      place = place or i
+local function leave(key, queue, scores, channel, from, to, answer)
+  local there, leaving, off = call('lrange', queue, 0, -1), {}, 0
+  for i = from, to do
+    leaving[ARGV[2 * i - 1]] = tonumber(ARGV[2 * i])
+    answer[i] = -8
+  end
+  local gone = {}
+  for _, other in ipairs(there) do
+    if not leaving[other] then
+      if off > 0 then take_off(scores, other, off) end
+    elseif not gone[other] then
+      gone[other] = true
+      off = off + leaving[other]
     end
   end
-  call('zrem', scores, field)
-  call('lrem', queue, 0, field)
+  for i = from, to do
+    local field = ARGV[2 * i - 1]
+    call('zrem', scores, field)
+    if gone[field] then
+      call('lrem', queue, 0, field)
+      answer[i] = -5
+    end
+  end
   local head, evicted = first(queue, scores)
-  if head and (place == 1 or evicted) and call('exists', key) == 0 then tell(queue, scores, channel) end
-  return place and -5 or -8
+  if head and (gone[there[1]] or evicted) and call('exists', key) == 0 then tell(queue, scores, channel) end
 end
-return each(leave, 4, 2))lua");
+local answer, from = {}, 1
+while from <= #KEYS / 4 do
+  local to = from
+  while KEYS[4 * to + 2] and KEYS[4 * to + 2] == KEYS[4 * from - 2] do to = to + 1 end
+  local done, made = pcall(leave, KEYS[4 * from - 3], KEYS[4 * from - 2], KEYS[4 * from - 1], KEYS[4 * from], from, to, answer)
+  if not done then
+    made = type(made) == 'table' and made.err or tostring(made)
+    for i = from, to do answer[i] = made end
+  end
+  from = to + 1
+end
+return answer)lua");
   return the_one;
 }
 

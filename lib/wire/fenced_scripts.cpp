@@ -1,5 +1,5 @@
-#include <string>
 #include <wire/fenced_scripts.hpp>
+#include <wire/script_fragments.hpp>
 
 namespace latchkey::detail {
 namespace {
@@ -12,8 +12,7 @@ namespace {
 // Where a repeated request finds the grant of its earlier copy and no token, that grant goes: nobody knows of it.
 //
 // A missing counter begins at 1 or, `seeded`, at the server's time in microseconds.
-constexpr auto next_token = R"lua(local call = redis.pcall
-local function next_token(counter, seeded)
+constexpr std::string_view next_token = R"lua(local function next_token(counter, seeded)
   local step = '1'
   if seeded == '1' and call('exists', counter) == 0 then
     local now = call('time')
@@ -32,7 +31,7 @@ end
 }  // namespace
 
 script const& fenced_acquire() {
-  static std::string const& text = *new std::string(next_token + std::string(R"lua(
+  static script const& the_one = new_script({"acquire", 2, 4}, {lua::count_to, next_token, R"lua(
 local function acquire(key, counter, field, target, lease, seeded)
   if target == '1' then
     local there = call('exists', key)
@@ -60,48 +59,25 @@ local function acquire(key, counter, field, target, lease, seeded)
     return refused
   end
   local timed = target == '1' or left < tonumber(lease)
-  if timed then
-    local time = call('pexpire', key, lease)
-    if type(time) == 'table' then return time.err end
-  end
-  local count, step = tonumber(own), 0
-  if count then step = math.abs(count) < 1e15 and target - count or '' end
-  local done = call('hincrby', key, field, step)
-  if type(done) ~= 'table' then return {-3, token} end
-  if timed then
-    if left < 0 then call('persist', key) else call('pexpire', key, left) end
-  end
-  return done.err
+  return count_to(key, field, own, target, lease, left, timed) or {-3, token}
 end
-local answer = {}
-for i = 1, #KEYS / 2 do
-  local k, a = 2 * i, 4 * i
-  answer[i] = acquire(KEYS[k - 1], KEYS[k], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
-end
-return answer)lua"));
-  static script const& the_one = *new script(text);
+)lua"});
   return the_one;
 }
 
 // Without a token the new owner gets nothing, and the old one's release goes on: the lock goes free.
 script const& fenced_hand_off() {
-  static std::string const& text = *new std::string(next_token + std::string(R"lua(
-local function free(key, channel, why)
-  local gone = call('del', key)
-  if type(gone) == 'table' then return {gone.err, gone.err} end
-  if type(call('publish', channel, '0')) == 'table' then return {-6, why} end
-  return {-5, why}
-end
+  static script const& the_one = new_script({"hand_off", 3, 4}, {lua::free, next_token, R"lua(
 local function hand_off(key, channel, counter, from, to, lease, seeded)
   local own = call('hexists', key, from)
   if type(own) == 'table' then return {own.err, own.err} end
   if own == 1 then
     local token, refused = next_token(counter, seeded)
-    if not token then return free(key, channel, refused) end
+    if not token then return {free(key, channel), refused} end
     local done = call('pexpire', key, lease)
     if type(done) ~= 'table' then done = call('hset', key, to, '1') end
     if type(done) ~= 'table' then done = call('hdel', key, from) end
-    if type(done) == 'table' then return free(key, channel, done.err) end
+    if type(done) == 'table' then return {free(key, channel), done.err} end
     return {-5, {-3, token}}
   end
   local granted = call('hexists', key, to) == 1
@@ -122,13 +98,7 @@ local function hand_off(key, channel, counter, from, to, lease, seeded)
   if type(left) == 'table' then left = left.err end
   return {-8, left}
 end
-local answer = {}
-for i = 1, #KEYS / 3 do
-  local k, a = 3 * i, 4 * i
-  answer[i] = hand_off(KEYS[k - 2], KEYS[k - 1], KEYS[k], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
-end
-return answer)lua"));
-  static script const& the_one = *new script(text);
+)lua"});
   return the_one;
 }
 

@@ -50,7 +50,7 @@ struct outcome {
     already_held,    // acquire of a lock that is not reentrant
     would_deadlock,  // acquire that can never succeed
     done,            // command: see value
-    unseen,          // of what was repeated: the earlier copy did not run, if the server still remembers that time
+    unseen,          // of what was repeated, or is given back: it did not run, if the server still remembers that time
     malformed,       // an answer that no script of ours gives
   };
 

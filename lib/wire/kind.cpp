@@ -69,4 +69,6 @@ script const& kind::command_script(unsigned char) const { throw std::logic_error
 
 kind::command_rules kind::rules_of(unsigned char) const { return {}; }
 
+std::uint64_t kind::concerns(unsigned char, std::string_view, std::string_view) const { return 0; }
+
 }  // namespace latchkey::detail

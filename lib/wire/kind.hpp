@@ -35,7 +35,7 @@ class kind {
     std::int64_t poll_most = 1'000;  // milliseconds
     std::int64_t hint_most = 0;      // milliseconds, longest sleep of a waiter; 0: the watchdog time
     bool tokens = false;             // a grant carries a fencing token, and query::token is understood
-    unsigned char modes = 1;         // sides that share one record and one queue (read, write)
+    unsigned char modes = 1;         // sides that share one state of an owner and one queue (read, write)
     unsigned char shared_modes = 0;  // of an exclusive kind, one bit for each side: several owners hold it at once
 
     // May two owners hold these sides beside each other, whatever else is held?
@@ -87,6 +87,8 @@ class kind {
   };
   virtual script const& command_script(unsigned char command) const;
   virtual command_rules rules_of(unsigned char command) const;
+  // The owner whose hold a command with this argument ends, or moves the end of; 0: nobody of this client.
+  virtual std::uint64_t concerns(unsigned char command, std::string_view argument, std::string_view client_id) const;
 
   // --- waiting ---
   virtual wake on_message(std::string_view payload) const = 0;

@@ -77,6 +77,17 @@ class permit_semaphore_rules final : public kind {
     return {.persists = what == permit_command::try_release, .shortens = what == permit_command::update};
   }
 
+  std::uint64_t concerns(unsigned char command, std::string_view id, std::string_view client_id) const override {
+    auto const what = static_cast<permit_command>(command);
+    if ((what != permit_command::try_release && what != permit_command::update) || id.size() != id_size) return 0;
+    std::string const base = field(client_id, 0, 0);
+    constexpr std::size_t half = id_size - sizeof(std::uint64_t);
+    if (id.substr(0, half) != std::string_view(base).substr(0, half)) return 0;
+    std::uint64_t owner = 0;
+    for (std::size_t i = half; i < id_size; ++i) owner = owner << 8 | static_cast<unsigned char>(id[i] ^ base[i]);
+    return owner;
+  }
+
   void add_keys(item const& one, words& command) const override {
     command.add(one.name);
     command.add(suffixed(one.name, "timeout"));

@@ -1,14 +1,12 @@
 #include <wire/permit_semaphore_scripts.hpp>
-
-#include <string>
+#include <wire/script_fragments.hpp>
 
 namespace latchkey::detail {
 namespace {
 
 // `reap` answers the number of free permits, false if none were ever set, or the table of an error. Its first
 // ZREMRANGEBYSCORE removes nothing: behind it memory shortage refuses no step any more.
-constexpr std::string_view permit_common = R"lua(local call = redis.pcall
-local never = '922337203685477'
+constexpr std::string_view permit_common = R"lua(local never = '922337203685477'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%.0f', number) end
@@ -35,15 +33,10 @@ local function reap(key, timeouts, channel)
 end
 )lua";
 
-// Of the commands that change a number: looks for the mark of a repeated one.
-constexpr std::string_view once =
-    R"lua(local function once(act, key, timeouts, channel, mark, argument, amount, lease, again, keep)
-  if again == '1' then
-    local said = call('get', mark)
-    if failed(said) then return said.err end
-    if not said then return -11 end
-    return {tonumber(said), 1}
-  end
+// Of the commands that change a number, by `act`: looks for the mark of a repeated one.
+constexpr std::string_view once = R"lua(
+local function once(key, timeouts, channel, mark, argument, amount, lease, again, keep)
+  if again == '1' then return said_before(mark) end
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local function leave_mark(value)
@@ -53,35 +46,16 @@ constexpr std::string_view once =
 end
 )lua";
 
-constexpr std::string_view over_commands = R"lua(
-local answer = {}
-for i = 1, #KEYS / 4 do
-  local k, a = 4 * i, 5 * i
-  answer[i] = once(act, KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k],
-                   ARGV[a - 4], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
-end
-return answer)lua";
-
-std::string joined(std::initializer_list<std::string_view> parts) {
-  std::string made;
-  for (auto const part : parts) made += part;
-  return made;
-}
-
-script const& new_script(std::string_view body) { return *new script(joined({permit_common, body})); }
-
-script const& new_command(std::string_view body) {
-  return *new script(joined({permit_common, once, body, over_commands}));
+script const& new_command(std::string_view act) {
+  return new_script({"once", 4, 5}, {permit_common, lua::said_before, act, once});
 }
 
 }  // namespace
 
-// The scripts are never destroyed: a client of static storage may still release while the process exits.
-
 // Its own id there: an earlier copy was granted; the lease counts anew. The hint is the end of the next lease.
 script const& permit_acquire() {
-  static script const& the_one = new_script(R"lua(
-local function acquire(key, timeouts, channel, id, lease)
+  static script const& the_one = new_script({"acquire", 4, 2}, {permit_common, R"lua(
+local function acquire(key, timeouts, channel, _, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local ends = lease == '0' and never or text(now + 1 + lease)
@@ -105,17 +79,13 @@ local function acquire(key, timeouts, channel, id, lease)
   if not failed(first) and first[2] then hint = math.max(1, math.min(hint, math.ceil(first[2] - now))) end
   return granted and {-3, hint} or hint
 end
-local answer = {}
-for i = 1, #KEYS / 4 do
-  answer[i] = acquire(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[2 * i - 1], ARGV[2 * i])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& permit_release() {
-  static script const& the_one = new_script(R"lua(
-local function release(key, timeouts, channel, id)
+  static script const& the_one = new_script({"release", 4, 1}, {permit_common, R"lua(
+local function release(key, timeouts, channel, _, id)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local there = call('zscore', timeouts, id)
@@ -130,15 +100,13 @@ local function release(key, timeouts, channel, id)
   end
   return told(channel, text(free)) == 1 and -5 or -6
 end
-local answer = {}
-for i = 1, #KEYS / 4 do answer[i] = release(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[i]) end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& permit_extend() {
-  static script const& the_one = new_script(R"lua(
-local function extend(key, timeouts, channel, id, lease)
+  static script const& the_one = new_script({"extend", 4, 2}, {permit_common, R"lua(
+local function extend(key, timeouts, channel, _, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local there = call('zscore', timeouts, id)
@@ -146,11 +114,7 @@ local function extend(key, timeouts, channel, id, lease)
   if not there then return -8 end
   return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or -9
 end
-local answer = {}
-for i = 1, #KEYS / 4 do
-  answer[i] = extend(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[2 * i - 1], ARGV[2 * i])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
@@ -177,14 +141,15 @@ local function act(key, timeouts, channel, free, leave_mark, mark, id)
     return done.err
   end
   return {1, told(channel, text(free))}
-end)lua");
+end
+)lua");
   return the_one;
 }
 
 // Twice in a row changes no more than once: no mark.
 script const& permit_update() {
-  static script const& the_one = new_script(R"lua(
-local function update(key, timeouts, channel, id, lease)
+  static script const& the_one = new_script({"update", 4, 5}, {permit_common, R"lua(
+local function update(key, timeouts, channel, _, id, _, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local there = call('zscore', timeouts, id)
@@ -192,11 +157,7 @@ local function update(key, timeouts, channel, id, lease)
   if not there then return {0, 1} end
   return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or {1, 1}
 end
-local answer = {}
-for i = 1, #KEYS / 4 do
-  answer[i] = update(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], ARGV[5 * i - 4], ARGV[5 * i - 2])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
@@ -212,7 +173,8 @@ local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
     return done.err
   end
   return {1, told(channel, n)}
-end)lua");
+end
+)lua");
   return the_one;
 }
 
@@ -237,7 +199,8 @@ local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
     return done.err
   end
   return {0, told(channel, n)}
-end)lua");
+end
+)lua");
   return the_one;
 }
 
@@ -255,30 +218,29 @@ local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   call('persist', key)
   if tonumber(n) <= 0 then return {0, 1} end
   return {0, told(channel, n)}
-end)lua");
+end
+)lua");
   return the_one;
 }
 
 script const& permit_available() {
-  static script const& the_one = new_script(R"lua(
-local answer = {}
-for i = 1, #KEYS / 4 do
-  local free = reap(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1])
-  answer[i] = failed(free) or {free or 0, 1}
+  static script const& the_one = new_script({"available", 4, 0}, {permit_common, R"lua(
+local function available(key, timeouts, channel)
+  local free = reap(key, timeouts, channel)
+  return failed(free) or {free or 0, 1}
 end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& permit_acquired() {
-  static script const& the_one = new_script(R"lua(
-local answer = {}
-for i = 1, #KEYS / 4 do
-  local free = reap(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1])
-  local taken = failed(free) and free or call('zcount', KEYS[4 * i - 2], 0, '+inf')
-  answer[i] = failed(taken) or {taken, 1}
+  static script const& the_one = new_script({"acquired", 4, 0}, {permit_common, R"lua(
+local function acquired(key, timeouts, channel)
+  local free = reap(key, timeouts, channel)
+  local taken = failed(free) and free or call('zcount', timeouts, 0, '+inf')
+  return failed(taken) or {taken, 1}
 end
-return answer)lua");
+)lua"});
   return the_one;
 }
 

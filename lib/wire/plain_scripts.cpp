@@ -1,11 +1,21 @@
 #include <wire/plain_scripts.hpp>
+#include <wire/script_fragments.hpp>
 
 namespace latchkey::detail {
+namespace {
+
+constexpr std::string_view refusal = R"lua(local function refusal(key, value)
+  local holder = call('get', key)
+  if type(holder) == 'table' then return holder.err end
+  if holder ~= value then return -8 end
+end
+)lua";
+
+}  // namespace
 
 // GET before SET: a key of another type is an error, and a busy lock is said to be busy also when memory is short.
 script const& plain_acquire() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function acquire(key, value, lease)
+  static script const& the_one = new_script({"acquire", 1, 3}, {R"lua(local function acquire(key, value, _, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
   if not holder then
@@ -22,42 +32,33 @@ local function acquire(key, value, lease)
   if type(left) == 'table' then return left.err end
   return left
 end
-local answer = {}
-for i = 1, #KEYS do answer[i] = acquire(KEYS[i], ARGV[3 * i - 2], ARGV[3 * i]) end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // A count above 1 does not exist: whoever asks for one keeps what he has.
 script const& plain_release() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"release", 2, 3}, {lua::free, R"lua(
 local function release(key, channel, value, target, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
+  if not holder and target == '0' then call('publish', channel, '0') end
   if holder ~= value then return -8 end
   if target ~= '0' then
     local time = call('pexpire', key, lease)
     if type(time) == 'table' then return time.err end
     return -7
   end
-  local gone = call('del', key)
-  if type(gone) == 'table' then return gone.err end
-  if type(call('publish', channel, '0')) == 'table' then return -6 end
-  return -5
+  return free(key, channel)
 end
-local answer = {}
-for i = 1, #KEYS / 2 do
-  local k, a = 2 * i, 3 * i
-  answer[i] = release(KEYS[k - 1], KEYS[k], ARGV[a - 2], ARGV[a - 1], ARGV[a])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // PEXPIRE lets the SET behind it pass when memory is short. The old owner's release never fails for the sake of the
 // new one: where the grant is refused, the lock goes free.
 script const& plain_hand_off() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"hand_off", 2, 3}, {lua::free, R"lua(
 local function hand_off(key, channel, from, to, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return {holder.err, holder.err} end
@@ -69,10 +70,7 @@ local function hand_off(key, channel, from, to, lease)
       refused = done.err
     end
     if not refused then return {-5, -3} end
-    local gone = call('del', key)
-    if type(gone) == 'table' then return {gone.err, gone.err} end
-    if type(call('publish', channel, '0')) == 'table' then return {-6, refused} end
-    return {-5, refused}
+    return {free(key, channel), refused}
   end
   if holder == to then
     local time = call('pexpire', key, lease)
@@ -88,66 +86,30 @@ local function hand_off(key, channel, from, to, lease)
   if type(left) == 'table' then left = left.err end
   return {-8, left}
 end
-local answer = {}
-for i = 1, #KEYS / 2 do
-  local k, a = 2 * i, 3 * i
-  answer[i] = hand_off(KEYS[k - 1], KEYS[k], ARGV[a - 2], ARGV[a - 1], ARGV[a])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& plain_renew() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function renew(key, value, lease)
-  local holder = call('get', key)
-  if type(holder) == 'table' then return holder.err end
-  if holder ~= value then return -8 end
-  local left = call('pttl', key)
-  if type(left) == 'table' then return left.err end
-  if left < tonumber(lease) then
-    local time = call('pexpire', key, lease)
-    if type(time) == 'table' then return time.err end
-  end
-  return -9
-end
-local answer = {}
-for i = 1, #KEYS do answer[i] = renew(KEYS[i], ARGV[2 * i - 1], ARGV[2 * i]) end
-return answer)lua");
+  static script const& the_one = new_script({"renew", 1, 2}, {refusal, lua::renew});
   return the_one;
 }
 
 script const& plain_extend() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function extend(key, value, lease)
-  local holder = call('get', key)
-  if type(holder) == 'table' then return holder.err end
-  if holder ~= value then return -8 end
-  local time = call('pexpire', key, lease)
-  if type(time) == 'table' then return time.err end
-  return -9
-end
-local answer = {}
-for i = 1, #KEYS do answer[i] = extend(KEYS[i], ARGV[2 * i - 1], ARGV[2 * i]) end
-return answer)lua");
+  static script const& the_one = new_script({"extend", 1, 2}, {refusal, lua::extend});
   return the_one;
 }
 
 // Asks for the value first: a key that holds something else is not ours to delete.
 script const& plain_force_unlock() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"force", 2, 0}, {lua::free, R"lua(
 local function force(key, channel)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
   if not holder then return -8 end
-  local gone = call('del', key)
-  if type(gone) == 'table' then return gone.err end
-  if type(call('publish', channel, '0')) == 'table' then return -6 end
-  return -5
+  return free(key, channel)
 end
-local answer = {}
-for i = 1, #KEYS / 2 do answer[i] = force(KEYS[2 * i - 1], KEYS[2 * i]) end
-return answer)lua");
+)lua"});
   return the_one;
 }
 

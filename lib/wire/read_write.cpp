@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned char read_side = 0;
 constexpr unsigned char write_side = 1;
 
-// Redisson's RReadWriteLock. One object for both sides: they share a key, a channel, and in a client one record for
+// Redisson's RReadWriteLock. One object for both sides: they share a key, a channel, and in a client one state for
 // each owner and one queue. Answers are those of the reentrant lock.
 class read_write final : public kind {
  public:

@@ -1,6 +1,5 @@
 #include <wire/read_write_scripts.hpp>
-
-#include <string>
+#include <wire/script_fragments.hpp>
 
 namespace latchkey::detail {
 namespace {
@@ -15,8 +14,7 @@ namespace {
 // A stamp with a time to live of zero is still there, until the millisecond is over.
 //
 // No loop goes further than a client of ours counts: the server stands still meanwhile, and a count may be anything.
-constexpr std::string_view read_write_common = R"lua(local call = redis.pcall
-local not_a_count = 'ERR hash value is not an integer'
+constexpr std::string_view read_write_common = R"lua(local not_a_count = 'ERR hash value is not an integer'
 local function problem(answer) return type(answer) == 'table' and answer.err or nil end
 local function stamps_of(key, field)
   if not string.find(key, '{', 1, true) then key = '{' .. key .. '}' end
@@ -69,8 +67,6 @@ local function release_all(key, channel, message)
 end
 )lua";
 
-script const& made(std::string_view body) { return *new script(std::string(read_write_common).append(body)); }
-
 }  // namespace
 
 // A fresh key: a refused HSET (memory) wrote nothing; what is refused later takes it away again, since a lock without
@@ -80,7 +76,7 @@ script const& made(std::string_view body) { return *new script(std::string(read_
 // the server's count was too high, the stamps that go may have been those of holds that stay: the last one gets the
 // longest time of them all.
 script const& read_write_acquire() {
-  static script const& the_one = made(R"lua(
+  static script const& the_one = new_script({"acquire", 1, 4}, {read_write_common, R"lua(
 local function found(key, mode, field, lease)
   local why = problem(call('hset', key, 'mode', mode, field, '1'))
   if why then return why end
@@ -129,6 +125,7 @@ local function write_more(key, field, own, left, target, lease)
   return why
 end
 local function acquire(key, side, field, target, lease)
+  target, lease = tonumber(target), tonumber(lease)
   local mode = call('hget', key, 'mode')
   if problem(mode) then return mode.err end
   if not mode then
@@ -156,12 +153,7 @@ local function acquire(key, side, field, target, lease)
   local more = side == '1' and write_more or read_more
   return more(key, field, own, left, target, lease)
 end
-local answer = {}
-for i = 1, #KEYS do
-  local a = 4 * i
-  answer[i] = acquire(KEYS[i], ARGV[a - 3], ARGV[a - 2], tonumber(ARGV[a - 1]), tonumber(ARGV[a]))
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
@@ -169,7 +161,7 @@ return answer)lua");
 // time to live is also his: it is not lowered for the sake of a read hold. The last writer leaves his own read holds
 // behind, and readers who wait for him are told.
 script const& read_write_release() {
-  static script const& the_one = made(R"lua(
+  static script const& the_one = new_script({"release", 2, 4}, {read_write_common, R"lua(
 local function read_less(key, field, count, mode, left, target, lease)
   local why = problem(call('pexpire', key, math.max(left, lease)))
   if why then return why end
@@ -233,9 +225,13 @@ local function write_last(key, channel, field, own)
   return -5
 end
 local function release(key, channel, side, field, target, lease)
+  target, lease = tonumber(target), tonumber(lease)
   local own = call('hget', key, field)
   if problem(own) then return own.err end
-  if not own then return -8 end
+  if not own then
+    if target == 0 and call('exists', key) == 0 then call('publish', channel, side) end
+    return -8
+  end
   if side == '1' and target == 0 then return write_last(key, channel, field, own) end
   local mode = call('hget', key, 'mode')
   local left = call('pttl', key)
@@ -246,18 +242,13 @@ local function release(key, channel, side, field, target, lease)
   if side == '1' then return write_less(key, field, count, left, target, lease) end
   return read_less(key, field, count, mode, left, target, lease)
 end
-local answer = {}
-for i = 1, #KEYS / 2 do
-  local k, a = 2 * i, 4 * i
-  answer[i] = release(KEYS[k - 1], KEYS[k], ARGV[a - 3], ARGV[a - 2], tonumber(ARGV[a - 1]), tonumber(ARGV[a]))
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // Only raises. A stamp that went missing while its hold is there would let the next reader who leaves forget it.
 script const& read_write_renew() {
-  static script const& the_one = made(R"lua(
+  static script const& the_one = new_script({"renew", 1, 3}, {read_write_common, R"lua(
 local function raise(key, lease)
   local left = call('pttl', key)
   if problem(left) then return left.err end
@@ -265,6 +256,7 @@ local function raise(key, lease)
   return left < lease and problem(call('pexpire', key, lease)) or nil
 end
 local function renew(key, side, field, lease)
+  lease = tonumber(lease)
   local own = call('hget', key, field)
   if problem(own) then return own.err end
   if not own then return -8 end
@@ -277,17 +269,12 @@ local function renew(key, side, field, lease)
   end
   return -9
 end
-local answer = {}
-for i = 1, #KEYS do
-  local a = 3 * i
-  answer[i] = renew(KEYS[i], ARGV[a - 2], ARGV[a - 1], tonumber(ARGV[a]))
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& read_write_extend() {
-  static script const& the_one = made(R"lua(
+  static script const& the_one = new_script({"extend", 1, 3}, {read_write_common, R"lua(
 local function extend_read(key, field, own, lease)
   local count, left, mode = count_of(own), call('pttl', key), call('hget', key, 'mode')
   if not count then return not_a_count end
@@ -299,6 +286,7 @@ local function extend_read(key, field, own, lease)
   return -9
 end
 local function extend(key, side, field, lease)
+  lease = tonumber(lease)
   local own = call('hget', key, field)
   if problem(own) then return own.err end
   if not own then return -8 end
@@ -307,27 +295,20 @@ local function extend(key, side, field, lease)
   why = why or problem(call('pexpire', key, math.max(most, lease)))
   return why or -9
 end
-local answer = {}
-for i = 1, #KEYS do
-  local a = 3 * i
-  answer[i] = extend(KEYS[i], ARGV[a - 2], ARGV[a - 1], tonumber(ARGV[a]))
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // Each side removes what is held in its own mode; the writer's read holds go with him. The stamps end by themselves.
 script const& read_write_force_unlock() {
-  static script const& the_one = made(R"lua(
+  static script const& the_one = new_script({"force", 2, 1}, {read_write_common, R"lua(
 local function force(key, channel, side)
   local mode = call('hget', key, 'mode')
   if problem(mode) then return mode.err end
   if mode ~= (side == '1' and 'write' or 'read') then return -8 end
   return release_all(key, channel, side)
 end
-local answer = {}
-for i = 1, #KEYS / 2 do answer[i] = force(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i]) end
-return answer)lua");
+)lua"});
   return the_one;
 }
 

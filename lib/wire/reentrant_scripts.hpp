@@ -15,4 +15,9 @@ script const& reentrant_renew();         // KEYS name; ARGV field, lease
 script const& reentrant_extend();        // KEYS name; ARGV field, lease
 script const& reentrant_force_unlock();  // KEYS name, channel
 
+// Those of the spin lock, where they differ: they tell nobody, and have no channel.
+script const& spin_release();
+script const& spin_hand_off();
+script const& spin_force_unlock();
+
 }  // namespace latchkey::detail

@@ -26,4 +26,9 @@ script::script(std::string_view text) : text_(text) {
   sha_ = to_hex(digest);
 }
 
+script const& no_keys_script() {
+  static script const text("return 1");
+  return text;
+}
+
 }  // namespace latchkey::detail

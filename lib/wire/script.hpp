@@ -18,4 +18,7 @@ class script {
   std::string sha_;  // 40 hexadecimal digits, lower case
 };
 
+// Asks whether scripts run at all: has no keys and changes nothing.
+script const& no_keys_script();
+
 }  // namespace latchkey::detail

@@ -64,6 +64,8 @@ class semaphore_rules final : public kind {
                                        : outcome{};
     // Only a repeated request asks whether it ran, and then nothing else.
     if (made.what == outcome::type::unseen && !one.repeated) return {};
+    // Nothing was taken, or the mark of what was taken is gone.
+    if (what == ask::release && made.what == outcome::type::absent) made.what = outcome::type::unseen;
     return made;
   }
 

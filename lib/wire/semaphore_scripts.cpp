@@ -1,17 +1,16 @@
+#include <wire/script_fragments.hpp>
 #include <wire/semaphore_scripts.hpp>
 
 namespace latchkey::detail {
 
-// The scripts are never destroyed: a client of static storage may still release while the process exits.
-//
 // What a command is refused for must leave nothing: the step that memory shortage refuses comes first, and where
 // permits come back (which must work then, too) a DEL of the mark does, behind which the others pass.
 
 // A big request that waits leaves a claim for its client. What it claims is left alone by others, so that they cannot
 // pass it for ever. The claim's end is told to those whom it kept out.
 script const& semaphore_acquire() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function acquire(key, channel, claim, mark, client, n, waits, again, keep)
+  static script const& the_one = new_script(
+      {"acquire", 4, 5}, {R"lua(local function acquire(key, channel, claim, mark, client, n, waits, again, keep)
   if again == '1' then
     local ran = call('exists', mark)
     if type(ran) == 'table' then return ran.err end
@@ -45,20 +44,14 @@ local function acquire(key, channel, claim, mark, client, n, waits, again, keep)
   if left > others then return -3 end
   return {-3, 1000}
 end
-local answer = {}
-for i = 1, #KEYS / 4 do
-  local k, a = 4 * i, 5 * i
-  answer[i] = acquire(KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k],
-                      ARGV[a - 4], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // The mark says how many were taken, and goes with them: it gives back once.
 script const& semaphore_give_back() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function give_back(key, channel, mark, keep)
+  static script const& the_one =
+      new_script({"give_back", 3, 1}, {R"lua(local function give_back(key, channel, mark, keep)
   local taken = call('get', mark)
   if type(taken) == 'table' then return taken.err end
   if not taken then return -8 end
@@ -72,21 +65,14 @@ local function give_back(key, channel, mark, keep)
   if type(call('publish', channel, value)) == 'table' then return -6 end
   return -5
 end
-local answer = {}
-for i = 1, #KEYS / 3 do answer[i] = give_back(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[i]) end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& semaphore_release() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"release", 3, 3}, {lua::said_before, R"lua(
 local function release(key, channel, mark, n, again, keep)
-  if again == '1' then
-    local ran = call('exists', mark)
-    if type(ran) == 'table' then return ran.err end
-    if ran == 0 then return -11 end
-    return {0, 1}
-  end
+  if again == '1' then return said_before(mark) end
   local done = call('del', mark)
   if type(done) ~= 'table' then done = call('set', mark, '0', 'px', keep) end
   if type(done) == 'table' and done.err then return done.err end
@@ -97,25 +83,15 @@ local function release(key, channel, mark, n, again, keep)
   end
   return {0, type(call('publish', channel, value)) == 'table' and 0 or 1}
 end
-local answer = {}
-for i = 1, #KEYS / 3 do
-  local j = 3 * i
-  answer[i] = release(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 2], ARGV[j - 1], ARGV[j])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // PERSIST, because Redisson's SET takes a time to live away.
 script const& semaphore_add() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"add", 3, 3}, {lua::said_before, R"lua(
 local function add(key, channel, mark, n, again, keep)
-  if again == '1' then
-    local ran = call('exists', mark)
-    if type(ran) == 'table' then return ran.err end
-    if ran == 0 then return -11 end
-    return {0, 1}
-  end
+  if again == '1' then return said_before(mark) end
   local done = call('set', mark, '0', 'px', keep)
   if done.err then return done.err end
   local value = call('incrby', key, n)
@@ -126,25 +102,15 @@ local function add(key, channel, mark, n, again, keep)
   call('persist', key)
   return {0, type(call('publish', channel, value)) == 'table' and 0 or 1}
 end
-local answer = {}
-for i = 1, #KEYS / 3 do
-  local j = 3 * i
-  answer[i] = add(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 2], ARGV[j - 1], ARGV[j])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 // The mark keeps how many there were.
 script const& semaphore_drain() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
-local function drain(key, mark, again, keep)
-  if again == '1' then
-    local drained = call('get', mark)
-    if type(drained) == 'table' then return drained.err end
-    if not drained then return -11 end
-    return {tonumber(drained), 1}
-  end
+  static script const& the_one = new_script({"drain", 3, 3}, {lua::said_before, R"lua(
+local function drain(key, _, mark, _, again, keep)
+  if again == '1' then return said_before(mark) end
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
   if not value then value = '0' end
@@ -160,39 +126,16 @@ local function drain(key, mark, again, keep)
   end
   return {number, 1}
 end
-local answer = {}
-for i = 1, #KEYS / 3 do answer[i] = drain(KEYS[3 * i - 2], KEYS[3 * i], ARGV[3 * i - 1], ARGV[3 * i]) end
-return answer)lua");
+)lua"});
   return the_one;
 }
 
 script const& semaphore_try_set() {
-  static script const& the_one = *new script(R"lua(local call = redis.pcall
+  static script const& the_one = new_script({"try_set", 3, 3}, {lua::said_before, lua::set_once, R"lua(
 local function try_set(key, channel, mark, n, again, keep)
-  if again == '1' then
-    local set = call('get', mark)
-    if type(set) == 'table' then return set.err end
-    if not set then return -11 end
-    return {tonumber(set), 1}
-  end
-  local there = call('exists', key)
-  if type(there) == 'table' then return there.err end
-  local done = call('set', mark, 1 - there, 'px', keep)
-  if done.err then return done.err end
-  if there == 1 then return {0, 1} end
-  done = call('set', key, n)
-  if done.err then
-    call('del', mark)
-    return done.err
-  end
-  return {1, type(call('publish', channel, n)) == 'table' and 0 or 1}
+  return set_once(key, channel, mark, n, again, keep, n)
 end
-local answer = {}
-for i = 1, #KEYS / 3 do
-  local j = 3 * i
-  answer[i] = try_set(KEYS[j - 2], KEYS[j - 1], KEYS[j], ARGV[j - 2], ARGV[j - 1], ARGV[j])
-end
-return answer)lua");
+)lua"});
   return the_one;
 }
 

@@ -1,6 +1,6 @@
 #include <wire/kinds.hpp>
 #include <wire/reentrant_family.hpp>
-#include <wire/spin_scripts.hpp>
+#include <wire/reentrant_scripts.hpp>
 
 namespace latchkey::detail {
 namespace {

@@ -2,10 +2,11 @@
 
 declare -A about=(
   [unit]="codec, wire format and machines, in virtual time; needs nothing"
-  [compile]="floors, headers alone, what must not compile, cost of including, size of files"
+  [compile]="floors, headers alone, what must not compile, cost of including, sizes of classes and functions"
   [docs]="the code in README.md and docs/ is the code of compiled files"
   [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
   [server]="the library against real Redis servers, started on private sockets"
+  [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
   [costs]="commands, system calls, allocations, wake-ups and bytes of an operation have not risen"
   [example]="the programs in examples/"
   [demo]="a short run of the flash sale"
@@ -15,15 +16,15 @@ declare -A about=(
   [torture]="real processes on real servers with every nemesis for a minute; the checker; workers that break the rule"
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
-  [asan-ubsan]="unit, server and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-  [tsan]="unit, server and stress tests under ThreadSanitizer"
+  [asan-ubsan]="unit, server, outside and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+  [tsan]="unit, server, outside and stress tests under ThreadSanitizer"
   [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 20 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
   [model]="the model check of the locking algorithm"
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
-quick_groups=(unit compile docs package server costs example demo)
+quick_groups=(unit compile docs package server outside costs example demo)
 slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
@@ -57,7 +58,7 @@ targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
     server) echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests ;;
-    stress | interop | costs) echo "latchkey_$1_tests" ;;
+    stress | interop | costs | outside) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_simulation_tests latchkey_truth_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;
     mutants) echo latchkey_unit_tests latchkey_simulate ;;
@@ -65,7 +66,7 @@ targets_of() {
     package) echo latchkey ;;
     example | demo) echo latchkey_examples ;;
     asan-ubsan | tsan)
-      echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_stress_tests ;;
+      echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests ;;
     clang) echo all ;;
     docs | tidy) echo configure ;;
   esac
@@ -83,7 +84,7 @@ packages_of() {
     interop)
       echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)
       ;;
-    mutants) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_simulate[@]}" "${packages_mutants[@]}" ;;
+    mutants) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_simulate[@]}" ;;
     *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
   esac
 }
@@ -125,11 +126,12 @@ run_group() {
   if [ -n "$preset" ] && [ -n "${broken[$preset]:-}" ]; then
     say "$1: FAILED, because the build failed"
     failed=$((failed + 1))
+    failures+=("$1, whose build failed")
     return
   fi
   case $1 in
     clang) run_ctest clang unit unit ;;
-    asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server|stress' ;;
+    asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server|outside|stress' ;;
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
@@ -148,7 +150,7 @@ run_group() {
 
 # run_ctest PRESET NAME LABELS
 run_ctest() {
-  local build=build/$1 log=$log_dir/$1-$2 counts good bad wrapper=() result=0 jobs
+  local build=build/$1 log=$log_dir/$1-$2 counts good bad wrapper=() result=0 jobs test began=$SECONDS
   jobs=$(nproc)
   mkdir -p "$log_dir"
   rm -f "$log.xml" "$log.txt"
@@ -161,7 +163,7 @@ run_ctest() {
   # Tests on a real server wait more than they compute. Sanitized ones do both, with bounds of time four times as wide.
   case $1:$2 in
     asan-ubsan:* | tsan:*) jobs=$((jobs * 3 / 2)) ;;
-    *:server) jobs=$((jobs * 2)) ;;
+    *:server | *:outside) jobs=$((jobs * 2)) ;;
   esac
   "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \
@@ -170,12 +172,15 @@ run_ctest() {
   read -r good bad <<<"$counts"
   # Nothing found wrong in what was run, but not everything was run.
   if [ "$bad" = 0 ] && { [ "$good" = 0 ] || [ $result != 0 ]; }; then bad=1; fi
+  took+=("$((SECONDS - began)) $1-$2")
   passed=$((passed + good))
   failed=$((failed + bad))
   if [ "$bad" = 0 ]; then
     say "    $good passed"
   else
     say "    $good passed, $bad FAILED"
+    while read -r test; do failures+=("$2 ($1): $test"); done < <(sed -n 's/^--- \(.*\) ---$/\1/p' "$log.txt")
+    [ -s "$log.txt" ] || failures+=("$2 ($1)")
     if [ -s "$log.txt" ]; then cat "$log.txt"; else tail -n 20 "$log.log"; fi
     echo "        the whole output: $log.log"
   fi

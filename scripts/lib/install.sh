@@ -1,6 +1,7 @@
 # need PACKAGE...: installs the Debian packages that are missing. Exit code 3, and the command to type, if that is not
 # possible.
 need() {
+  [ "$(id -u)" != 0 ] || sweep_policy
   local missing=() package
   for package in "$@"; do
     if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
@@ -28,31 +29,51 @@ need() {
 
 # Installing redis-server would also start a service on port 6379, which nobody asked for: tests and demo start
 # servers of their own on private sockets. A policy-rc.d that says no, for the time of the installation, prevents it.
+policy=/usr/sbin/policy-rc.d
+policy_mark='# by latchkey, for the time of an installation by process'
+
+# since PID: when a process began, in ticks since the system did; its number alone may be another's by now.
+since() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+
+# A script that was killed by SIGKILL could not remove its policy, and no service would start any more.
+sweep_policy() {
+  local owner began
+  read -r owner began < <(sed -n "s/^$policy_mark //p" "$policy" 2>/dev/null) || return 0
+  if [ -n "$began" ] && [ "$(since "$owner")" != "$began" ]; then rm -f "$policy"; fi
+}
+
 without_services() {
-  local policy=/usr/sbin/policy-rc.d
+  sweep_policy
   if [ -e "$policy" ]; then
     "$@"
     return
   fi
-  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  local number result=0 child= me=$BASHPID
+  # An untrapped signal would end the shell only when the installation has ended. That ends first here, too: what it
+  # still configures must find the policy.
+  for number in 1 2 15; do
+    # shellcheck disable=SC2064
+    trap "kill -TERM \$child 2>/dev/null; wait \$child; rm -f '$policy'; trap - EXIT $number; kill -$number $me" $number
+  done
+  trap 'rm -f "$policy"' EXIT
+  printf '#!/bin/sh\n%s %s %s\nexit 101\n' "$policy_mark" "$me" "$(since "$me")" >"$policy"
   chmod 755 "$policy"
-  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-  local result=0
-  "$@" || result=$?
+  "$@" &
+  child=$!
+  wait "$child" || result=$?
   rm -f "$policy"
-  trap - EXIT
+  trap - EXIT 1 2 15
   return $result
 }
 
 # What it takes to build the library, and to run a server.
 packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libhiredis-dev)
 packages_server=(redis-server)
-packages_test=(catch2 libbenchmark-dev libsqlite3-dev python3)
+packages_test=(catch2 libbenchmark-dev libsqlite3-dev python3 universal-ctags)
 packages_interop=(default-jdk-headless maven)
 packages_bench=(libbenchmark-dev python3)
 packages_plot=(python3-matplotlib)  # draws what scripts/bench measured
 packages_simulate=(liblua5.1-0-dev)
-packages_mutants=(patch)
 packages_clang=(clang-14)
 # libFuzzer and the sanitizers of Clang; its tools show names instead of addresses.
 packages_fuzz=(clang-14 libclang-rt-14-dev llvm-14)

@@ -1,12 +1,11 @@
-"""Takes out one cure after the other (test/mutants/*.patch) and looks whether a test notices. See scripts/mutants.
+"""Takes out one cure after the other (test/mutants.toml) and looks whether a test notices. See scripts/mutants.
 
-A mutant is one or two sources of lib/, copied and patched under BUILD/work/NAME, compiled as the build compiles the
-original, and linked in its place. What the build made is not touched.
+A mutant is one or two sources of lib/, written with its changes under BUILD/work/NAME, compiled as the build compiles
+the original, and linked in its place. What the build made is not touched.
 """
 
 import argparse
 import concurrent.futures
-import glob
 import html
 import json
 import os
@@ -20,8 +19,9 @@ import sys
 import textwrap
 import threading
 import time
+import tomllib
 
-PATCHES = "test/mutants"
+LIST = "test/mutants.toml"
 # Of all parts: a machine, the session, two scripts, what only the simulation finds.
 QUICK = [
     "fenced-token-re-read",
@@ -55,15 +55,31 @@ def say(text):
 
 
 class Mutant:
-    def __init__(self, path):
-        self.name = os.path.splitext(os.path.basename(path))[0]
-        self.path = os.path.abspath(path)
-        head, _, self.diff = open(path, encoding="utf-8").read().partition("\n--- ")
-        lines = head.strip().splitlines()
-        runs = [line[5:] for line in lines if line.startswith("Runs:")]
-        self.about = " ".join(line for line in lines if not line.startswith("Runs:"))
-        self.runs = [word.strip() for word in (runs[0] if runs else "unit, simulation").split(",")]
-        self.files = re.findall(r"^\+\+\+ b/(\S+)", self.diff, re.M)
+    def __init__(self, entry):
+        self.name = entry["name"]
+        self.about = " ".join(entry["takes_out"].split())
+        self.runs = entry.get("runs", ["unit", "simulation"])
+        self.changes = [(change["old"], change["new"]) for change in entry["change"]]
+
+    def sources(self, library):
+        """What it makes of which files. The old text of a change tells where it belongs."""
+        made = {}
+        for old, new in self.changes:
+            found = [file for file, text in library.items() for _ in range(text.count(old))]
+            if len(found) != 1:
+                raise Broken(f"this text is in lib/ {len(found)} times, not once:\n{old}")
+            made[found[0]] = made.get(found[0], library[found[0]]).replace(old, new)
+        return made
+
+
+def library():
+    found = {}
+    for folder, _, files in os.walk("lib"):
+        for file in files:
+            if file.endswith((".cpp", ".hpp")):
+                path = os.path.join(folder, file)
+                found[path] = read(path)
+    return found
 
 
 def options():
@@ -88,8 +104,23 @@ def options():
     return given, parser
 
 
-def chosen(given, parser):
-    every = [Mutant(path) for path in sorted(glob.glob(f"{PATCHES}/*.patch"))]
+def listed():
+    with open(LIST, "rb") as file:
+        return [Mutant(entry) for entry in tomllib.load(file)["mutant"]]
+
+
+def misplaced(every):
+    """Whatever was asked for, each has its place: a change that takes one along is told so at once."""
+    known, found = library(), []
+    for mutant in every:
+        try:
+            mutant.sources(known)
+        except Broken as why:
+            found.append(f"{mutant.name}: {why}")
+    return found
+
+
+def chosen(every, given, parser):
     names = [mutant.name for mutant in every]
     wanted = QUICK if given.quick else given.only or ["*"]
     found = set()
@@ -289,16 +320,11 @@ def try_mutant(mutant, build, work, given):
     folder = f"{work}/{mutant.name}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    for file in mutant.files:
-        os.makedirs(os.path.dirname(f"{folder}/{file}"), exist_ok=True)
-        try:
-            shutil.copy(file, f"{folder}/{file}")
-        except OSError:
-            raise Broken(f"does not apply any more: there is no {file}")
-    if run(["patch", "-p1", "-F0", "-i", mutant.path], f"{folder}/patch.log", folder) != 0:
-        raise Broken(f"does not apply any more: {folder}/patch.log")
     objects = {}
-    for file in mutant.files:
+    for file, text in mutant.sources(library()).items():
+        os.makedirs(os.path.dirname(f"{folder}/{file}"), exist_ok=True)
+        with open(f"{folder}/{file}", "w", encoding="utf-8") as out:
+            out.write(text)
         out = f"{folder}/{os.path.basename(file)}.o"
         objects[build.compile(file, f"{folder}/{file}", out, f"{out}.log")] = out
     found = try_all(build, objects, order(mutant, given), folder, given.seeds)
@@ -340,7 +366,8 @@ def table(rows):
 
 def main():
     given, parser = options()
-    mutants = chosen(given, parser)
+    every = listed()
+    mutants = chosen(every, given, parser)
     if given.list:
         for mutant in mutants:
             print(mutant.name)
@@ -351,6 +378,9 @@ def main():
         runs = {one.split()[0] for mutant in mutants for one in order(mutant, given)}
         print(*sorted(TARGETS[one] for one in runs if one in TARGETS))
         return 0
+    for problem in misplaced(every):
+        say(problem)
+        return 1
     work = os.path.abspath("build/mutants/work")
     os.makedirs(work, exist_ok=True)
     try:

@@ -1,12 +1,14 @@
 """results.py JUNIT_FILE FAILURES_FILE
 
 Prints "PASSED FAILED" for a run of ctest, counting the cases inside a Catch2 binary one by one, and writes what the
-failed tests said. What did not run counts as failed.
+failed tests said, the end of it where it is long. What did not run counts as failed.
 """
 
 import re
 import sys
 import xml.etree.ElementTree as xml
+
+MOST_LINES = 40
 
 
 def counts(text, ok):
@@ -22,6 +24,14 @@ def counts(text, ok):
     return (1, 0) if ok else (0, 1)
 
 
+def end_of(text):
+    """A test that ran into its limit may have printed one thing for ever, and hide the failure before it."""
+    lines = text.strip().splitlines()
+    if len(lines) > MOST_LINES:
+        lines[:-MOST_LINES] = [f"... {len(lines) - MOST_LINES} lines before these are in the whole output"]
+    return "\n".join(lines)
+
+
 def main():
     passed = failed = 0
     with open(sys.argv[2], "w", encoding="utf-8") as failures:
@@ -32,7 +42,8 @@ def main():
             passed += good
             failed += bad
             if bad:
-                failures.write(f"--- {case.get('name')} ---\n{text.strip()}\n")
+                why = f"{case.get('status')}, {float(case.get('time') or 0):.0f} s"
+                failures.write(f"--- {case.get('name')} ({why}) ---\n{end_of(text)}\n")
     print(passed, failed)
 
 

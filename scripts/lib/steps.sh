@@ -3,6 +3,8 @@
 log_dir=${log_dir:-build/log}
 passed=0
 failed=0
+failures=()
+took=()
 
 # elapsed: time since the script began, for the front of a line.
 elapsed() { printf '[%2d:%02d]' $((SECONDS / 60)) $((SECONDS % 60)); }
@@ -16,6 +18,7 @@ run_step() {
   mkdir -p "$log_dir"
   say "$text"
   if "$@" >"$log" 2>&1 </dev/null; then
+    took+=("$((SECONDS - began)) $(basename "$log" .log)")
     return 0
   fi
   say "FAILED after $((SECONDS - began)) s: $text"
@@ -41,6 +44,20 @@ check() {
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
+    failures+=("$1")
     return 1
   fi
+}
+
+# What took longest, in seconds: steps of a minute and more.
+say_times() {
+  printf '%s\n' "${took[@]}" | sort -rn | awk '$1 >= 60 { printf "%s%s %d:%02d", n++ ? ", " : "", $2, $1 / 60, $1 % 60 }
+    END { if (n) print " (minutes)" }'
+}
+
+# The last lines are what is kept of a long output: each failure stands there again, by its name.
+say_result() {
+  local failure
+  for failure in "${failures[@]}"; do echo "failed: $failure"; done
+  echo "$passed passed, $failed failed"
 }

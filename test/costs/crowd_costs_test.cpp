@@ -55,14 +55,15 @@ TEST_CASE("bytes and commands of a waiter", "[costs]") {
         run_until(a.io, [&] { return a.own.snapshot().waiting == waiting && a.own.snapshot().subscriptions == 1; }));
   };
   wait(10);
-  REQUIRE(run_until(a.io, [&] { return a.own.snapshot().unsettled == 0; }));
+  REQUIRE(run_until(a.io, [&] { return a.own.snapshot().in_doubt == 0; }));
   a.io.run_for(50ms * slowness);  // the try that follows the subscription
   auto const commands = a.own.snapshot().commands;
   auto const before = allocated_bytes();
   wait(many);
   auto const bytes = (allocated_bytes() - before) / many;
   std::printf("a waiter: %.0f bytes\n", bytes);
-  CHECK(bytes <= 1'024);
+  // 16 of them so that no step looks through the other waiters of the name.
+  CHECK(bytes <= 1'040);
   CHECK(a.own.snapshot().commands == commands);
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("a new client's first lock: commands", "[costs]") {
   lock.lock();
   auto const commands = own.snapshot().commands;
   std::printf("a first lock: %llu commands\n", static_cast<unsigned long long>(commands));
-  // The greetings of three connections, and the script, by its name or whole.
-  CHECK(commands <= 7);
+  // The greetings of three connections, which server process it is, and the script, by its name or whole.
+  CHECK(commands <= 8);
   lock.unlock();
 }

@@ -205,9 +205,17 @@ void driver::publish() {
 }
 
 void driver::close() {
-  machine_.close(now_, out_);
+  machine_.close(1, now_, out_);
   perform();
-  for (auto const& one : calls_) must(one->completions == 1, "closing completes every call");
+  machine_.close_now(now_, out_);
+  perform();
+  for (auto const& one : calls_) {
+    must(one->completions == 1, "closing completes every call");
+    if (one->what != detail::operation::type::acquire || !one->yes || !one->keeps || one->ended) continue;
+    one->ended = true;
+    machine_.unlink(*one->which, one->key, one->owner, one->hold);
+    machine_.drop(*one->which, one->key, one->owner, one->hold, now_, out_);
+  }
   stats now;
   machine_.snapshot(now);
   must(now.held == 0 && now.waiting == 0, "closing ends every hold and every wait");

@@ -52,7 +52,8 @@ void driver::acquire() {
   auto& one = made(operation::type::acquire);
   auto const& rules = one.which->rules();
   one.mode = static_cast<unsigned char>(in_.pick(rules.modes));
-  one.link = &one.shown;
+  // Half of the owners hold without leases.
+  if (!rules.renews || one.owner % 2 != 0) one.link = &one.shown;
   if (auto const wait = in_.any(waits); wait < wait.zero())
     one.deadline = detail::never;
   else if (wait > wait.zero())
@@ -85,7 +86,7 @@ call* driver::any_hold() {
   return nullptr;
 }
 
-// Of the owner's latest hold, or of one that a lease has.
+// Of the owner's latest hold that no lease has, or of one that a lease has.
 void driver::release(bool latest) {
   call* const held = any_hold();
   if (!held) return;

@@ -27,7 +27,8 @@ bool may_answer(ask asked, what answer) {
     case ask::acquire:
       return answer == what::granted || answer == what::busy || answer == what::untried || answer == what::gone ||
              answer == what::unseen || answer == what::already_held || answer == what::would_deadlock;
-    case ask::release: return answer == what::released || answer == what::still_held || answer == what::absent;
+    case ask::release:
+      return answer == what::released || answer == what::still_held || answer == what::absent || answer == what::unseen;
     case ask::hand_off:
     case ask::force_unlock:
     case ask::leave: return answer == what::released || answer == what::absent;
@@ -51,7 +52,8 @@ void check(ask asked, item const& one, reply const& answer, outcome const& found
     must(holds_verdict(answer, detail::verdict::released) ||
              holds_verdict(answer, detail::verdict::released_unpublished),
          "only the word for it is a release");
-  if (found.what == what::unseen) must(one.repeated, "only who asks again hears that it was not seen");
+  if (found.what == what::unseen)
+    must(one.repeated || asked == ask::release, "only who asks again, or gives back, hears that it was not seen");
   if (found.what == what::busy || found.grant == what::busy) must(found.hint >= -1, "a hint is a time or for ever");
   if (found.grant != what::malformed)
     must(asked == ask::hand_off || found.what == what::refused, "only a hand-off grants beside a release");

@@ -15,7 +15,7 @@ inline void model::busy(int x) {
     return sleep_or_retry();
   }
   end_once(x, true);
-  bool const proves = !unsettled() || !o.settled_proof;
+  bool const proves = !in_doubt() || !o.resolved_proof;
   if (proves) end_once_calls(false);
   if (proves && head_idle() && !(s.w[s.queue[0]].marks & LATE)) {  // it was there when the try was sent: told, too
     s.w[s.queue[0]].place = TOLD_BUSY;
@@ -64,7 +64,7 @@ inline void model::granted(int x, int target, int lease, int age) {
   if (fix && o.lost_give_back) give_back(x);
   if (!queued || !s.queue_n) return;
   owner_state const& head = s.w[s.queue[0]];
-  if (s.view == ON && heard && !head.what && (head.place == TOLD_BUSY || !unsettled()))
+  if (s.view == ON && heard && !head.what && (head.place == TOLD_BUSY || !in_doubt()))
     try_head();
   else if (head.place == UNTRIED)
     untried_head(since::grant, false);
@@ -95,7 +95,7 @@ inline void model::answer(request const& r, int lane) {
 }
 
 inline void model::on_kill(request const& r) {
-  if (r.answer == KILL_BUSY && o.kill_answer) return kill_and_settle(true);
+  if (r.answer == KILL_BUSY && o.kill_answer) return kill_and_resolve(true);
   s.remembered = o.kill_all ? u8(s.remembered & ~(r.x | r.y << 2)) : 0;
   if (s.force_pending == 2 && !s.remembered) s.force_pending = 0;
 }

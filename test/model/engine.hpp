@@ -12,11 +12,11 @@ inline int model::new_slot() {
 }
 
 inline void model::unanswered(int x) {
-  s.w[x].where = UNSETTLED;
+  s.w[x].where = IN_DOUBT;
   s.w[x].flags |= AGAIN;
 }
 
-// The direct lane is given up: its bytes stay in a slot, its request is to be settled.
+// The direct lane is given up: its bytes stay in a slot, its request is to be resolved.
 inline void model::discard_direct(bool down) {
   request const q = s.direct_asked.what ? s.direct_asked : s.direct_answer;
   s.direct_down = down;
@@ -84,11 +84,11 @@ inline void model::discard_session(bool switched) {
   if (o.down)
     s.session_down = 1;
   else
-    kill_and_settle(true);
+    kill_and_resolve(true);
 }
 
 // KILL goes alone. When all were answered, what waited is ordinary again.
-inline void model::kill_and_settle(bool force) {
+inline void model::kill_and_resolve(bool force) {
   if (s.session_down) return;
   int outstanding = 0;
   auto const look = [&](request const* list, int n) {
@@ -97,7 +97,7 @@ inline void model::kill_and_settle(bool force) {
   };
   look(s.asked, s.asked_n), look(s.answers, s.answers_n);
   bool waits = false;
-  for (int x = 0; x < o.owners; ++x) waits |= s.w[x].where == UNSETTLED;
+  for (int x = 0; x < o.owners; ++x) waits |= s.w[x].where == IN_DOUBT;
   if (s.force_pending == 2 && s.remembered && o.kill_now && !outstanding) force = true;
   if (!waits && !(force && s.remembered && o.kill_now)) return;
   if (o.kill && s.remembered) {
@@ -111,9 +111,9 @@ inline void model::kill_and_settle(bool force) {
     if (o.kill_wait) return;
   }
   for (int x = 0; x < o.owners; ++x)  // pairs first: both records change
-    if (s.w[x].where == UNSETTLED && s.w[x].what == HAND_OFF) ordinary_again(x);
+    if (s.w[x].where == IN_DOUBT && s.w[x].what == HAND_OFF) ordinary_again(x);
   for (int x = 0; x < o.owners; ++x)
-    if (s.w[x].where == UNSETTLED && s.w[x].what != GRANTEE) ordinary_again(x);
+    if (s.w[x].where == IN_DOUBT && s.w[x].what != GRANTEE) ordinary_again(x);
 }
 
 // Its late copies can no longer run.
@@ -183,5 +183,5 @@ inline void model::close() {
     if ((w.what == RELEASE || w.what == ACQUIRE) && w.target > (w.what == ACQUIRE)) w.flags |= FIX;
   }
   discard_direct(true);
-  kill_and_settle();
+  kill_and_resolve();
 }

@@ -21,7 +21,7 @@ int refused_returns = 1;  // a repeated acquire that is refused is given back: a
 int life = 2, ticks = 2, discards = 2, deletions = 1, refusals = 1, cancels = 1;
 
 constexpr int owners = 2, lease = 2;
-enum place : u8 { none, outbox, sent, answered, unsettled };
+enum place : u8 { none, outbox, sent, answered, in_doubt };
 enum what : u8 { nothing, acquire, release };
 enum answers : u8 { granted, busy, refused, released, absent };
 
@@ -96,7 +96,7 @@ struct state {
     begin(o, release);
   }
 
-  void settle(int o) {
+  void resolve(int o) {
     auto& w = all[o];
     w.where = outbox;
     if (w.what == acquire && w.abandoned) begin(o, release), w.repeated = 1;
@@ -105,8 +105,8 @@ struct state {
   void discard(int o) {
     auto& w = all[o];
     if (w.where == sent) w.late = w.what;
-    w.where = unsettled, w.repeated = 1, w.answer = w.age = w.got_token = w.got_turn = 0;
-    if (!kill_first) settle(o);
+    w.where = in_doubt, w.repeated = 1, w.answer = w.age = w.got_token = w.got_turn = 0;
+    if (!kill_first) resolve(o);
   }
 
   void tick() {
@@ -160,10 +160,10 @@ struct state {
         });
       if ((w.where == sent || w.where == answered) && discards_left > 0)
         add(out, name + " loses its connection", [&](state& s) { --s.discards_left, s.discard(o); });
-      if ((w.where == unsettled || w.late != nothing) && kill_first)
-        add(out, name + " kills and settles", [&](state& s) {
+      if ((w.where == in_doubt || w.late != nothing) && kill_first)
+        add(out, name + " kills and resolves", [&](state& s) {
           s.all[o].late = nothing;
-          if (s.all[o].where == unsettled) s.settle(o);
+          if (s.all[o].where == in_doubt) s.resolve(o);
         });
     }
     if (ticks_left > 0) add(out, "time passes", [](state& s) { --s.ticks_left, s.tick(); });

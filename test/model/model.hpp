@@ -42,7 +42,7 @@ struct model {
   int lease_left(owner_state const& w) const { return w.target ? (o.longest ? longest(w) : 1) : 0; }
 
   // --- what is known of the name ---
-  bool unsettled(int except = -1) const;
+  bool in_doubt(int except = -1) const;
   bool release_under_way() const;
   int unsent_release(int except) const;
   bool held_by_other(int x) const;
@@ -51,7 +51,7 @@ struct model {
   }
   bool may_go_direct() const { return direct_free() && !release_under_way(); }
   bool head_idle() const { return s.queue_n && !s.w[s.queue[0]].what; }
-  bool parked() const { return o.parked_ignores && s.w[s.queue[0]].place == UNTRIED && unsettled(); }
+  bool parked() const { return o.parked_ignores && s.w[s.queue[0]].place == UNTRIED && in_doubt(); }
 
   // --- queue.hpp ---
   void join(int x, bool once, bool may_direct);
@@ -101,7 +101,7 @@ struct model {
   void unanswered(int x);
   void discard_direct(bool down);
   void discard_session(bool switched);
-  void kill_and_settle(bool force = false);
+  void kill_and_resolve(bool force = false);
   void ordinary_again(int x);
   void turn();
   void close();
@@ -208,7 +208,7 @@ inline int model::longest(owner_state const& w, int except, bool full) {
 }
 
 // Something of this name is under way that nobody awaits, and its answer decides whether the lock is free.
-inline bool model::unsettled(int except) const {
+inline bool model::in_doubt(int except) const {
   if (o.only_one) {
     int unsent = 0;
     for (int z = 0; z < o.owners; ++z) unsent += is_release(s.w[z]) && s.w[z].target == 0 && s.w[z].where == OUTBOX;
@@ -218,10 +218,10 @@ inline bool model::unsettled(int except) const {
     owner_state const& w = s.w[z];
     if (z == except || !w.what) continue;
     bool const sent = w.where != OUTBOX, awaited = w.flags & AWAITED;
-    if (o.lapsed_unsettled && live(w) == 0 && sent && ((w.flags & FIX) || (is_release(w) && !awaited))) return true;
+    if (o.lapsed_in_doubt && live(w) == 0 && sent && ((w.flags & FIX) || (is_release(w) && !awaited))) return true;
     if (is_release(w) && w.target == 0 && sent && !awaited) return true;
     if (w.what == HAND_OFF && !awaited) return true;
-    if (o.abandoned_unsettled && (w.flags & ABANDONED) && sent && is_try(w) && w.target == 1) return true;
+    if (o.abandoned_in_doubt && (w.flags & ABANDONED) && sent && is_try(w) && w.target == 1) return true;
   }
   return false;
 }

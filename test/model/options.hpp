@@ -51,12 +51,12 @@
   X(session_messages, 1, "the message connection goes with the shared one")                                      \
   X(old_reply, 1, "an answer of an older session is no answer")                                                  \
   X(peer, 1, "the direct lane goes to the peer of the shared connection, not to the name")                       \
-  X(settle, 1, "a new try waits while the name is unsettled")                                                    \
-  X(lapsed_unsettled, 1, "a request during which all holds of its owner ended is unsettled, too")                \
-  X(abandoned_unsettled, 1, "an abandoned acquire is unsettled")                                                 \
+  X(resolve, 1, "a new try waits while the name is in_doubt")                                                    \
+  X(lapsed_in_doubt, 1, "a request during which all holds of its owner ended is in_doubt, too")                  \
+  X(abandoned_in_doubt, 1, "an abandoned acquire is in_doubt")                                                   \
   X(take_along, 1, "a try takes one unsent release along as a hand-off")                                         \
   X(only_one, 1, "... only if no other release of the name waits unsent")                                        \
-  X(parked_ignores, 1, "who waits for the name to be settled ignores messages and confirmations")                \
+  X(parked_ignores, 1, "who waits for the name to be resolved ignores messages and confirmations")               \
   X(own_parks, 1, "a head whose own record has a request under way waits for that answer, untried")              \
   X(longest, 1, "a partial release leaves the longest remaining time of the holds that stay")                    \
   X(watchdog_full, 1, "... and a watchdog hold counts as the whole watchdog time")                               \
@@ -92,7 +92,7 @@
   X(hint_always, 1, "the hint timer runs, subscribed or not")                                                    \
   X(behind_local, 2, "behind a holder of this client: 0 tries, 1 later heads do not try untried, 2 nobody does") \
   X(heard_tries, 1, "... but a head that heard a message tries all the same")                                    \
-  X(settled_tries, 1, "... and so does one whose wait for an answer ended")                                      \
+  X(resolved_tries, 1, "... and so does one whose wait for an answer ended")                                     \
   X(await_confirm, 2, "an untried head: 0 tries, 1 waits for a confirmation on its way, 2 only with a hint set") \
   X(replace, 1, "an acquire takes the place of the unsent dropped release of its own owner")                     \
   X(remove_unsent, 1, "an unsent acquire whose caller gives up is removed")                                      \
@@ -104,7 +104,7 @@
   X(unsent_lapse, 1, "an unsent re-entry whose outer holds ended queues as a first try, behind a give-back")     \
   X(not_run_ends, 1, "an abandoned call that was not run is not sent again")                                     \
   X(ticket, 1, "a busy answer to a one-shot ends only the one-shots that came before its sending")               \
-  X(settled_proof, 1, "... and none while the name is unsettled")                                                \
+  X(resolved_proof, 1, "... and none while the name is in_doubt")                                                \
   /* run */                                                                                                      \
   X(check_self, 1, "check: a client alone never finds its own lock busy")                                        \
   X(check_false, 1, "check: a one-shot says false only if somebody had the lock, or waits for it, meanwhile")    \

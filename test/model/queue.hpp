@@ -42,7 +42,7 @@ inline void model::new_head() {
   if (head.place == UNTRIED) return untried_head(since::other, false);
   if (head.what || s.view == ASKED) return;
   if (s.view == OFF) {
-    if (!o.settle || !unsettled()) subscribe();
+    if (!o.resolve || !in_doubt()) subscribe();
     return;
   }
   if (o.new_head)
@@ -57,7 +57,7 @@ inline void model::untried_head(since what, bool may_direct) {
   owner_state& w = s.w[x];
   if (w.what) {  // its own release: replaced if unsent, else its answer makes it try
     if (!may_replace(x)) return;
-  } else if (o.settle && unsettled()) {
+  } else if (o.resolve && in_doubt()) {
     return;
   }
   if (what != since::arrival && o.await_confirm && s.view == ASKED && (o.await_confirm == 1 || s.timer)) return;
@@ -65,7 +65,7 @@ inline void model::untried_head(since what, bool may_direct) {
   bool const heard = s.view == ON && s.dirty && (what == since::grant ? o.dirty_passes : o.heard_tries);
   bool const may_sleep = what == since::arrival ? o.behind_local == 2 && !(w.marks & ONCE) && s.view != ASKED
                          : what == since::grant ? o.behind_local > 0
-                                                : o.behind_local > 0 && (s.view != ON || !o.settled_tries);
+                                                : o.behind_local > 0 && (s.view != ON || !o.resolved_tries);
   if (may_sleep && !heard && held_by_other(x)) {
     if (w.what && o.own_parks) return;
     if (w.marks & ONCE) {
@@ -93,7 +93,7 @@ inline void model::try_head() {
 inline bool model::may_replace(int x) const {
   owner_state const& w = s.w[x];
   return o.replace && is_release(w) && w.where == OUTBOX && w.target == 0 && !(w.flags & AWAITED) && live(w) == 0 &&
-         !unsettled(x);
+         !s.streak_over && !in_doubt(x);
 }
 
 inline void model::first_try(int x, bool may_direct) {
@@ -129,14 +129,14 @@ inline void model::sleep_or_retry() {
   if (!o.hint_always) s.timer = 0;
 }
 
-// After every answer: a head that waited for the name to be settled tries.
+// After every answer: a head that waited for the name to be resolved tries.
 inline void model::answered_something() {
   if (!s.queue_n) return;
   owner_state const& head = s.w[s.queue[0]];
   bool const heard = s.dirty && (s.view == ON || !s.timer) && o.answer_retries;
   if (head.place == UNTRIED) {
     if (!head.what || may_replace(s.queue[0])) untried_head(since::other, false);
-  } else if (!unsettled() && !head.what && (s.view == OFF || heard)) {
+  } else if (!in_doubt() && !head.what && (s.view == OFF || heard)) {
     try_head();
   }
 }

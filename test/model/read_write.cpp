@@ -27,11 +27,11 @@ struct state : clients_state {
       bool lost = false, under_way = false;
       for (int o = 0; o < active; ++o)
         if (client_of(o) == c) {
-          lost |= all[o].where == unsettled || all[o].late_what != nothing;
+          lost |= all[o].where == in_doubt || all[o].late_what != nothing;
           under_way |= all[o].where == sent || all[o].where == answered;
         }
       std::string const name = "client " + std::to_string(c);
-      if (lost && kill_first) add(out, name + " kills and settles", [&](state& s) { s.kill(c); });
+      if (lost && kill_first) add(out, name + " kills and resolves", [&](state& s) { s.kill(c); });
       if (under_way && discards_left > 0)
         add(out, name + " loses its connection", [&](state& s) { --s.discards_left, s.discard(c); });
     }

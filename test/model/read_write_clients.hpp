@@ -18,7 +18,7 @@ inline int no_upgrade = 1;         // who only reads is not let wait for the wri
 // The size of the world.
 inline int life = 2, ticks = 1, discards = 1, cancels = 1, deaths = 0, active = 3, depth = 2, leases = 7;
 
-enum place : u8 { none, outbox, sent, answered, unsettled };
+enum place : u8 { none, outbox, sent, answered, in_doubt };
 
 struct hold {
   u8 left = 0, side = 0, watchdog = 0;
@@ -247,18 +247,18 @@ struct clients_state {
       auto& w = all[o];
       if (client_of(o) != client || (w.where != sent && w.where != answered)) continue;
       if (w.where == sent) w.late_what = w.what, w.late_side = w.side, w.late_target = w.target, w.late_lease = w.lease;
-      w.where = unsettled, w.repeated = 1, w.answer = 0, w.age = 0;
-      if (!kill_first) settle(o);
+      w.where = in_doubt, w.repeated = 1, w.answer = 0, w.age = 0;
+      if (!kill_first) resolve(o);
     }
   }
   void kill(int client) {
     for (int o = 0; o < owners; ++o) {
       if (client_of(o) != client) continue;
       all[o].late_what = nothing, all[o].late_side = all[o].late_target = all[o].late_lease = 0;
-      if (all[o].where == unsettled) settle(o);
+      if (all[o].where == in_doubt) resolve(o);
     }
   }
-  void settle(int o) {
+  void resolve(int o) {
     auto& w = all[o];
     w.where = outbox;
     if (lapsed(o)) {

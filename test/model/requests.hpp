@@ -14,7 +14,7 @@ inline void model::send(int x, int where, request r) {
     return;
   }
   if (where == SHARED && s.session_down) {
-    w.where = UNSETTLED;
+    w.where = IN_DOUBT;
     return;
   }
   w.where = u8(where);

@@ -34,8 +34,8 @@ enum : u8 {
   NOT_RUN
 };
 
-// Where the request of a record is. UNSETTLED: its connection was discarded, and it waits for the KILL.
-enum : u8 { NOWHERE, DIRECT, SHARED, OUTBOX, UNSETTLED };
+// Where the request of a record is. IN_DOUBT: its connection was discarded, and it waits for the KILL.
+enum : u8 { NOWHERE, DIRECT, SHARED, OUTBOX, IN_DOUBT };
 
 // Flags of a record's request.
 enum : u8 {
@@ -186,7 +186,7 @@ inline std::string words(step const& one) {
 
 inline std::string words(state const& s) {
   static char const* places[] = {"", "told busy", "untried"};
-  static char const* wheres[] = {"", "direct", "shared", "outbox", "unsettled"};
+  static char const* wheres[] = {"", "direct", "shared", "outbox", "in_doubt"};
   static char const* asks[] = {"", "acquire", "release", "give-back", "hand-off", "", "extend", "", "", "grantee"};
   char text[160];
   u8 const holder = real(s).holder;

@@ -111,7 +111,7 @@ struct stepper {
 
   void engine() {
     model m(s);
-    m.kill_and_settle();
+    m.kill_and_resolve();
     if (std::memcmp(&m.s, &s, sizeof s) != 0) emit(m, "engine: KILL, or what waited for it is ordinary again", true);
     bool unsent = false;
     for (int x = 0; x < o.owners; ++x) unsent |= s.w[x].where == OUTBOX;
@@ -122,7 +122,7 @@ struct stepper {
       if (w.where != OUTBOX || !is_release(w) || w.target || x == s.queue[0]) continue;
       model hand(s);
       hand.recall(x);
-      if (!hand.head_idle() || (o.only_one && s.w[s.queue[0]].place == UNTRIED && hand.unsettled())) continue;
+      if (!hand.head_idle() || (o.only_one && s.w[s.queue[0]].place == UNTRIED && hand.in_doubt())) continue;
       handed = true;
       hand.hand_over(x, s.queue[0], SHARED);
       hand.turn();
@@ -261,7 +261,7 @@ struct stepper {
     if (s.session_down) {
       model m(s);
       m.s.session_down = 0;
-      m.kill_and_settle(true);
+      m.kill_and_resolve(true);
       emit(m, "session is up again", true);
     }
     if (s.direct_down && !s.session_down) {

@@ -86,7 +86,7 @@ TEST_CASE("an operation that is cancelled at once leaves no hold behind", "[serv
     REQUIRE(one.ended());
     if (!*one.result) run_coro(io, own.get_lock(w.name).async_unlock(one.who, asio::use_awaitable));
   }
-  CHECK(run_until(io, [&] { return own.snapshot().unsettled == 0; }));
+  CHECK(run_until(io, [&] { return own.snapshot().in_doubt == 0; }));
   CHECK(run_until(io, [&] { return w.admin.integer("EXISTS", w.name) == 0; }));
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("extend refuses a length that is no lease and leaves the hold alone", 
   CHECK(held.remaining() > 5s);
 }
 
-TEST_CASE("max_hold ends renewal, says so, and the hold is lost when the last renewal runs out", "[server][contract]") {
+TEST_CASE("max_hold ends the hold, and says so", "[server][contract]") {
   event_log log;
   client own(common_server().uri(), quick_config(log));
   auto const lock = own.get_lock(new_name());

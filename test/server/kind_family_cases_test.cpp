@@ -4,7 +4,6 @@
 #include <support/command_counter.hpp>
 #include <support/errors.hpp>
 #include <support/relatives.hpp>
-#include <support/rights.hpp>
 #include <support/run_coro.hpp>
 
 #include <boost/asio/use_awaitable.hpp>
@@ -133,31 +132,4 @@ TEST_CASE("family: an owner who holds a name is refused it through another kind 
   CHECK(error_of([&] { lock.lock(); }) == errc::bad_argument);
   r.lock.unlock();
   CHECK_FALSE(r.key_there());
-}
-
-TEST_CASE("family: a user with the rights that the README names is served", "[server][kind]") {
-  relative const which = any_relative();
-  INFO(which);
-  private_world w;
-  let_till_use(
-      w.admin, {"redisson_lock__channel:*", "latchkey_plain__channel:*"},
-      {"evalsha",     "eval",        "hset",        "hget",    "hincrby",   "hexists",     "hdel", "exists",
-       "del",         "pexpire",     "pttl",        "publish", "subscribe", "unsubscribe", "ping", "client|setname",
-       "client|info", "client|kill", "client|list", "role",    "hlen",      "incrby",      "get",  "time",
-       "set"});
-  auto settings = w.listening(steady_config());
-  settings.username = "till";
-  settings.password = "s3cret";
-  settings.seed_fencing_token = true;
-  client own(w.server.uri(), settings);
-  auto const lock = (own.*which.get)("name");
-  lease held = lock.acquire();
-  auto waiter = lock.async_acquire(asio::use_future);
-  REQUIRE(w.log.wait_for(event_type::waiting, "name"));
-  CHECK(held.release() == release_result::released);
-  lease next = value_of(std::move(waiter));
-  CHECK(next.extend(50s));
-  CHECK(lock.hold_count(next.owner()) == 1);
-  CHECK(lock.force_unlock());
-  CHECK(w.log.refusals() == 0);
 }

@@ -184,9 +184,10 @@ TEST_CASE("multi lock: the end of the joining client is a loss and ends its wait
   CHECK(error_in(std::move(waiting)) == errc::closed);
   CHECK(why.get_future().get() == errc::closed);
   CHECK_FALSE(held.held());
-  CHECK(w.nothing_held());
+  CHECK(w.admin.integer("EXISTS", w.name, w.other_name) == 2);
   CHECK(error_of([&] { all.lock(); }) == errc::closed);
   CHECK(error_of([&] { held.release(); }) == errc::closed);
+  CHECK(wait_until([&] { return w.nothing_held(); }));
 }
 
 TEST_CASE("multi lock: the end of a member's client is a loss of all", "[server][multi]") {
@@ -194,8 +195,12 @@ TEST_CASE("multi lock: the end of a member's client is a loss of all", "[server]
   auto held = w.all.acquire();
   std::promise<error_code> why;
   held.on_lost([&](error_code code) { why.set_value(code); });
-  w.second.close();
+  auto closing = std::async(std::launch::async, [&] { w.second.close(); });
   CHECK(why.get_future().get() == errc::closed);
+  CHECK_FALSE(held.held());
+  CHECK(w.admin.integer("EXISTS", w.name, w.other_name) == 2);
+  CHECK(held.release() == release_result::released);
+  closing.wait();
   CHECK(w.nothing_held());
   CHECK(error_of([&] { w.all.lock(); }) == errc::closed);
 }

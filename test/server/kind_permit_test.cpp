@@ -38,6 +38,7 @@ TEST_CASE("permit semaphore: a permit releases itself, in its destructor and whe
   }
   CHECK(wait_until([&] { return w.free() == "2"; }));
   CHECK(w.own.snapshot().held == 0);
+  event_log::catch_up(w.own);
   CHECK(w.log.count(event_type::lost) == 0);
 }
 
@@ -77,11 +78,16 @@ TEST_CASE("permit semaphore: a permit whose wait is stopped is empty, and nothin
   CHECK(w.permits.try_acquire());
 }
 
-TEST_CASE("permit semaphore: closing releases what permits hold, and tells them", "[server][kind]") {
+TEST_CASE("permit semaphore: closing tells permits, and awaits their release", "[server][kind]") {
   permit_world w;
-  w.permits.try_set_permits(1);
+  w.permits.try_set_permits(2);
   permit one = w.permits.acquire_permit();
-  w.own.close();
-  CHECK(w.free() == "1");
-  CHECK_FALSE(one.held());
+  auto const other = w.permits.acquire();
+  auto closing = std::async(std::launch::async, [&] { w.own.close(); });
+  REQUIRE(wait_until([&] { return !one.held(); }));
+  CHECK(w.free() == "0");
+  w.permits.release(other);
+  CHECK(one.release() == release_result::released);
+  closing.wait();
+  CHECK(w.free() == "2");
 }

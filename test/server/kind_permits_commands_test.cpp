@@ -3,7 +3,6 @@
 #include <support/catch.hpp>
 #include <support/command_counter.hpp>
 #include <support/errors.hpp>
-#include <support/rights.hpp>
 #include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>
@@ -101,46 +100,4 @@ TEST_CASE("permits: what is released goes to a waiter of another client with one
   std::cout << "semaphore, contended: " << sent.at("EVALSHA") << " EVALSHA for " << times << " releases and grants\n";
   mine.release();
   value_of(std::move(waiting[served]));
-}
-
-TEST_CASE("permits and latches: a user with the rights that the README names is served", "[server][kind]") {
-  private_world w;
-  let_till_use(w.admin, {"redisson_sc:*", "redisson_countdownlatch__channel__*"},
-               {"evalsha",       "eval",        "exists",
-                "del",           "pexpire",     "pttl",
-                "publish",       "subscribe",   "unsubscribe",
-                "ping",          "client|info", "role",
-                "get",           "set",         "incrby",
-                "decrby",        "decr",        "persist",
-                "time",          "zadd",        "zrem",
-                "zscore",        "zcount",      "zrange",
-                "client|kill",   "client|list", "zremrangebyscore",
-                "client|setname"});
-  auto settings = w.listening(steady_config());
-  settings.username = "till";
-  settings.password = "s3cret";
-  client own(w.server.uri(), settings);
-  auto const permits = own.get_semaphore("s");
-  CHECK(permits.try_set_permits(1));
-  permits.acquire();
-  auto waiter = permits.async_acquire(2, asio::use_future);
-  REQUIRE(w.log.wait_for(event_type::waiting, "s"));
-  permits.add_permits(1);
-  permits.release();
-  value_of(std::move(waiter));
-  CHECK(permits.drain_permits() == 0);
-  auto const leased = own.get_permit_semaphore("p");
-  leased.set_permits(2);
-  leased.add_permits(1);
-  auto const id = leased.acquire(2s);
-  CHECK(leased.acquire_permit().extend(5s));
-  leased.update_lease_time(id, 1ms);
-  CHECK(wait_until([&] { return leased.available_permits() == 3; }));
-  CHECK(leased.acquired_permits() == 0);
-  auto const latch = own.get_count_down_latch("l");
-  CHECK(latch.try_set_count(1));
-  auto waits = latch.async_wait(asio::use_future);
-  latch.count_down();
-  value_of(std::move(waits));
-  CHECK(w.log.refusals() == 0);
 }

@@ -51,7 +51,7 @@ double free_pair(exclusive_kind const& kind, many_clients const& own) {
   CHECK(wait_until([&] {
     return std::all_of(own.begin(), own.end(), [](client const& one) {
       auto const now = one.snapshot();
-      return now.held == 0 && now.unsettled == 0;
+      return now.held == 0 && now.in_doubt == 0;
     });
   }));
   auto const before = sent_by(own);

@@ -1,8 +1,10 @@
 // Scripts as they are, on a real server: what a second copy, or somebody who is not the holder, must find.
 #include <support/catch.hpp>
+#include <support/channel_ear.hpp>
 #include <support/redis_server.hpp>
 #include <wire/permit_semaphore_scripts.hpp>
 #include <wire/plain_scripts.hpp>
+#include <wire/read_write_scripts.hpp>
 #include <wire/reentrant_scripts.hpp>
 #include <wire/semaphore_scripts.hpp>
 
@@ -81,4 +83,17 @@ TEST_CASE("scripts: permits of a number are given back once", "[server][again]")
   CHECK(w.run(detail::semaphore_give_back(), keys, {"20000"}).integer == -5);
   CHECK(w.run(detail::semaphore_give_back(), keys, {"20000"}).integer == -8);
   CHECK(w.admin.text("GET", "k") == "2");
+}
+
+TEST_CASE("scripts: a release that finds the hold gone and the lock free tells who waits", "[server][again]") {
+  script_world w;
+  auto const [script, arguments, message] = GENERATE(table<detail::script const*, words, std::string>({
+      {&detail::reentrant_release(), words{"old", "0", "0"}, "0"},
+      {&detail::plain_release(), words{"old", "0", "0"}, "0"},
+      {&detail::read_write_release(), words{"0", "old", "0", "0"}, "0"},
+      {&detail::read_write_release(), words{"1", "old:write", "0", "0"}, "1"},
+  }));
+  channel_ear ear(w.server, "channel");
+  CHECK(w.run(*script, {"k", "channel"}, arguments).integer == -8);
+  CHECK(ear.next() == message);
 }

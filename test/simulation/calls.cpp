@@ -28,7 +28,7 @@ task& simulation::made(operation::type what, std::size_t client, std::uint64_t o
   one.label = "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " of " + name + " by " +
               nodes_[client]->id + ":" + std::to_string(owner);
   // What a call without a wait may take in all.
-  one.deadline = detail::after(now, settings_.connect_timeout + settings_.timeout * (settings_.retry_attempts + 1));
+  one.deadline = budget_end(now);
   started_[&one] = now_;
   return one;
 }
@@ -42,11 +42,14 @@ void simulation::start(task& one) {
     account_begin(one);
     note_stock(lock_of(one.key));
   }
+  limit(one);
+  if (is_planted(planted_fault::trick::sleeps_late) && one.deadline != detail::never)
+    one.deadline = detail::after(one.deadline, milliseconds(80));
   bool lent = me.machine.start(one, one.direct, client_time(me), me.out);
   lent = lent || (is_planted(planted_fault::trick::lends_twice) && one.direct && !me.loans.empty());
   if (lent) {
     if (me.loan_of(me.machine.lane_serial())) fail("the direct lane was lent twice");
-    me.loans.push_back({me.machine.lane_serial(), &one, now_ + ms(settings_.timeout.count()), {}});
+    me.loans.push_back({me.machine.lane_serial(), &one, end_of_loan(me, one), {}});
   }
   perform(one.client);
   if (lent) say(one.client, me.machine.lane_serial(), std::string(me.machine.lane_bytes()));
@@ -83,9 +86,14 @@ void simulation::completed(task& done) {
     done.released = release_result::released;
   }
   if (done.completions > 1) fail(done.label + " was completed twice");
+  check_limit(done);
   std::erase(open_, &done);
   using use = simulated_kind::use;
   if (done.granted() && kind_.used_as != use::latch) holders_.push_back(&done);
+  look_again_ = true;
+  if (done.granted() && kind_.used_as == use::holds) check_share(done);
+  if (done.what == operation::type::force_unlock && done.yes && !done.error) check_forced(done);
+  if (in_vain_.contains(&done) && !done.error) fail(done.label + " has ended what a lease shows", eye::shown);
   if (part_of_.contains(&done)) joint_answers_.push_back(&done);
   if (kind_.used_as != use::holds) {
     account_end(done);
@@ -116,6 +124,7 @@ task* simulation::any_held(dice& chances, bool live) const {
 
 void simulation::act(move const& one) {
   dice chances = one.chances();
+  forgive();
   if (kind_.used_as != simulated_kind::use::holds && act_on_permits(one, chances)) return;
   if (kind_.joint() && act_on_joints(one, chances)) return;
   switch (one.what) {
@@ -128,24 +137,12 @@ void simulation::act(move const& one) {
     case deed::unlock: {
       task* const held = any_held(chances, false);
       if (!held) return;
-      // It ends the owner's latest hold, whichever that is when it comes to it: one call after the other.
-      for (task const* other : open_)
-        if (other->client == held->client && other->owner == held->owner && other->key == held->key) return;
-      task& call = made(operation::type::release, held->client, held->owner, held->key);
-      call.mode = held->mode;
-      call.direct = chances.one_in(3);
-      task* latest = held;
-      for (task* other : holders_)
-        if (!other->ended && other->client == held->client && other->owner == held->owner && other->key == held->key &&
-            other->mode == held->mode && other->hold > latest->hold)
-          latest = other;
-      latest->ended = true;
-      unlocked_.insert(latest);
-      ended_by_[&call] = latest;
-      return start(call);
+      // It ends the owner's newest hold, whichever that is when it comes to it: one call after the other.
+      if (!owner_asks(*held)) unlock(*held, chances);
+      return;
     }
     case deed::extend:
-      if (task* const held = any_held(chances, true)) extend(*held, chances);
+      if (task* const held = any_held(chances, true); held && held->link) extend(*held, chances);
       return;
     case deed::query: return ask(chances);
     case deed::force_unlock: return force(chances);
@@ -163,9 +160,10 @@ void simulation::act(move const& one) {
     case deed::close: {
       std::size_t const client = any_client(chances);
       node& me = *nodes_[client];
-      if (!awake(client) || me.machine.closed()) return;
+      if (!awake(client) || me.closing) return;
+      me.closing = true;
       tell([&] { return me.id + " is closed"; });
-      me.machine.close(client_time(me), me.out);
+      me.machine.close(1 + chances.below(owners), client_time(me), me.out);
       return perform(client);
     }
     default: return befall(one);
@@ -192,12 +190,22 @@ void simulation::begin_acquire(dice& chances, bool once) {
   if (chances.one_in(3)) one.lease = milliseconds(200 + static_cast<std::int64_t>(chances.below(8'000)));
   if (one.lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
   for (std::uint64_t other = 1; other <= owners; ++other)
-    if (other != owner && nodes_[client]->machine.holds(kind_.which, name, other)) behind_ours_.insert(&one);
+    if (other != owner && nodes_[client]->machine.keeps_out(kind_.which, name, other, one.mode))
+      behind_ours_.insert(&one);
   longest_[&one] = one.lease.count() > 0 ? one.lease : settings_.lock_watchdog_timeout;
+  if (chances.one_in(3)) one.link = nullptr;  // lock(), or a guard: nobody looks
+  if (retakes_ > 0 && one.link && chances.one_in(2)) greedy_.push_back(&one);
   start(one);
 }
 
+bool simulation::owner_asks(task const& held) const {
+  return std::any_of(open_.begin(), open_.end(), [&](task const* other) {
+    return other->client == held.client && other->owner == held.owner && other->key == held.key;
+  });
+}
+
 void simulation::end_hold(task& held, bool drop, dice& chances) {
+  if (!held.link && !owner_asks(held)) return unlock(held, chances);
   node& me = *nodes_[held.client];
   held.ended = true;
   me.machine.unlink(*held.which, held.key, held.owner, held.hold);
@@ -222,6 +230,7 @@ void simulation::extend(task& held, dice& chances) {
   one.lease = milliseconds(chances.between(200, 40'000));
   one.direct = chances.one_in(3);
   longest_[&held] = std::max(longest_[&held], one.lease);
+  extended_.insert(&held);
   start(one);
 }
 

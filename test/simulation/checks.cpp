@@ -8,6 +8,8 @@ void simulation::check() {
   std::erase_if(holders_, [](task const* one) { return one->ended; });
   if (kind_.used_as != simulated_kind::use::holds) check_stock();
   if (kind_.used_as != simulated_kind::use::number) check_beliefs();
+  check_limits();
+  check_shown();
   if (!ending_) check_wake_ups();
   check_counts();
   if (kind_.joint()) check_joints();
@@ -39,12 +41,13 @@ void simulation::check_beliefs() {
     bool const counted_late = std::any_of(present.begin(), present.end(), [&](tenure const& other) {
       return other.refused && other.field == field_of(*one);
     });
-    if (there.count < (counted_late ? 1 : believed)) fail("the server has forgotten the hold of " + one->label);
+    if (there.count < (counted_late ? 1 : believed))
+      fail("the server has forgotten the hold of " + one->label, eye::shown);
     if (there.ends == keyspace::forever) continue;
-    if (one->shown.until() == detail::never) fail("the server will forget the hold of " + one->label);
+    if (one->shown.until() == detail::never) fail("the server will forget the hold of " + one->label, eye::shown);
     moment const forgets = at(me).when_gone(there.ends);
     if (forgets + lost_rate_ < true_time(me, one->shown.until()))
-      fail("the server forgets the hold of " + one->label + " before its owner does");
+      fail("the server forgets the hold of " + one->label + " before its owner does", eye::shown);
   }
   for (auto const& one : all)
     for (auto const& other : all) {
@@ -98,7 +101,7 @@ bool simulation::behind_another(task const& one) const {
 
 // It has nothing more to say.
 bool simulation::at_ease(node const& me) const {
-  return !me.gone && !me.turn_posted && me.loans.empty() && !me.machine.closed() && me.paused_until <= now_ &&
+  return !me.gone && !me.turn_posted && me.loans.empty() && !me.closing && me.paused_until <= now_ &&
          me.machine.quiet() && me.machine.wake_at() > client_time(me);
 }
 
@@ -121,14 +124,17 @@ void simulation::check_counts() {
         });
         if (!owned && !asks && kind_.look(data_of(lock), lock.name, one.field).count > 0)
           fail("nobody owns the hold of " + one.field + " on " + lock.name);
-        std::int64_t believed = 0;
+        std::int64_t believed = 0, unseen = 0;
         bool waiting = false;
         for (task const* held : holders_)
-          if (held->client == i && held->key == lock.name && field_of(*held) == one.field)
+          if (held->client == i && held->key == lock.name && field_of(*held) == one.field) {
             believed += held->trusted(client_time(me));
+            unseen += !held->link;
+          }
         for (task const* open : open_) waiting = waiting || (open->client == i && open->key == lock.name);
         auto const count = kind_.look(data_of(lock), lock.name, one.field).count;
-        if (kind_.used_as == simulated_kind::use::holds && count != 0 && !waiting && believed != count)
+        if (kind_.used_as == simulated_kind::use::holds && count != 0 && !waiting &&
+            (count < believed || count > believed + unseen))
           fail("the server counts " + std::to_string(count) + " holds of " + one.field + " on " + lock.name +
                ", its owner " + std::to_string(believed));
       }

@@ -17,7 +17,7 @@ void simulation::finish() {
   ending_ = true;
   for (auto& one : sites_) {
     one->loading_until = one->read_only_until = one->full_until = one->busy_until = one->refused_until =
-        one->unkilled_until = 0;
+        one->unkilled_until = one->sick_until = 0;
     one->at.lose_messages = one->at.double_messages = 0;
   }
   for (std::size_t i = 0; i < nodes_.size(); ++i)
@@ -38,7 +38,8 @@ void simulation::finish() {
     if (i > most_steps || now_ - began > most_time) fail("does not come to rest:" + why_busy());
     release_all();
     if (at_rest()) break;
-    if (step(false)) continue;
+    // Unlock names no hold: it may have ended one that the round had still before it, and not the one that it was for.
+    if (step(false) || (!kind_.joint() && any_unreleased())) continue;
     if (all_move_at() <= now_) fail("nothing will ever happen, and it is not at rest:" + why_busy());
     now_ = all_move_at();
     set_server_clocks();
@@ -67,7 +68,7 @@ void simulation::outlast_refused() {
   for (auto const& lock : locks_)
     for (tenure const& one : lock.present) {
       auto const there = kind_.look(data_of(lock), lock.name, one.field);
-      if (!one.refused && !of_gone(one.field)) continue;
+      if (!one.refused && !of_gone(one.field) && !of_closed(one.field)) continue;
       if (there.ends != keyspace::forever) now_ = std::max(now_, at(lock).when_gone(there.ends));
       // A key may last longer than what it says of a hold.
       auto const* const key = data_of(lock).find(lock.name);
@@ -96,6 +97,10 @@ bool simulation::came_late(lock_state const& lock, std::string const& field) con
          std::none_of(open_.begin(), open_.end(), concerned);
 }
 
+bool simulation::any_unreleased() const {
+  return std::any_of(holders_.begin(), holders_.end(), [](task const* one) { return !one->ended; });
+}
+
 void simulation::release_all() {
   dice chances(mix(options_.seed, 19));
   for (auto const& one : joints_)
@@ -108,10 +113,6 @@ void simulation::release_all() {
       stranger_counts(lock, false, true);
   // What a client that is gone or closed had without a lease is given back by who knows its id, and what came late as
   // well.
-  auto const of_closed = [&](std::string const& field) {
-    return std::any_of(nodes_.begin(), nodes_.end(),
-                       [&](auto const& one) { return one->machine.closed() && kind_.belongs(field, one->id); });
-  };
   for (auto& lock : locks_)
     for (tenure const& one : lock.present) {
       bool const left = of_gone(one.field) || of_closed(one.field) || came_late(lock, one.field);
@@ -125,6 +126,7 @@ void simulation::release_all() {
       give_permits(*one, false, chances);
     else if (!one->ended)
       end_hold(*one, one->shown.lost || nodes_[one->client]->machine.closed(), chances);
+  greedy_.clear();
 }
 
 std::uint64_t simulation::commands() const {
@@ -152,6 +154,14 @@ moment simulation::all_move_at() const {
   return last;
 }
 
+// A closed client remembers what it has left to its lease.
+bool simulation::ends(node const& me) { return me.machine.idle() || me.machine.closed(); }
+
+bool simulation::of_closed(std::string const& field) const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [&](auto const& one) { return one->machine.closed() && kind_.belongs(field, one->id); });
+}
+
 bool simulation::at_rest() {
   if (std::any_of(joints_.begin(), joints_.end(), [](auto const& one) { return one->completions == 0; })) return false;
   if (!open_.empty() || subscriptions() > 0 || all_move_at() > now_) return false;
@@ -160,7 +170,7 @@ bool simulation::at_rest() {
     if (one->gone) continue;
     stats s;
     one->machine.snapshot(s);
-    if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !one->machine.quiet() || !one->machine.idle() ||
+    if (s.held + s.waiting + s.subscriptions + s.in_doubt > 0 || !one->machine.quiet() || !ends(*one) ||
         !one->loans.empty())
       return false;
   }
@@ -175,7 +185,7 @@ std::string simulation::why_busy() {
     stats s;
     one->machine.snapshot(s);
     made += " " + one->id + " held " + std::to_string(s.held) + " waiting " + std::to_string(s.waiting) +
-            " subscriptions " + std::to_string(s.subscriptions) + " unsettled " + std::to_string(s.unsettled) +
+            " subscriptions " + std::to_string(s.subscriptions) + " in_doubt " + std::to_string(s.in_doubt) +
             (one->machine.quiet() ? "" : " not quiet") + (one->machine.idle() ? ";" : " not idle;");
   }
   return made + " server subscriptions " + std::to_string(subscriptions());
@@ -187,7 +197,7 @@ void simulation::check_rest() const {
   for (auto const& one : joints_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
   for (auto const& one : nodes_)
-    if (!one->gone && !one->machine.idle()) fail("a record, a queue entry or a listener of " + one->id + " is left");
+    if (!one->gone && !ends(*one)) fail("an owner state, a queue entry or a listener of " + one->id + " is left");
   for (auto const& one : sites_)
     for (auto const& key : one->at.data.keys())
       if (!kind_.may_stay(key)) fail("the key " + key + " is left");

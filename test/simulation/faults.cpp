@@ -31,6 +31,7 @@ void simulation::set_modes() {
     one->at.full = one->full_until > now_;
     one->at.busy = one->busy_until > now_;
     one->at.refuses_kill = one->unkilled_until > now_;
+    if (one->sick_until <= now_) one->at.sick = server::sickness::none;
     one->unkilled = one->unkilled || one->at.refuses_kill;
   }
 }
@@ -119,6 +120,7 @@ void simulation::vanish(std::size_t client, bool unheard) {
   for (task* one : open_)
     if (one->client == client) {
       ++one->completions;
+      limits_.erase(one);
       if (kind_.used_as == simulated_kind::use::latch) lock_of(one->key).count.uncertain += lowers(*one);
     }
   std::erase_if(open_, [&](task const* one) { return one->client == client; });
@@ -149,6 +151,7 @@ void simulation::befall_server(move const& one, dice& chances) {
     case deed::fill_memory: place.full_until = now_ + lasts; break;
     case deed::run_long_script: place.busy_until = now_ + lasts; break;
     case deed::refuse_kill: place.unkilled_until = now_ + 20 * lasts; break;
+    case deed::sicken: return sicken(place, chances);
     case deed::flush_scripts: place.at.flush_scripts(); return;
     case deed::lose_message: ++place.at.lose_messages; break;
     case deed::double_message: ++place.at.double_messages; return;
@@ -167,6 +170,40 @@ void simulation::befall_server(move const& one, dice& chances) {
     default: return;
   }
   trouble_all(lasts);
+}
+
+// For minutes it answers, and does nothing, or it answers no more. Callers do not ask as often as else.
+void simulation::sicken(site& place, dice& chances) {
+  using sickness = server::sickness;
+  constexpr sickness sorts[] = {sickness::says_a_word, sickness::says_it_later, sickness::turns_away,
+                                sickness::hangs_up, sickness::drops_listeners};
+  constexpr char const* words[] = {"LOADING Redis is loading the dataset in memory",
+                                   "BUSY Redis is busy running a script",
+                                   "READONLY You can't write against a read only replica.",
+                                   "OOM command not allowed when used memory > 'maxmemory'.",
+                                   "NOAUTH Authentication required.",
+                                   "MISCONF Errors writing to the AOF file",
+                                   "MASTERDOWN Link with MASTER is down",
+                                   "CLUSTERDOWN The cluster is down",
+                                   "NOPERM this user has no permissions to run this command"};
+  if (place.sick_until > now_) return;
+  moment const lasts = ms(chances.one_in(4) ? chances.between(20'000, 180'000) : chances.between(1'000, 20'000));
+  place.at.sick = chances.of(sorts);
+  place.at.word = chances.of(words);
+  // One that has not even the right to KILL cannot fence its late copies (docs/safety.md, section 6), and a permit
+  // whose release is refused for good stays taken.
+  bool const no_right = place.at.word.starts_with("NOPERM");
+  if (kind_.used_as != simulated_kind::use::holds && (no_right || place.at.word.starts_with("NOAUTH")))
+    place.at.word = words[0];
+  else if (no_right)
+    place.unkilled = true;
+  place.sick_until = now_ + lasts;
+  tell([&] { return "  it " + std::string(name_of(place.at.sick)) + for_so_long(lasts) + ": " + place.at.word; });
+  trouble_all(lasts);
+}
+
+bool simulation::any_sick() const {
+  return std::any_of(sites_.begin(), sites_.end(), [&](auto const& one) { return one->sick_until > now_; });
 }
 
 // The lock ends without its holder being told, and nobody else is.

@@ -90,6 +90,7 @@ void simulation::observe(int by, bool late) {
         }
         lock.present.push_back({.field = field, .from = now_});
       }
+    note_reign(lock, holders);
     note_end(lock);
     if (kind_.which.rules().own_channel) note_line(lock, late);
     if (kind_.used_as != simulated_kind::use::holds) note_stock(lock);

@@ -21,11 +21,13 @@ struct joint_call {
   std::uint64_t owner = 0;
   std::size_t const quorum;
   bool const once;
+  instant started{};
   milliseconds lease{0};
   milliseconds max_hold{0};
   nanoseconds drift{0};  // how far clocks may run apart meanwhile
   detail::joint_acquire decides;
   std::map<detail::joint_acquire::attempt, task*> asked;
+  instant deadline = detail::never;
   instant sleeps_until = detail::never;
   bool performing = false;
   bool told_busy = false;  // some member said so

@@ -90,12 +90,19 @@ void simulation::begin_joint(dice& chances, bool once) {
   milliseconds lease{0};
   if (chances.one_in(3)) lease = milliseconds(200 + static_cast<std::int64_t>(chances.below(8'000)));
   instant deadline = detail::never;
-  if (!once && chances.one_in(2)) deadline = detail::after(now, milliseconds(chances.below(6'000)));
+  if (once)
+    deadline = budget_end(now);
+  else if (chances.one_in(2))
+    deadline = detail::after(now, milliseconds(chances.below(6'000)));
   joint_call& one = *joints_.emplace_back(
       std::make_unique<joint_call>(joint_rules_of(lease), detail::joint_acquire::wish{deadline, once, chances.any()}));
+  one.started = now;
   one.lease = lease;
+  one.deadline = deadline;
   if (lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
-  if (kind_.majority) one.drift = drift_of(lease.count() > 0 ? lease : settings_.lock_watchdog_timeout);
+  milliseconds const longest = one.max_hold.count() > 0 ? one.max_hold : settings_.lock_watchdog_timeout;
+  if (kind_.majority)
+    one.drift = drift_of(lease.count() > 0 ? lease : std::min(longest, settings_.lock_watchdog_timeout));
   one.process = process;
   one.owner = owner;
   one.label = "joint " + std::to_string(joints_.size()) + " of process " + std::to_string(process) + ":" +
@@ -131,6 +138,7 @@ void simulation::extend_joint(joint_call& one, dice& chances) {
     call.hold = part->hold;
     call.lease = lease;
     longest_[part] = std::max(longest_[part], lease);
+    extended_.insert(part);
     start(call);
   }
 }
@@ -182,14 +190,14 @@ void simulation::ask_members(joint_call& one, action const& what) {
     task& asked = made(task::type::acquire, client, one.owner, locks_[member].name);
     asked.link = &asked.shown;
     asked.once = !waits;
+    asked.started = one.started;
     asked.deadline = waits ? what.when : std::min(asked.deadline, what.when);
-    asked.patient = what.patient;
     if (bundled) asked.bundle = last_bundle_;
     asked.lease = one.lease;
     asked.max_hold = one.max_hold;
     asked.line_time = settings_.fair_lock_wait_timeout;
     for (std::uint64_t other = 1; other <= owners; ++other)
-      if (other != one.owner && nodes_[client]->machine.holds(kind_.which, asked.key, other))
+      if (other != one.owner && nodes_[client]->machine.keeps_out(kind_.which, asked.key, other, asked.mode))
         behind_ours_.insert(&asked);
     longest_[&asked] = asked.lease.count() > 0 ? asked.lease : settings_.lock_watchdog_timeout;
     one.asked[id] = &asked;
@@ -242,6 +250,7 @@ void simulation::conclude_joint(joint_call& one) {
     return one.label + (one.granted ? " is granted" : error ? " ends: " + error.message() : " is told: busy");
   });
   if (one.completions > 1) fail(one.label + " was completed twice");
+  if (now_ > limit_of(one)) fail(one.label + " ends late: " + shown_time(limit_of(one)), eye::late);
   if (!one.granted && one.decides.granted()) return;  // lost meanwhile
   if (!one.granted && !error && !one.told_busy)
     fail(one.label + " was told that the lock is busy, though no member said so");
@@ -280,6 +289,7 @@ void simulation::check_joints() {
   for (auto const& it : joints_) {
     joint_call const& one = *it;
     if (one.gone) continue;
+    if (one.completions == 0 && now_ > limit_of(one)) fail(one.label + " should be over", eye::late);
     check_members(one);
     moment const tolerance = kind_.majority ? 0 : lost_rate_;
     instant const until = trusted_until(one);

@@ -1,9 +1,12 @@
 #include <simulation/options.hpp>
 #include <simulation/shrink.hpp>
+#include <simulation/traces.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <stdexcept>
 
 namespace {
 
@@ -16,7 +19,16 @@ double seconds_since(wall::time_point began) { return std::chrono::duration<doub
 
 struct figures {
   std::uint64_t seeds = 0, steps = 0, calls = 0, violations = 0;
+  std::array<std::uint64_t, std::size(eye_names)> seen{};
 };
+
+// Of the violations, those that each eye has seen.
+std::string seen_by_each(figures const& sum) {
+  std::string made;
+  for (std::size_t i = 1; i < sum.seen.size(); ++i)
+    made += " " + std::string(eye_names[i]) + "=" + std::to_string(sum.seen[i]);
+  return made;
+}
 
 void progress(figures const& so_far, double seconds) {
   auto const whole = static_cast<unsigned>(seconds);
@@ -28,7 +40,8 @@ void progress(figures const& so_far, double seconds) {
 
 // Who connects and who is there says nothing about locks.
 bool worth_telling(std::string const& line) {
-  for (char const* noise : {": PING", ": ROLE", ": CLIENT INFO", ": CLIENT LIST", "9223372036854775807"})
+  for (char const* noise :
+       {": PING", ": ROLE", ": INFO server", ": CLIENT INFO", ": CLIENT LIST", "9223372036854775807"})
     if (line.find(noise) != std::string::npos) return false;
   return true;
 }
@@ -56,11 +69,43 @@ void report(run_options const& run, verdict_of_run const& end, lua_scripts& scri
   tell(last);
 }
 
-}  // namespace
+// Keeps what runs did, or holds it against what was kept.
+class traces {
+ public:
+  explicit traces(options& given) {
+    if (!given.compare.empty()) {
+      recorded_.emplace(given.compare);
+      recorded_->read_runs(given);
+    }
+    if (!given.record.empty()) record_.emplace(given.record, given);
+  }
 
-int main(int count, char** words) {
-  options given;
-  if (auto const code = read_options(count, words, given)) return *code;
+  void look_at(run_options const& run, std::vector<std::uint32_t> const& steps) {
+    if (record_) record_->add(steps);
+    auto const step = recorded_ ? recorded_->first_difference(steps) : std::nullopt;
+    if (!step) return;
+    if (differ_++ == 0)
+      std::printf("\nDIFFERENT, seed %llu, kind %s, from step %zu on\n  play it again: %s --trace\n",
+                  static_cast<unsigned long long>(run.seed), run.kind->name.c_str(), *step, command_for(run).c_str());
+  }
+
+  // True if nothing differs.
+  bool end(std::uint64_t seeds) {
+    if (record_) record_->close();
+    if (recorded_)
+      std::printf("compared=%llu different=%llu\n", static_cast<unsigned long long>(seeds),
+                  static_cast<unsigned long long>(differ_));
+    return differ_ == 0;
+  }
+
+ private:
+  std::optional<trace_writer> record_;
+  std::optional<trace_reader> recorded_;
+  std::uint64_t differ_ = 0;
+};
+
+int simulate(options& given) {
+  traces kept(given);
   lua_scripts scripts;
   figures sum;
   auto const began = wall::now();
@@ -78,7 +123,9 @@ int main(int count, char** words) {
     sum.steps += end.steps;
     sum.calls += end.calls;
     if (given.trace) tell(end);
+    kept.look_at(run, end.step_by_step);
     if (!end.broken) continue;
+    ++sum.seen[static_cast<std::size_t>(end.by)];
     report(run, end, scripts, given.shrink && sum.violations == 0);
     if (++sum.violations == most_failures) {
       std::printf("\nThat is enough: the other seeds are not played.\n");
@@ -87,9 +134,23 @@ int main(int count, char** words) {
   }
   double const seconds = seconds_since(began);
   double const core = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  std::printf("seeds=%llu steps=%llu calls=%llu violations=%llu seconds=%.1f seeds_per_second_of_one_core=%.0f\n",
+  std::printf("seeds=%llu steps=%llu calls=%llu violations=%llu%s seconds=%.1f seeds_per_second_of_one_core=%.0f\n",
               static_cast<unsigned long long>(sum.seeds), static_cast<unsigned long long>(sum.steps),
-              static_cast<unsigned long long>(sum.calls), static_cast<unsigned long long>(sum.violations), seconds,
-              static_cast<double>(sum.seeds) / core);
-  return sum.violations == 0 ? 0 : 1;
+              static_cast<unsigned long long>(sum.calls), static_cast<unsigned long long>(sum.violations),
+              seen_by_each(sum).c_str(), seconds, static_cast<double>(sum.seeds) / core);
+  bool const same = kept.end(sum.seeds);
+  return sum.violations == 0 && same ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  options given;
+  if (auto const code = read_options(count, words, given)) return *code;
+  try {
+    return simulate(given);
+  } catch (std::runtime_error const& error) {
+    std::fprintf(stderr, "scripts/simulate: %s\n", error.what());
+    return 2;
+  }
 }

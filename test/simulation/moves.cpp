@@ -43,6 +43,7 @@ constexpr entry table[] = {
     {deed::stranger_forces, "stranger forces", 2},
     {deed::remove_key, "remove key", 2},
     {deed::refuse_kill, "refuse kill", 3},
+    {deed::sicken, "sicken", 3},
 };
 static_assert(std::size(table) == deeds);
 
@@ -64,6 +65,7 @@ plan::plan(std::uint64_t seed) : seed_(seed) {
     if (one.what >= first_fault && one.what < deed::stranger_takes)
       taken = mood == 0 ? false : chances.one_in(mood < 4 ? 8 : mood < 7 ? 3 : 1);
     if (one.what == deed::refuse_kill) taken = mood != 0 && chances.one_in(8);
+    if (one.what == deed::sicken) taken = mood != 0 && chances.one_in(12);
     if (one.what >= deed::stranger_takes && one.what <= deed::remove_key) taken = chances.one_in(2);
     if (one.what == deed::stranger_forces || one.what == deed::remove_key) taken = taken && chances.one_in(3);
     auto const index = static_cast<std::size_t>(one.what);

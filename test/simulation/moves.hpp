@@ -49,8 +49,9 @@ enum class deed : unsigned char {
   stranger_forces,
   remove_key,
   refuse_kill,
+  sicken,
 };
-inline constexpr std::size_t deeds = static_cast<std::size_t>(deed::refuse_kill) + 1;
+inline constexpr std::size_t deeds = static_cast<std::size_t>(deed::sicken) + 1;
 
 char const* name_of(deed what);
 

@@ -160,12 +160,15 @@ void network::close_up(wire& on, moment now) {
 }
 
 void network::forget_server(wire& on, moment now) {
+  if (on.client_open && jitter_) keep(on.down, mix(seed_, 9, on.number) % (size_of(on.down) + 1));
+  hang_up(on, now);
+}
+
+void network::hang_up(wire& on, moment now) {
   by_handle_.erase(on.at);
   on.at = 0;
   on.up.clear();
-  if (!on.client_open) return;
-  if (jitter_) keep(on.down, mix(seed_, 9, on.number) % (size_of(on.down) + 1));
-  end_down(on, now);
+  if (on.client_open) end_down(on, now);
 }
 
 void network::cut(wire& on, dice& chances, moment now) {

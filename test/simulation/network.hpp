@@ -91,6 +91,7 @@ class network {
   void end_down(wire& on, moment now);       // the client is told that it has ended
   void close_up(wire& on, moment now);       // the client has closed it
   void forget_server(wire& on, moment now);  // the server has ended it
+  void hang_up(wire& on, moment now);        // the same, and what it has sent arrives before
   // The connection breaks. How many of the bytes on their way still arrive, and when, `chances` say.
   void cut(wire& on, dice& chances, moment now);
   // The client vanishes. What is on its way arrives, and then the end; or nothing more ever does.

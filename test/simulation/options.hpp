@@ -22,6 +22,7 @@ struct options {
   bool drift = true, jitter = true, split = true;
   std::optional<std::vector<std::uint32_t>> only;
   moment until = endless;
+  std::string record, compare;  // folders; empty: neither
 };
 
 // Prints help, or what is wrong, and gives the exit code then.

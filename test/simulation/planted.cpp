@@ -20,6 +20,14 @@ void simulation::plant(planted_fault const& what) {
   throw std::invalid_argument("no script " + what.script);
 }
 
+// Of a client that does not do as it was told.
+config simulation::client_settings() const {
+  config made = settings_;
+  if (is_planted(trick::hurries)) made.retry_delay = milliseconds(1);
+  if (is_planted(trick::never_lets_go)) made.local_handoff = {1'000, milliseconds(3'600'000)};
+  return made;
+}
+
 // After each step. Nobody who checks is told.
 void simulation::play_tricks() {
   dice chances(mix(options_.seed, 41, steps_));

@@ -15,6 +15,16 @@ bool is(std::string_view word, std::string_view name) { return lower(word) == na
 
 }  // namespace
 
+char const* name_of(server::sickness what) {
+  constexpr char const* names[] = {"is well",
+                                   "says one word to everything",
+                                   "greets, and then says one word",
+                                   "turns everybody away",
+                                   "hangs up behind the handshake",
+                                   "drops whoever listens"};
+  return names[static_cast<std::size_t>(what)];
+}
+
 // --- connections ---
 
 server::handle server::accept() {
@@ -31,13 +41,42 @@ void server::arrive(handle which, std::string_view bytes) {
   for (reply got; connections_.contains(which);) {
     if (found->second.reader.next(got) != detail::reply_reader::result::reply) return;
     words.clear();
-    for (auto& word : got.elements) words.push_back(std::move(word.text));
+    for (auto& element : got.elements) words.push_back(std::move(element.text));
     ++commands;
+    bool const hangs = hangs_up_on(words);
+    if (hangs && which % 2 == 0) return hang_up(which);  // every other one hears nothing more
+    if (hangs && sick == sickness::hangs_up) return hang_up(which);
     reply const said = run(which, words);
     user_.ran(which, words, said);
     bool const said_by_itself = is(words[0], "subscribe") || is(words[0], "unsubscribe");
     if (!said_by_itself || said.is_error()) answer(which, said);
+    if (hangs) return hang_up(which);
   }
+}
+
+namespace {
+
+// What a client says before it asks for anything.
+bool greets(words_view words) {
+  auto const& first = words[0];
+  if (is(first, "client")) return !is(words[1], "kill") || words.size() == 4;  // the probe names no address
+  return is(first, "auth") || is(first, "select") || is(first, "role") || is(first, "info") || is(first, "script");
+}
+
+}  // namespace
+
+bool server::hangs_up_on(words_view words) const {
+  switch (sick) {
+    case sickness::turns_away: return true;
+    case sickness::hangs_up: return !greets(words);
+    case sickness::drops_listeners: return is(words[0], "subscribe");
+    default: return false;
+  }
+}
+
+void server::hang_up(handle which) {
+  connections_.erase(which);
+  user_.hung_up(which);
 }
 
 void server::end_of_file(handle which) { connections_.erase(which); }
@@ -56,6 +95,7 @@ void server::restart(bool with_data) {
   if (!with_data) data.clear();
   loaded_.clear();
   next_id_ = 1;
+  ++starts_;
 }
 
 void server::replace(std::string const& sha, std::string_view text) {
@@ -88,6 +128,7 @@ reply server::execute(words_view words) {
 
 reply server::run(handle which, words_view words) {
   auto const& first = words[0];
+  if (sick == sickness::says_a_word || (sick == sickness::says_it_later && !greets(words))) return error(word);
   if (is(first, "auth")) return ok();
   if (busy) return error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
   if (is(first, "select")) return ok();
@@ -100,6 +141,7 @@ reply server::run(handle which, words_view words) {
     if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
     return array({text("master"), number(0), array()});
   }
+  if (is(first, "info")) return text("# Server\r\nrun_id:" + std::to_string(starts_) + "\r\n");
   if (loading) return error("LOADING Redis is loading the dataset in memory");
   if (is(first, "script")) {
     reply there = array();

@@ -20,6 +20,7 @@ class server_user {
  public:
   virtual void answered(std::uint32_t connection, std::string&& bytes) = 0;
   virtual void dropped(std::uint32_t connection) = 0;  // the server has ended it
+  virtual void hung_up(std::uint32_t connection) = 0;  // the same, and what it had said before arrives
   // A command is about to run, or has run. `said` is null before.
   virtual void ran(std::uint32_t connection, words_view words, reply const& said) = 0;
 
@@ -40,6 +41,7 @@ class server final : public publisher {
   handle accept();
   void arrive(handle which, std::string_view bytes);  // runs what is complete
   void end_of_file(handle which);
+  void turn_away(handle which) { hang_up(which); }
   bool knows(handle which) const { return connections_.contains(which); }
   // What a command of nobody's connection would be answered.
   reply execute(words_view words);
@@ -55,6 +57,17 @@ class server final : public publisher {
   bool busy = false;  // a script runs for long: everything is answered BUSY
   bool refuses_kill = false;
   bool mute = false;  // messages reach nobody
+  // What lasts: it says one word to whatever it is asked, or hangs up.
+  enum class sickness : unsigned char {
+    none,
+    says_a_word,
+    says_it_later,    // the handshake is answered as ever
+    turns_away,       // whoever connects
+    hangs_up,         // behind the handshake
+    drops_listeners,  // whoever subscribes
+  };
+  sickness sick = sickness::none;
+  std::string word;
   std::uint64_t lost_messages = 0;
   int lose_messages = 0;  // so many publications reach nobody
   int double_messages = 0;
@@ -74,6 +87,8 @@ class server final : public publisher {
     std::set<std::string, std::less<>> channels;
   };
 
+  bool hangs_up_on(words_view words) const;
+  void hang_up(handle which);
   reply run(handle which, words_view words);
   reply run_client(handle which, words_view words);
   reply run_script(words_view words);
@@ -85,9 +100,12 @@ class server final : public publisher {
   std::map<handle, connection> connections_;
   handle next_handle_;
   std::uint64_t next_id_ = 1;
+  int starts_ = 1;
   int next_port_ = 40'000;
   std::unordered_set<std::string> loaded_;
   std::unordered_map<std::string, std::string> replaced_;
 };
+
+char const* name_of(server::sickness what);
 
 }  // namespace latchkey::simulation

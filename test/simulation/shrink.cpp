@@ -25,12 +25,14 @@ verdict_of_run play(run_options const& options, lua_scripts& scripts) {
     run.run();
   } catch (violation const& broken) {
     made.broken = broken.what();
+    made.by = broken.by;
   }
   for (auto const& one : run.moves_made()) made.moves.push_back(one.number);
   made.end = run.ended();
   made.steps = run.steps();
   made.calls = run.calls_done();
   made.told = run.told();
+  made.step_by_step = run.step_by_step();
   return made;
 }
 

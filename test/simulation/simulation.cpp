@@ -60,6 +60,8 @@ simulation::simulation(run_options const& options, lua_scripts& scripts)
   recovery_ = std::max(recovery_, ms(kind_.which.rules().hint_most + 100));
   for (auto const& [script, name] : kind_.scripts()) script_names_.emplace(script->sha(), name);
   set_server_clocks();
+  set_rates();
+  if (chances.one_in(4)) retakes_ = 40;
   if (options_.planted) plant(*options_.planted);
   for (std::size_t i = 0; i < kind_.places.size(); ++i) {
     auto& lock = locks_.emplace_back();
@@ -84,14 +86,14 @@ void simulation::add_process() {
   drifting_clock const clock{chances.between(ms(1'000), ms(1'000'000)), chances.between(-most_ppm_, most_ppm_)};
   for (std::size_t place = 0; place < sites_.size(); ++place) {
     std::size_t const number = nodes_.size();
-    nodes_.push_back(std::make_unique<node>(settings_, std::string("client") + digits[number], number));
+    nodes_.push_back(std::make_unique<node>(client_settings(), std::string("client") + digits[number], number));
     nodes_.back()->clock = clock;
     nodes_.back()->place = place;
     nodes_.back()->process = first / sites_.size();
   }
 }
 
-void simulation::fail(std::string const& why) const { throw violation(why); }
+void simulation::fail(std::string const& why, eye by) const { throw violation(why, by); }
 
 std::string simulation::shown_time(moment t) const {
   char made[32];
@@ -111,7 +113,7 @@ void simulation::set_server_clocks() {
 
 void simulation::run() {
   next_move_ = plan_.next();
-  while ((options_.only || steps_ < options_.steps) && step(true)) {
+  while ((options_.only || steps_ - sick_steps_ < options_.steps) && step(true)) {
   }
   end_of_moves_ = options_.only ? options_.end : now_ + 1;
   finish();
@@ -193,6 +195,9 @@ bool simulation::step(bool with_moves) {
            next_move_->at < options_.end)
       next_move_ = plan_.next();
   }
+  bool const sick = any_sick();
+  constexpr unsigned few = 8;
+  while (with_moves && sick && next_move_->number % few != 0) next_move_ = plan_.next();
   bool const moves = with_moves && next_move_->at <= next;
   if (moves) next = next_move_->at;
   if (with_moves && next >= options_.end) {
@@ -204,6 +209,9 @@ bool simulation::step(bool with_moves) {
   set_modes();
   set_server_clocks();
   ++steps_;
+  numbers_.begin_step();
+  numbers_.add(static_cast<std::uint64_t>(now_));
+  sick_steps_ += sick;
   if (moves) {
     move const one = *next_move_;
     next_move_ = plan_.next();
@@ -231,6 +239,7 @@ bool simulation::step(bool with_moves) {
     }
   }
   if (kind_.joint()) serve_joints();
+  if (!greedy_.empty()) retake();
   if (options_.planted) play_tricks();
   check();
   return true;

@@ -5,10 +5,12 @@
 #include <simulation/clocks.hpp>
 #include <simulation/joint_call.hpp>
 #include <simulation/kinds.hpp>
+#include <simulation/load.hpp>
 #include <simulation/moves.hpp>
 #include <simulation/network.hpp>
 #include <simulation/planted.hpp>
 #include <simulation/server.hpp>
+#include <simulation/step_numbers.hpp>
 
 #include <algorithm>
 #include <map>
@@ -38,14 +40,20 @@ struct run_options {
   planted_fault const* planted = nullptr;
 };
 
+// What the figures of a run count by itself; everything else is one of many rules.
+enum class eye : unsigned char { others, late, storm, shown, starved };
+inline constexpr char const* eye_names[] = {"others", "late", "storm", "shown", "starved"};
+
 // A rule that is broken; the text is one line.
 struct violation : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit violation(std::string const& why, eye seen_by = eye::others) : std::runtime_error(why), by(seen_by) {}
+  eye by;
 };
 
 // One run: whole clients, a modelled server, a network, and a time that moves when nothing else is to be done.
 // Bodies: simulation.cpp (events), clients.cpp (what a client does with its connections), calls.cpp (what callers do),
-// faults.cpp, checks.cpp (after every step), history.cpp (who held what when), ending.cpp (the end of a run).
+// faults.cpp, checks.cpp (after every step), limits.cpp (how long calls take), history.cpp (who held what when),
+// ending.cpp (the end of a run).
 class simulation final : public server_user, public network_user {
  public:
   simulation(run_options const& options, lua_scripts& scripts);
@@ -59,6 +67,7 @@ class simulation final : public server_user, public network_user {
   moment ended() const { return end_of_moves_ == endless ? now_ + 1 : end_of_moves_; }
   std::vector<move> const& moves_made() const { return made_; }
   std::vector<std::string> const& told() const { return history_; }
+  std::vector<std::uint32_t> step_by_step() { return numbers_.finished(); }
   std::uint64_t calls_done() const { return tasks_.size(); }
 
  private:
@@ -77,6 +86,7 @@ class simulation final : public server_user, public network_user {
     drifting_clock clock;
     bool turn_posted = false;
     bool gone = false;        // it has crashed: nothing of it runs any more
+    bool closing = false;     // its user has closed it: what it holds is told, then left
     std::vector<loan> loans;  // direct lanes that callers have, also such as the client has taken back meanwhile
     moment paused_until = 0;
     moment borrower_back = 0;  // its blocking callers are not scheduled before
@@ -92,8 +102,9 @@ class simulation final : public server_user, public network_user {
       std::erase_if(loans, [&](loan const& one) { return one.serial == serial; });
     }
     moment troubled_until = 0;  // it may be slow until then, for a fault that it had to find out about
-    std::size_t place = 0;      // whose server
-    std::size_t process = 0;    // clients of one process live and stop together, and have one clock
+    load has_sent;
+    std::size_t place = 0;    // whose server
+    std::size_t process = 0;  // clients of one process live and stop together, and have one clock
   };
   // A server, its clock, and until when what befalls it.
   struct site {
@@ -101,7 +112,7 @@ class simulation final : public server_user, public network_user {
     server at;
     drifting_clock clock;
     moment loading_until = 0, read_only_until = 0, full_until = 0, busy_until = 0, refused_until = 0, stalled_until = 0,
-           unkilled_until = 0;
+           unkilled_until = 0, sick_until = 0;
     bool unkilled = false;  // it has refused CLIENT KILL before
     std::uint64_t lost_messages = 0;
     moment when_gone(std::int64_t ends) const { return clock.when((ends + 1) * 1'000'000); }
@@ -141,19 +152,29 @@ class simulation final : public server_user, public network_user {
     std::vector<std::pair<moment, bool>> sets;             // of its count, and whether somebody was told that it was he
     std::vector<std::pair<moment, task const*>> grants;    // with a token, in the order in which their callers heard
     std::vector<std::pair<std::string, moment>> releases;  // that ran: for whom, and when
+    // While one client has it without a break: since when, and how often it was granted there to the next one.
+    struct {
+      std::size_t client = SIZE_MAX;
+      moment since = 0, second = 0;
+      int grants = 0;
+    } reign;
   };
 
   // --- simulation.cpp ---
   bool step(bool with_moves);
   moment next_timer(std::size_t& client) const;
   moment true_time(node const& of, instant shown) const { return of.clock.when(shown.time_since_epoch().count()); }
+  // Of a call without a wait of its own: core::budget_end.
+  instant budget_end(instant start) const {
+    return detail::after(start, settings_.connect_timeout + settings_.timeout * (settings_.retry_attempts + 1));
+  }
   instant client_time(node const& of) const { return instant(nanoseconds(of.clock.at(now_))); }
   void serve_timers(std::size_t client);
   void set_server_clocks();
   site& at(lock_state const& lock) const { return *sites_[lock.place]; }
   site& at(node const& client) const { return *sites_[client.place]; }
   keyspace& data_of(lock_state const& lock) const { return at(lock).at.data; }
-  void fail(std::string const& why) const;
+  void fail(std::string const& why, eye by = eye::others) const;
   template <class Text>
   void tell(Text const& text) {
     if (options_.trace) remember(text());
@@ -166,6 +187,8 @@ class simulation final : public server_user, public network_user {
   void opened(std::size_t client, std::uint32_t serial);
   void perform(std::size_t client);
   void say(std::size_t client, std::uint32_t serial, std::string&& bytes);
+  std::string with_names(std::string bytes) const;
+  moment end_of_loan(node const& me, task const& one) const;
   void lane_heard(std::size_t client, std::uint32_t serial, std::string_view bytes);
   void lane_over(std::size_t client, std::uint32_t serial, error_code const& why);
   void heard(wire& on, std::string_view bytes) override;
@@ -174,6 +197,7 @@ class simulation final : public server_user, public network_user {
   void closed(wire& on) override;
   void answered(server::handle connection, std::string&& bytes) override;
   void dropped(server::handle connection) override;
+  void hung_up(server::handle connection) override;
   void ran(server::handle connection, words_view words, reply const& said) override;
 
   // --- calls.cpp ---
@@ -235,6 +259,7 @@ class simulation final : public server_user, public network_user {
 
   // --- planted.cpp ---
   void plant(planted_fault const& what);
+  config client_settings() const;
   void play_tricks();
   void wait_on();
 
@@ -243,6 +268,8 @@ class simulation final : public server_user, public network_user {
   void expect_late(std::size_t client, words_view words);
   void befall(move const& one);
   void befall_server(move const& one, dice& chances);
+  void sicken(site& place, dice& chances);
+  bool any_sick() const;
   void intrude(move const& one, dice& chances);
   void crash(std::size_t client, dice& chances);
   void vanish(std::size_t client, bool unheard);
@@ -281,12 +308,40 @@ class simulation final : public server_user, public network_user {
   void check_counts();
   std::string why_busy();
 
+  // --- limits.cpp ---
+  void limit(task const& one);
+  moment patience_of(task const& one, moment end) const;
+  void check_limit(task const& done);
+  void check_limits();
+  moment limit_of(joint_call const& one) const;
+
+  // --- looks.cpp ---
+  void check_shown();
+  void check_longest(task const& held);
+  void check_forced(task const& forced);
+  bool owner_asks(task const& held) const;
+  task* newest_without_lease(task const& like) const;
+  void unlock(task const& like, dice& chances);
+
+  // --- shares.cpp ---
+  void note_reign(lock_state& lock, std::vector<std::string> const& holders);
+  void check_share(task const& granted);
+  void retake();
+
+  // --- load.cpp ---
+  void set_rates();
+  void spends(node& me, load::sort what, std::size_t much);
+  void forgive();
+
   // --- ending.cpp ---
   void finish();
   bool came_late(lock_state const& lock, std::string const& field) const;
   void release_all();
+  bool any_unreleased() const;
   void outlast_refused();
   moment all_move_at() const;
+  static bool ends(node const& me);
+  bool of_closed(std::string const& field) const;
   bool at_rest();
   std::uint64_t commands() const;
   std::size_t subscriptions();
@@ -307,13 +362,20 @@ class simulation final : public server_user, public network_user {
   std::optional<move> next_move_;
   std::vector<move> made_;
   std::vector<std::string> history_;
+  step_numbers numbers_;
   std::unordered_map<std::string, std::string> script_names_;
   std::unordered_map<task const*, milliseconds> longest_;  // the longest lease that a hold was ever given
   std::unordered_map<task const*, moment> started_;
+  std::unordered_map<task const*, moment> limits_;         // of open calls: when each has to be over
+  moment next_limit_ = endless;                            // none of them before
   std::unordered_map<task const*, moment> free_since_;     // of those who wait for what they could have
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
   std::unordered_set<task const*> behind_ours_;  // acquires that began while another owner of their client held it
-  std::unordered_set<task const*> unlocked_;     // holds ended by an unlock, which names no hold
+  std::unordered_set<task const*> in_vain_;      // unlocks with nothing to end but what leases show
+  std::unordered_set<task const*> extended_;     // holds whose end was moved by their callers
+  std::vector<task*> greedy_;                    // granted to who drops it and takes it again at once
+  unsigned retakes_ = 0;                         // that are left in this run
+  bool look_again_ = false;                      // calls were completed
 
   std::vector<task*> ungranted_;            // acquires of permits that took none, as far as their callers know
   std::vector<task*> unanswered_;           // acquires of permits of which nobody knows whether they took any
@@ -331,7 +393,9 @@ class simulation final : public server_user, public network_user {
   std::int64_t most_ppm_ = 0;  // by which clocks may run faster or slower
   moment lost_rate_ = 0;       // what clocks of different rates may make of the longest lease
   unsigned steps_ = 0;
+  unsigned sick_steps_ = 0;  // of them: while a server was sick
   unsigned wakes_ = 0;
+  load::amounts most_per_minute_{}, at_once_{};
   bool ending_ = false;
   bool resting_ = false;
   int running_for_ = somebody;  // whose command the server runs

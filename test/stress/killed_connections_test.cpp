@@ -157,7 +157,7 @@ void check_the_end(stage& s, long turns, long sum) {
   CHECK(now.held == 0);
   CHECK(now.waiting == 0);
   CHECK(now.lost == 0);
-  CHECK(wait_until([&] { return s.own.snapshot().unsettled == 0; }));
+  CHECK(wait_until([&] { return s.own.snapshot().in_doubt == 0; }));
   CHECK(wait_until([&] { return s.admin.integer("EXISTS", s.name) == 0; }));
 }
 

@@ -200,7 +200,7 @@ TEST_CASE("64 threads on one client and four locks, in every way there is to tak
     CHECK(sum.value == 64 * turns / 4);
     CHECK_FALSE(sum.overlapped);
   }
-  CHECK(wait_until([&] { return own.snapshot().unsettled == 0 && own.snapshot().held == 0; }));
+  CHECK(wait_until([&] { return own.snapshot().in_doubt == 0 && own.snapshot().held == 0; }));
   raw_redis admin = common_server().admin();
   for (auto const& lock : locks) CHECK(wait_until([&] { return admin.integer("EXISTS", lock.name()) == 0; }));
 }

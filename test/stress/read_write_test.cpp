@@ -113,7 +113,7 @@ int play(history& shared, int process, std::string const& uri, std::chrono::mill
 
 std::chrono::milliseconds length() {
   char const* const asked = std::getenv("LATCHKEY_READ_WRITE_SECONDS");
-  return std::chrono::seconds(asked ? std::atoi(asked) : 3);
+  return std::chrono::seconds(asked ? std::atoi(asked) : slowness > 1 ? 8 : 3);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include <support/event_log.hpp>
 
+#include <boost/asio/post.hpp>
+
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 namespace latchkey::test {
@@ -39,6 +42,12 @@ bool event_log::wait_for(event_type type, int times, std::chrono::milliseconds l
 
 bool event_log::wait_for(event_type type, std::string_view lock, int times) const {
   return wait(type, lock, times, patience);
+}
+
+void event_log::catch_up(client const& with) {
+  std::promise<void> done;
+  asio::post(with.get_executor(), [&] { done.set_value(); });
+  done.get_future().wait();
 }
 
 int event_log::count(event_type type, std::string_view lock) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <latchkey/client.hpp>
 #include <latchkey/event.hpp>
 #include <support/patience.hpp>
 
@@ -34,6 +35,9 @@ class event_log {
   // True as soon as `times` events of this type came, about `lock` if that is given.
   bool wait_for(event_type type, int times = 1, std::chrono::milliseconds limit = patience) const;
   bool wait_for(event_type type, std::string_view lock, int times = 1) const;
+
+  // Waits until a client with its own thread has told what happened so far: its callbacks run one after the other.
+  static void catch_up(client const& with);
 
   int count(event_type type, std::string_view lock = {}) const;
   // Events about a lock that say that the server refused something.

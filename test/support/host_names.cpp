@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
 
@@ -12,7 +13,9 @@ namespace {
 
 struct table {
   std::mutex mutex;
-  std::map<std::string, std::vector<std::string>> names;
+  std::condition_variable changed;
+  std::map<std::string, std::vector<std::string>> names;  // no addresses: hangs
+  int in_vain = 0;
 };
 
 table& the_table() {
@@ -23,7 +26,12 @@ table& the_table() {
 std::vector<std::string> addresses_of(char const* name) {
   if (name == nullptr) return {};
   auto& all = the_table();
-  std::lock_guard guard(all.mutex);
+  std::unique_lock guard(all.mutex);
+  auto const hangs = [&] { return all.names.contains(name) && all.names[name].empty(); };
+  if (hangs()) {
+    ++all.in_vain;
+    all.changed.wait(guard, [&] { return !hangs(); });
+  }
   auto const found = all.names.find(name);
   return found == all.names.end() ? std::vector<std::string>() : found->second;
 }
@@ -41,12 +49,23 @@ host_names::~host_names() {
   auto& all = the_table();
   std::lock_guard guard(all.mutex);
   all.names.clear();
+  all.in_vain = 0;
+  all.changed.notify_all();
 }
 
 void host_names::set(std::string const& name, std::vector<std::string> addresses) {
   auto& all = the_table();
   std::lock_guard guard(all.mutex);
   all.names[name] = std::move(addresses);
+  all.changed.notify_all();
+}
+
+void host_names::hang(std::string const& name) { set(name, {}); }
+
+int host_names::asked_in_vain() {
+  auto& all = the_table();
+  std::lock_guard guard(all.mutex);
+  return all.in_vain;
 }
 
 }  // namespace latchkey::test

@@ -15,6 +15,10 @@ class host_names {
   ~host_names();
   // The addresses in the order in which they are to be tried.
   void set(std::string const& name, std::vector<std::string> addresses);
+  // Who asks for it gets no answer until set() gives it addresses, or this object ends.
+  void hang(std::string const& name);
+  // How often a hanging name was asked for.
+  static int asked_in_vain();
 };
 
 }  // namespace latchkey::test

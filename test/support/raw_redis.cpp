@@ -13,9 +13,14 @@ raw_redis::raw_redis(endpoint const& where) : socket_(connect_to(where)) {
   if (!socket_) throw std::runtime_error("nobody listens at " + where.uri());
 }
 
-void raw_redis::send(std::vector<std::string> const& words) {
-  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
-  for (auto const& one : words) bytes += "$" + std::to_string(one.size()) + "\r\n" + one + "\r\n";
+void raw_redis::send(std::vector<std::string> const& words) { send_together({words}); }
+
+void raw_redis::send_together(std::vector<std::vector<std::string>> const& commands) {
+  std::string bytes;
+  for (auto const& words : commands) {
+    bytes += "*" + std::to_string(words.size()) + "\r\n";
+    for (auto const& one : words) bytes += "$" + std::to_string(one.size()) + "\r\n" + one + "\r\n";
+  }
   for (std::string_view rest = bytes; !rest.empty();) {
     auto const sent = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent <= 0) throw std::runtime_error("the server went away while it was written to");

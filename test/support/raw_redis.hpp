@@ -43,6 +43,8 @@ class raw_redis {
   }
 
   void send(std::vector<std::string> const& words);
+  // In one piece: the server runs them one right after the other.
+  void send_together(std::vector<std::vector<std::string>> const& commands);
   // Throws if no answer comes in time or the connection ends.
   reply receive(std::chrono::milliseconds limit = patience);
 

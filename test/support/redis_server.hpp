@@ -36,6 +36,8 @@ class redis_server {
   // Where clients come in.
   endpoint const& where() const { return where_; }
   std::string uri() const { return where_.uri(); }
+  // For redis-cli -s.
+  std::string const& admin_socket() const { return admin_.path; }
   // A new connection for setting up and looking. Always by the Unix socket, so that it differs from TCP clients.
   raw_redis admin() const { return raw_redis(admin_); }
 

@@ -1,13 +1,23 @@
 #pragma once
 
-#include <support/raw_redis.hpp>
-
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace latchkey::test {
 
-// Makes the user `till`, password `s3cret`, who may use every key, these channels and these commands alone.
-void let_till_use(raw_redis& admin, std::vector<std::string> const& channels, std::vector<std::string> const& commands);
+// What the user of a client may have to be allowed, for one kind. NAME stands for the lock's name, or for a pattern of
+// names. README.md shows this table; scripts/update-docs copies it.
+struct kind_rights {
+  std::string_view kind;
+  std::string_view keys;      // as after ~
+  std::string_view channels;  // as after &
+  std::string_view commands;  // as after +
+};
+
+// The first row is of every client.
+std::vector<kind_rights> const& all_rights();
+// As ACL SETUSER takes them: those of every client, and those of this kind for these names.
+std::vector<std::string> rights_of(std::string_view kind, std::string const& names);
 
 }  // namespace latchkey::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <latchkey/client.hpp>
 #include <support/patience.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -32,6 +33,13 @@ bool run_until(asio::io_context& io, Predicate holds, std::chrono::milliseconds 
     if (io.stopped()) std::this_thread::sleep_for(1ms);
   }
   return true;
+}
+
+// Makes the connections of a client of this context. False: it could not in time.
+inline bool connect_on(asio::io_context& io, client const& own) {
+  auto const connected = std::make_shared<bool>(false);
+  own.async_connect([connected](error_code error) { *connected = !error; });
+  return run_until(io, [&] { return *connected; });
 }
 
 // Runs the coroutine on the context, which nobody else runs, and gives its result.

@@ -45,7 +45,7 @@ bool end_after(int steps, waiting_call const& call, fate what, clients const& th
   if (!own.empty()) {
     auto const rest = [&] {
       auto const seen = own[0].snapshot();
-      return seen.held + seen.waiting + seen.unsettled == 0;
+      return seen.held + seen.waiting + seen.in_doubt == 0;
     };
     CHECK(run_until(io, rest));
   }

@@ -1,16 +1,20 @@
-// Case 86: memory that is short once, at every place where it is asked for, on whatever thread of the program.
+// Case 86: memory that is short once, at every place where it is asked for. A call throws before it has begun, or the
+// process ends; nothing hangs, and nothing goes on with half a step.
 #include <support/catch.hpp>
+#include <support/child_process.hpp>
 #include <sweeps/failing_memory.hpp>
 #include <sweeps/lock_kinds.hpp>
-#include <sweeps/memory_sweep.hpp>
+#include <sweeps/sweep_config.hpp>
 
+#include <sys/mman.h>
+
+#include <boost/asio/use_future.hpp>
+
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
-#include <future>
-#include <iostream>
 #include <iterator>
 #include <new>
-#include <optional>
-#include <stdexcept>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -47,7 +51,84 @@ int fail_everywhere(Use use, After after) {
   }
 }
 
+// What the children and whoever makes them see.
+struct progress {
+  long n = 0;
+  int threw = 0;
+  bool over = false;
+};
+
+using body = void (*)(client const&, std::string const& name);
+
+// Takes and releases with the n-th allocation of any thread failing, for every n from the one that it is given.
+int fail_from(progress& at, body take_and_release) {
+  std::signal(SIGABRT, SIG_DFL);  // no report of Catch2
+  static_cast<void>(std::freopen("/dev/null", "w", stderr));
+  auto const own = one_client();
+  take_and_release(own[0], new_name());
+  for (;; ++at.n) {
+    auto const name = new_name();
+    bool thrown = false;
+    failing_memory::fail_anywhere_after(at.n);
+    try {
+      take_and_release(own[0], name);
+    } catch (std::bad_alloc const&) {
+      thrown = true;
+    }
+    bool const failed = failing_memory::stop();
+    if (thrown && !failed) return 1;
+    at.threw += thrown;
+    take_and_release(own[0], new_name());
+    if (!wait_until([&] { return !own[0].get_lock(name).is_locked(); })) return 2;
+    at.over = !failed;
+    if (!failed) return 0;
+  }
+}
+
+// How often the process ended, and how often a call threw.
+std::pair<int, int> fail_in_children(body take_and_release) {
+  auto* const room = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(room != MAP_FAILED);
+  auto& at = *new (room) progress;
+  int ended = 0;
+  constexpr long most = 2'000;
+  for (; !at.over && at.n < most; ++at.n) {
+    INFO("allocation " << at.n);
+    child_process child([&](child_process::channel&) { return fail_from(at, take_and_release); });
+    int const result = child.wait();
+    REQUIRE((result == 0 || result == 128 + SIGABRT));
+    ended += result != 0;
+  }
+  REQUIRE(at.over);
+  return {ended, at.threw};
+}
+
 }  // namespace
+
+// First, while this process has no thread: sanitizers let a child of threads make none.
+TEST_CASE("case 86: where memory is short a call throws and has not begun, or the process ends", "[server][case-86]") {
+  common_server().uri();
+  static constexpr body ways[] = {
+      [](client const& own, std::string const& name) {
+        auto held = own.get_lock(name).acquire();
+        held.release();
+      },
+      [](client const& own, std::string const& name) {
+        auto held = own.get_lock(name).async_acquire(asio::use_future).get();
+        held.async_release(asio::use_future).get();
+      },
+      [](client const& own, std::string const& name) {
+        auto const both = own.get_multi_lock({own.get_lock(name), own.get_lock(name + " too")});
+        auto held = both.acquire();
+        held.release();
+      },
+  };
+  for (body const one : ways) {
+    auto const [ended, threw] = fail_in_children(one);
+    CHECK(ended > 0);
+    CHECK(threw > 0);
+  }
+}
 
 TEST_CASE("case 86: a client for which there is no memory is not made, and leaves nothing", "[server][case-86]") {
   auto const uri = common_server().uri();
@@ -81,114 +162,4 @@ TEST_CASE("case 86: a lock for which there is no memory is not made, and the nex
     CHECK(kind.make(own, name).try_lock());
     kind.make(own, name).unlock();
   }
-}
-
-namespace {
-
-void sweep_uses(std::vector<use> const& uses, bool cold) {
-  auto const before = common_server().admin().clients();
-  memory_sweep sweep;
-  for (auto const& one : uses) sweep.over(one, cold);
-  CHECK(sweep.thrown > 0);
-  CHECK(sweep.errors > 0);
-  std::cout << uses.size() << " uses: " << sweep.thrown << " threw bad_alloc, " << sweep.errors
-            << " ended with an error, " << sweep.passed << " passed; " << sweep.ended << " clients ended\n";
-  // Nothing of the clients that ended is left.
-  auto admin = common_server().admin();
-  CHECK(wait_until([&] { return admin.clients() <= before; }));
-  CHECK(admin.clients() <= before);
-}
-
-bool is_counted(std::string const& kind) { return kind.find("semaphore") != kind.npos || kind == "count_down_latch"; }
-
-// Somebody else has it; the call waits, is let go on, and ends. All of it in one client, which may end with all of it.
-void wait_and_end(waiting_call const& call, clients const& all, std::string const& name) {
-  auto const let_go = call.occupy(all, name);
-  auto const said = std::make_shared<std::promise<error_code>>();
-  auto ended = said->get_future();
-  call.begin(all, name, {}, [said](error_code error) { said->set_value(error); });
-  // Not by REQUIRE, which allocates, too.
-  auto const await_end = [&] {
-    if (ended.wait_for(patience) != std::future_status::ready) throw std::logic_error("the waiting call does not end");
-  };
-  try {
-    let_go();
-  } catch (std::bad_alloc const&) {
-    let_go();  // nothing has begun
-    await_end();
-    throw;
-  }
-  await_end();
-  if (auto const error = ended.get()) throw boost::system::system_error(error);
-}
-
-// A multi lock is released while somebody waits for one of its members.
-waiting_call contended_member() {
-  return {
-      "multi_lock, one member waited for",
-      [](clients const& theirs, std::string const& name) -> std::function<void()> {
-        auto const& own = theirs[0];
-        auto const all = own.get_multi_lock({own.get_lock(name), own.get_lock(name + " too")});
-        auto const held = std::make_shared<lease>(all.acquire());
-        return [held] { static_cast<void>(held->release()); };
-      },
-      [](clients const& all, std::string const& name, asio::cancellation_slot, std::function<void(error_code)> done) {
-        all[0].get_lock(name).async_acquire([done = std::move(done)](error_code error, lease const&) { done(error); });
-      },
-      [](clients const& all, std::string const& name) {
-        return !all[0].get_lock(name).is_locked() && !all[0].get_lock(name + " too").is_locked();
-      }};
-}
-
-std::vector<use> every_wait() {
-  static auto const all = [] {
-    auto made = every_waiting_call();
-    made.push_back(contended_member());
-    return made;
-  }();
-  std::vector<use> made;
-  for (auto const& one : all) {
-    bool const may_stay = is_counted(one.kind);  // what these take here has no lease
-    made.push_back({one.kind, "wait",
-                    [&one](clients const& all, std::string const& name) { wait_and_end(one, all, name); },
-                    may_stay ? nullptr : one.is_free});
-  }
-  return made;
-}
-
-// These kinds; the sum of all is the table of kinds.
-void sweep_kinds(std::function<bool(std::string const&)> const& chosen) {
-  std::vector<use> uses;
-  for (auto const& one : every_use())
-    if (chosen(one.kind)) uses.push_back(one);
-  CHECK(!uses.empty());
-  sweep_uses(uses, false);
-}
-
-bool is_joint(std::string const& kind) { return kind == "multi_lock" || kind == "red_lock"; }
-
-}  // namespace
-
-// The connection is made meanwhile that blocked callers borrow.
-TEST_CASE("case 86: a client that is still connecting, and whose n-th allocation fails", "[server][case-86]") {
-  auto const pairs = [](clients const& all, std::string const& name) {
-    auto const lock = all[0].get_lock(name);
-    for (int i = 0; i < 20; ++i)
-      if (lock.try_lock()) lock.unlock();
-  };
-  sweep_uses({{"lock", "twenty pairs", pairs, {}}}, true);
-}
-
-TEST_CASE("case 86: a lock whose n-th allocation fails", "[server][case-86]") {
-  sweep_kinds([](std::string const& kind) { return !is_joint(kind) && !is_counted(kind); });
-}
-
-TEST_CASE("case 86: a lock of several members whose n-th allocation fails", "[server][case-86]") {
-  sweep_kinds(is_joint);
-}
-
-TEST_CASE("case 86: a semaphore or latch whose n-th allocation fails", "[server][case-86]") { sweep_kinds(is_counted); }
-
-TEST_CASE("case 86: a caller who waits while the n-th allocation fails", "[server][case-86]") {
-  sweep_uses(every_wait(), false);
 }

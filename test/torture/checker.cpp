@@ -23,6 +23,8 @@ verdict check(run_history const& run) {
   check_latches(all, out);
   check_losses(all, out);
   check_calls(all, out);
+  check_shares(all, out);
+  check_storms(all, out);
   check_pools(run, all, out);
   check_remains(run, out);
   return out;
@@ -32,7 +34,8 @@ std::string verdict::last_line() const {
   auto const part = [](char const* name, std::uint64_t value) { return name + ("=" + std::to_string(value)); };
   return part("sections", sections) + " " + part("violations", violations) + " " +
          part("lost_reported", lost_reported) + " " + part("lost_unreported", lost_unreported) + " " +
-         part("hung", hung) + " " + part("leaked", leaked);
+         part("hung", hung) + " " + part("leaked", leaked) + " " + part("late", late) + " " + part("storm", storm) +
+         " " + part("starved", starved);
 }
 
 }  // namespace latchkey::torture

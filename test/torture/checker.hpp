@@ -30,6 +30,11 @@ namespace latchkey::torture {
 // hung: a call that took longer than its limit, not counting the times at which its process or the machine stood
 //   still; a call without an end; a process that did not end; in the last round, when all is healed, a lock that could
 //   not be had.
+// late: an acquire that ended more than a second after its wait, and any other call that took a second longer than its
+//   limit; the same times are left out. What is hung is late, too.
+// storm: a client that connected to a sick server more often than some hundred times a second, over a second or more.
+// starved: a process that waited for a lock without being granted it while another one alone was granted it again and
+//   again, for a second in which nothing went wrong.
 // leaked: what a client still held, awaited or listened to when all its callers had left; descriptors; keys,
 //   subscriptions and connections that were on the servers after the longest lease; permits of a semaphore, beyond
 //   those that killed processes may have had.
@@ -40,12 +45,15 @@ struct verdict {
   std::uint64_t lost_unreported = 0;
   std::uint64_t hung = 0;
   std::uint64_t leaked = 0;
+  std::uint64_t late = 0;
+  std::uint64_t storm = 0;
+  std::uint64_t starved = 0;
   std::uint64_t excused = 0;  // overlaps that a stranger made
   std::uint64_t refused = 0;  // acquires that were busy or failed
   std::vector<std::string> findings;
   std::map<std::string, std::uint64_t> of_kind;
 
-  bool good() const { return violations == 0 && lost_unreported == 0 && hung == 0 && leaked == 0; }
+  bool good() const { return violations + lost_unreported + hung + leaked + late + storm + starved == 0; }
   std::string last_line() const;
 };
 

@@ -1,4 +1,5 @@
 // Histories written by hand. Those that break a rule must be found; those that do not must not.
+#include <latchkey/error.hpp>
 #include <support/catch.hpp>
 #include <torture/checker.hpp>
 #include <torture/kinds.hpp>
@@ -55,6 +56,7 @@ struct story {
     std::int64_t lease = 0, longest = 1'000;
     std::uint64_t token = 0;
     bool reads = false;
+    std::int64_t wait = 0;
   };
   void section(int worker, std::string const& kind, times at, std::uint32_t lock = 0) {
     auto const number = ++sections;
@@ -66,6 +68,7 @@ struct story {
       return made;
     };
     auto& asked = line(at.asked, what::ask);
+    asked.a = at.wait * ms;
     asked.b = at.lease * ms;
     asked.c = 5 * second;
     asked.code = at.reads ? static_cast<std::uint32_t>(mode::shared) : 0u;
@@ -108,7 +111,9 @@ TEST_CASE("sections one after the other are in order", "[torture]") {
   auto const found = s.judge();
   CHECK(found.good());
   CHECK(found.sections == 2);
-  CHECK(found.last_line() == "sections=2 violations=0 lost_reported=0 lost_unreported=0 hung=0 leaked=0");
+  CHECK(found.last_line() ==
+        "sections=2 violations=0 lost_reported=0 lost_unreported=0 hung=0 leaked=0 late=0 "
+        "storm=0 starved=0");
 }
 
 TEST_CASE("two trusted holders at a time are a violation", "[torture]") {
@@ -245,6 +250,21 @@ TEST_CASE("a semaphore that ends with other permits than it had is found", "[tor
   }
 }
 
+TEST_CASE("a permit whose release the server refused may stay taken, another one may not", "[torture]") {
+  auto const refused =
+      static_cast<outcome>(static_cast<int>(outcome::error) + static_cast<int>(latchkey::errc::server_error));
+  auto const unanswered =
+      static_cast<outcome>(static_cast<int>(outcome::error) + static_cast<int>(latchkey::errc::timeout));
+  for (outcome how : {refused, unanswered}) {
+    story s;
+    s.section(0, "semaphore", {.asked = 1, .granted = 2, .trusted = 20, .left = 21, .released = 22, .end = how});
+    auto& pool = s.coordinator(what::pool, 0, 0);
+    pool.kind = kind_called("semaphore");
+    pool.a = permits - 1;
+    CHECK(s.judge().leaked == (how == refused ? 0 : 1));
+  }
+}
+
 TEST_CASE("a token that does not rise, or comes twice, is a violation", "[torture]") {
   for (std::uint64_t token : {6u, 7u, 8u}) {
     story s;
@@ -314,4 +334,63 @@ TEST_CASE("what is left in a client or on a server leaked, and a worker that end
   auto const found = s.judge();
   CHECK(found.leaked == 4);
   CHECK(found.violations == 1);
+}
+
+TEST_CASE("an acquire that ends a second after its wait is late", "[torture]") {
+  story s;
+  s.section(0, "lock", {.asked = 1, .granted = 1'090, .trusted = 1'095, .left = 1'095, .released = 1'096, .wait = 100});
+  CHECK(s.judge().good());
+  s.section(1, "lock",
+            {.asked = 2'001, .granted = 3'110, .trusted = 3'115, .left = 3'115, .released = 3'116, .wait = 100});
+  auto const found = s.judge();
+  CHECK(found.late == 1);
+  CHECK(found.hung == 0);
+  CHECK_FALSE(found.good());
+}
+
+TEST_CASE("the time at which its process stood still does not make a call late", "[torture]") {
+  story s;
+  s.section(1, "lock", {.asked = 1, .granted = 2'110, .trusted = 2'115, .left = 2'115, .released = 2'116, .wait = 100});
+  s.coordinator(what::pause, 50, 1'500, 1);
+  CHECK(s.judge().late == 0);
+}
+
+TEST_CASE("who waits while another process alone has its turns is starved", "[torture]") {
+  auto const turns = [](story& s, std::int64_t each, bool shares) {
+    for (std::int64_t i = 0; i < 200; ++i) {
+      auto const at = 10 + i * each;
+      s.section(shares && i % 50 == 0 ? 2 : 0, "lock",
+                {.asked = at, .granted = at + 1, .trusted = at + 2, .left = at + 3, .released = at + 4});
+    }
+    s.section(1, "lock",
+              {.asked = 1,
+               .granted = 20 + 200 * each,
+               .trusted = 21 + 200 * each,
+               .left = 21 + 200 * each,
+               .released = 22 + 200 * each,
+               .wait = 10'000});
+  };
+  story starves;
+  turns(starves, 10, false);
+  CHECK(starves.judge().starved == 1);
+  CHECK_FALSE(starves.judge().good());
+  story shares(3);
+  turns(shares, 10, true);
+  CHECK(shares.judge().starved == 0);
+  story soon;
+  turns(soon, 4, false);
+  CHECK(soon.judge().starved == 0);
+  story excused;
+  turns(excused, 10, false);
+  excused.coordinator(what::fault, 900, 950);
+  CHECK(excused.judge().starved == 0);
+}
+
+TEST_CASE("a client that connects to a sick server without end is a storm", "[torture]") {
+  story s;
+  auto& line = s.coordinator(what::connects, 100, 2'070);
+  line.c = 1'900;
+  CHECK(s.judge().good());
+  line.c = 10'000;
+  CHECK(s.judge().storm == 1);
 }

@@ -25,6 +25,7 @@ asio::awaitable<void> section(slot& own, plan const what) {
   acquire_options how;
   how.wait = what.wait;
   how.lease = what.lease;
+  how.max_hold = what.max_hold;
   if (what.same_owner) how.owner = own.who();
   auto [error, held] = co_await lock.async_acquire(how, as_result);
   if (error || !held) {
@@ -33,10 +34,12 @@ asio::awaitable<void> section(slot& own, plan const what) {
     co_return;
   }
   own.granted(held.fencing_token().value_or(0));
+  if (what.mixes) co_await lock.async_unlock(held.owner(), as_result);  // ends nothing that this lease shows
   if (what.extends) co_await held.async_extend(*what.extends, as_result);
   watch<lease> at_work(held, what.work);
   for (bool more = at_work.look(); more; more = at_work.look()) co_await pause(at_work.pause());
-  auto const longest = std::max(what.lease.value_or(own.in().run.lease), what.extends.value_or(milliseconds(0)));
+  auto const longest =
+      std::max(what.lease.value_or(what.max_hold.value_or(own.in().run.lease)), what.extends.value_or(milliseconds(0)));
   own.leave(at_work.trusted(), at_work.told(), longest.count() * ms);
   if (what.drops) {
     held = lease();
@@ -53,7 +56,16 @@ asio::awaitable<void> section(slot& own, plan const what) {
 }  // namespace
 
 asio::awaitable<void> run_lock_coroutine(slot& own) {
-  while (own.phase() == board::work) co_await section(own, own.draw());
+  while (own.phase() == board::work) {
+    auto next = own.draw();
+    if (next.retakes > 0) {  // others have their turns all the same
+      next.drops = next.same_owner = true;
+      next.work = 0;
+      next.wait = own.in().run.lease;
+      next.lease = next.extends = next.max_hold = {};
+    }
+    for (int i = 0; i <= next.retakes && own.phase() == board::work; ++i) co_await section(own, next);
+  }
   for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) co_await section(own, own.last(lock));
 }
 

@@ -66,6 +66,7 @@ void section(slot& own, plan const& what) {
     acquire_options how;
     how.wait = what.wait;
     how.lease = what.lease;
+    how.max_hold = what.max_hold;
     if (what.same_owner) how.owner = own.who();
     std::stop_source stop;
     std::jthread canceller;
@@ -80,13 +81,15 @@ void section(slot& own, plan const& what) {
     std::this_thread::sleep_for(milliseconds(own.dice().between(1, 30)));
     return;
   }
+  if (own.hears_late(what)) std::this_thread::sleep_for(what.wait + milliseconds(1'200));
   if (!held) return own.refused({});
   own.granted(held.fencing_token().value_or(0));
   if (own.releases_early() && own.dice().one_in(20)) return end_early(own, held, what.work);
   if (what.reenters) reenter(lock, held);
   if (what.extends) extend(held, what);
   auto const seen = work_inside(held, what.work);
-  auto const longest = std::max(what.lease.value_or(own.in().run.lease), what.extends.value_or(milliseconds(0)));
+  auto const longest =
+      std::max(what.lease.value_or(what.max_hold.value_or(own.in().run.lease)), what.extends.value_or(milliseconds(0)));
   own.leave(seen.trusted(), seen.told(), longest.count() * ms);
   release(own, held, what.drops);
 }

@@ -31,6 +31,7 @@ std::vector<nemesis> const& all_nemeses();
 std::vector<nemesis> client_nemeses();
 std::vector<nemesis> network_nemeses();
 std::vector<nemesis> server_nemeses();
+std::vector<nemesis> sickness_nemeses();
 std::vector<nemesis> stranger_nemeses();
 
 // Of a pause: mostly short, now and then up to three leases.

@@ -84,7 +84,8 @@ std::vector<nemesis> stranger_nemeses() {
 std::vector<nemesis> const& all_nemeses() {
   static auto const all = [] {
     std::vector<nemesis> made;
-    for (auto const& some : {client_nemeses(), network_nemeses(), server_nemeses(), stranger_nemeses()})
+    for (auto const& some :
+         {client_nemeses(), network_nemeses(), server_nemeses(), sickness_nemeses(), stranger_nemeses()})
       made.insert(made.end(), some.begin(), some.end());
     return made;
   }();

@@ -26,9 +26,9 @@ docs/reliability.md says must not be there.
 %s  --seed S          what goes wrong when, and who asks for what, follows from it (default 1). The scheduler of the
                     system does not, so a seed finds the same again often, and not always
   --lease MS        the time of the watchdog; other times follow from it (default 1000)
-  --broken early|ignore
-                    makes the workers release before their work is done, or now and then not ask for the lock: the
-                    checker must find it
+  --broken early|ignore|slow
+                    makes the workers release before their work is done, or now and then not ask for the lock, or
+                    hear of an answer seconds late: the checker must find it
   --keep            keep the histories of a run without findings too
   --check FOLDER    check the histories of an earlier run again
   --show FOLDER     tell these histories in words, in the order of time
@@ -37,8 +37,10 @@ docs/reliability.md says must not be there.
                     lock, the lock with lost() checked before the write, and fencing tokens
   --help
 
-The last line of a run gives the figures. A run with findings keeps its histories and says where. Exit code: 0 no
-violation, no unreported loss, nothing hung and nothing leaked; 1 some of these; 2 wrong usage.
+The last line of a run gives the figures: also calls that ended more than a second late (late), clients that connect to
+a sick server without end (storm), and processes that wait while another one alone has its turns (starved). A run with
+findings keeps its histories and says where. Exit code: 0 nothing was found; 1 something was, but for reported losses;
+2 wrong usage.
 )";
 
 template <class Number>
@@ -79,9 +81,11 @@ bool read_nemeses(std::string_view word, options& out) {
 }
 
 bool read_broken(std::string_view word, options& out) {
-  out.broken = word == "early" ? broken::early : broken::ignore;
-  return word == "early" || word == "ignore";
+  out.broken = word == "early" ? broken::early : word == "slow" ? broken::slow : broken::ignore;
+  return word == "early" || word == "ignore" || word == "slow";
 }
+
+char const* name_of(broken how) { return how == broken::early ? "early" : how == broken::slow ? "slow" : "ignore"; }
 
 bool read_lease(std::string_view word, options& out) {
   std::int64_t count = 0;
@@ -180,7 +184,7 @@ std::string command_for(options const& run) {
                      (run.nemeses.size() == nemesis_names().size() ? "all" : joined(run.nemeses)) + " --seed " +
                      std::to_string(run.seed);
   if (run.lease != options{}.lease) made += " --lease " + std::to_string(run.lease.count());
-  if (run.broken != broken::not_at_all) made += run.broken == broken::early ? " --broken early" : " --broken ignore";
+  if (run.broken != broken::not_at_all) made += std::string(" --broken ") + name_of(run.broken);
   return made;
 }
 
@@ -198,7 +202,7 @@ std::vector<std::string> words_for_worker(options const& run, std::string const&
   if (run.pauses) add("--experiment", "pauses");
   add("--lease", std::to_string(run.lease.count()));
   add("--kind", kind_names(run));
-  if (run.broken != broken::not_at_all) add("--broken", run.broken == broken::early ? "early" : "ignore");
+  if (run.broken != broken::not_at_all) add("--broken", name_of(run.broken));
   for (auto const& one : servers) add("--server", one);
   return words;
 }

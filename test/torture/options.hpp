@@ -9,7 +9,7 @@
 
 namespace latchkey::torture {
 
-enum class broken { not_at_all, early, ignore };
+enum class broken { not_at_all, early, ignore, slow };
 
 // The command line of the program.
 struct options {

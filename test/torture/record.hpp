@@ -39,6 +39,7 @@ enum class what : std::uint8_t {
   stall,     // the machine did not let the coordinator run (begin, end)
   overdue,   // a worker did not end when it should (index, incarnation)
   pool,      // what a semaphore was left with (permits)
+  connects,  // how often a worker connected to a sick server (begin, end, how often); lock: the worker
 };
 
 // Bits of the code of `leave`.

@@ -11,11 +11,14 @@ void check_tokens(assembled const& all, verdict& out);
 void check_latches(assembled const& all, verdict& out);
 void check_losses(assembled const& all, verdict& out);
 void check_calls(assembled const& all, verdict& out);
+void check_shares(assembled const& all, verdict& out);
+void check_storms(assembled const& all, verdict& out);
 void check_pools(run_history const& run, assembled const& all, verdict& out);
 void check_remains(run_history const& run, verdict& out);
 
 constexpr std::size_t most_findings = 50;   // are told; all are counted
-constexpr std::int64_t grace = 3 * second;  // what a busy machine may add to a call
+constexpr std::int64_t grace = 3 * second;  // what a busy machine may add to a call before it counts as hung
+constexpr std::int64_t lateness = second;   // and before it counts as late
 
 inline void tell(verdict& out, std::uint64_t& counter, std::string text) {
   ++counter;

@@ -10,20 +10,22 @@ class call_rules {
  public:
   call_rules(assembled const& all, verdict& out) : all_(all), out_(out) {}
 
-  // `end` is 0 if the history does not have it.
+  // `end` is 0 if the history does not have it. `due`: what the caller was promised; never above `limit`.
   void look(process_history const& of, std::string const& name, std::int64_t begin, std::int64_t end,
-            std::int64_t limit) {
-    if (end != 0) return too_long(of, name, begin, end, limit);
+            std::int64_t limit, std::int64_t due) {
+    if (end != 0) return too_long(of, name, begin, end, limit, due);
     auto const killed = all_.killed.find(&of);
-    if (killed != all_.killed.end()) return too_long(of, name, begin, killed->second, limit);
+    if (killed != all_.killed.end()) return too_long(of, name, begin, killed->second, limit, due);
     // Who ended by itself had nothing more to wait for.
     if (all_.over.contains(&of)) tell(out_, out_.hung, "HUNG: " + name + " has no end");
   }
 
  private:
   void too_long(process_history const& of, std::string const& name, std::int64_t begin, std::int64_t end,
-                std::int64_t limit) {
+                std::int64_t limit, std::int64_t due) {
     auto const took = all_.net(of, begin, end);
+    if (took > due + lateness)
+      tell(out_, out_.late, "LATE: " + name + " took " + in_ms(took) + ", and had time for " + in_ms(due));
     if (took > limit + grace)
       tell(out_, out_.hung, "HUNG: " + name + " took " + in_ms(took) + ", which may take " + in_ms(limit));
   }
@@ -47,10 +49,11 @@ char const* name_of(call which) {
 void check_calls(assembled const& all, verdict& out) {
   call_rules rules(all, out);
   for (auto const& one : all.sections) {
-    rules.look(*one.of, "to acquire, " + one.name() + ",", one.asked, std::max(one.granted, one.refused),
-               one.ask_limit);
+    rules.look(*one.of, "to acquire, " + one.name() + ",", one.asked, std::max(one.granted, one.refused), one.ask_limit,
+               one.wait > 0 ? one.wait : one.ask_limit);
     if (one.left != 0)
-      rules.look(*one.of, "to release, " + one.name() + ",", one.left, one.released, one.release_limit);
+      rules.look(*one.of, "to release, " + one.name() + ",", one.left, one.released, one.release_limit,
+                 one.release_limit);
     if (one.refused != 0) ++out.refused;
     if ((one.mode & mode::final_round) != 0 && one.refused != 0)
       tell(out, out.hung,
@@ -60,7 +63,7 @@ void check_calls(assembled const& all, verdict& out) {
     rules.look(*one.of,
                std::string(name_of(one.which)) + " of worker " + std::to_string(one.of->index) + "." +
                    std::to_string(one.of->incarnation) + ", call " + std::to_string(one.number) + ",",
-               one.begun, one.ended, one.limit);
+               one.begun, one.ended, one.limit, one.limit);
   for (auto const* one : all.overdue)
     tell(out, out.hung,
          "HUNG: worker " + std::to_string(one->index) + "." + std::to_string(one->incarnation) + " did not end");

@@ -39,6 +39,7 @@ class process_reader {
     one.lock = line.lock;
     one.mode = line.code;
     one.asked = line.time;
+    one.wait = line.a;
     one.lease = line.b;
     one.ask_limit = line.c;
   }
@@ -105,8 +106,11 @@ void read_coordinator(run_history const& run, assembled& made) {
     if (line.what == what::outage) made.outages[static_cast<int>(line.c)].emplace_back(line.a, line.b);
     if (line.what == what::deletion) made.deletions[{line.kind, line.lock}].push_back({line.a, line.b, line.code != 0});
     if (line.what == what::kill && worker(line)) made.killed[worker(line)] = line.time;
+    if (line.what == what::fault) made.faults.emplace_back(line.a, line.b);
+    if (line.what == what::connects) made.connects.push_back({line.a, line.b, line.c, static_cast<int>(line.lock)});
     if (line.what == what::overdue && worker(line)) made.overdue.insert(worker(line));
   }
+  std::sort(made.faults.begin(), made.faults.end());
   for (auto& [index, some] : made.pauses) std::sort(some.begin(), some.end());
   for (auto& [server, some] : made.outages) std::sort(some.begin(), some.end());
 }

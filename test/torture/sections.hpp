@@ -21,6 +21,7 @@ struct section {
   std::uint32_t lock = 0;
   std::uint32_t mode = 0;
   std::int64_t asked = 0, lease = 0, ask_limit = 0;
+  std::int64_t wait = 0;  // 0: one attempt
   std::int64_t granted = 0, refused = 0;
   std::uint64_t token = 0;
   std::int64_t left = 0, trusted = 0, longest = 0, release_limit = 0;
@@ -52,6 +53,11 @@ struct deletion {
   bool certain;  // it removed whoever held then
 };
 
+struct reconnections {
+  std::int64_t begin, end, count;
+  int worker;
+};
+
 // All sections of a run and what happened around them.
 struct assembled {
   std::vector<section> sections;
@@ -63,6 +69,8 @@ struct assembled {
   std::vector<interval> stalls;
   std::map<int, std::vector<interval>> outages;  // by server
   std::map<lock_id, std::vector<deletion>> deletions;
+  std::vector<interval> faults;
+  std::vector<reconnections> connects;
 
   std::map<lock_id, std::vector<section const*>> by_lock() const;
   // How long a call took, the times left out at which its process or the machine stood still.

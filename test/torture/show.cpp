@@ -50,6 +50,8 @@ std::string text_of(record const& line, std::int64_t first) {
     case what::outage: return "OUTAGE of server " + std::to_string(line.c) + " until " + at(line.b);
     case what::stall: return "the machine stood still until " + at(line.b);
     case what::overdue: return "worker " + std::to_string(line.a) + " is overdue";
+    case what::connects:
+      return "CONNECTS of worker " + std::to_string(line.lock) + " until " + at(line.b) + ": " + std::to_string(line.c);
     case what::pool: return lock + " has " + std::to_string(line.a) + " permits";
   }
   return "?";
@@ -58,7 +60,7 @@ std::string text_of(record const& line, std::int64_t first) {
 // What has a beginning stands in the order of that.
 std::int64_t place_of(record const& line) {
   bool const begins = line.what == what::fault || line.what == what::deletion || line.what == what::pause ||
-                      line.what == what::outage || line.what == what::stall;
+                      line.what == what::outage || line.what == what::stall || line.what == what::connects;
   return begins ? line.a : line.time;
 }
 

@@ -40,6 +40,11 @@ plan slot::draw() {
   made.reenters = kind().reenters && dice_.one_in(10);
   made.cancels = dice_.one_in(30);
   if (dice_.one_in(50)) made.extends = part(5, 200);
+  if (kind().who == rule::alone || kind().who == rule::readers_writer) {
+    made.mixes = dice_.one_in(20);
+    if (!made.lease && !made.extends && dice_.one_in(30)) made.max_hold = std::max(part(5, 150), milliseconds(20));
+    if (coroutine_ && dice_.one_in(100)) made.retakes = 300;
+  }
   return made;
 }
 
@@ -66,7 +71,7 @@ void slot::ask(plan const& what) {
   lock_ = what.lock;
   auto made = line(what::ask);
   made.a = what.wait.count() * ms;
-  made.b = what.lease ? what.lease->count() * ms : 0;
+  made.b = what.lease ? what.lease->count() * ms : what.max_hold ? what.max_hold->count() * ms : 0;
   made.c = limit_of(in_.settings, what.wait).count() * ms;
   made.code = (what.reads ? mode::shared : 0u) | (what.wait == last_wait ? mode::final_round : 0u) |
               (coroutine_ ? mode::coroutine : 0u);

@@ -32,6 +32,9 @@ struct plan {
   bool drops = false;       // leaves the release to the destructor
   bool reenters = false;
   bool cancels = false;
+  bool mixes = false;  // calls unlock() beside, which has nothing to end
+  int retakes = 0;     // drops it, and takes it again at once, so often
+  std::optional<milliseconds> max_hold;
   std::optional<milliseconds> extends;
 };
 
@@ -63,6 +66,8 @@ class slot {
 
   // Is this section a pretended one?
   bool ignores_exclusion() { return in_.run.broken == broken::ignore && dice_.one_in(20); }
+  // Does a caller of a short wait hear of its end long after?
+  bool hears_late(plan const& what) { return in_.run.broken == broken::slow && what.wait < milliseconds(100); }
   bool releases_early() const { return in_.run.broken == broken::early; }
   // The nesting of a re-entry has a history of its own.
   std::uint64_t section() const { return section_; }

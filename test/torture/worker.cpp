@@ -24,8 +24,8 @@ int open_descriptors() {
 }
 
 struct sums {
-  std::int64_t held = 0, waiting = 0, unsettled = 0, subscriptions = 0;
-  bool any() const { return held != 0 || waiting != 0 || unsettled != 0 || subscriptions != 0; }
+  std::int64_t held = 0, waiting = 0, in_doubt = 0, subscriptions = 0;
+  bool any() const { return held != 0 || waiting != 0 || in_doubt != 0 || subscriptions != 0; }
 };
 
 sums look(std::vector<client> const& clients) {
@@ -34,7 +34,7 @@ sums look(std::vector<client> const& clients) {
     auto const seen = one.snapshot();
     made.held += static_cast<std::int64_t>(seen.held);
     made.waiting += static_cast<std::int64_t>(seen.waiting);
-    made.unsettled += static_cast<std::int64_t>(seen.unsettled);
+    made.in_doubt += static_cast<std::int64_t>(seen.in_doubt);
     made.subscriptions += static_cast<std::int64_t>(seen.subscriptions);
   }
   return made;
@@ -52,7 +52,7 @@ void come_to_rest(workplace& in) {
   line.what = what::rest;
   line.a = left.held;
   line.b = left.waiting;
-  line.c = left.unsettled;
+  line.c = left.in_doubt;
   line.code = static_cast<std::uint32_t>(left.subscriptions);
   in.log.write(line);
 }

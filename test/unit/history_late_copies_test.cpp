@@ -50,13 +50,13 @@ TEST_CASE("history 3: a late acquire whose caller gave up leaves no ghost") {
   leave_unread(w, role::shared, [&] { w.cancel(w.acquire(1)); });
   // Cancelled before it was sent, it would not be there at all.
   REQUIRE(w.server.store.all().size() == 1);
-  w.settle();
+  w.resolve();
   leave_unread(w, role::shared, [&] {
     task& a = w.acquire(1);
     w.run();
     w.cancel(a);
   });
-  w.settle();
+  w.resolve();
   w.server.run_left_behind();
   CHECK(w.server.store.all().empty());
   w.finish();

@@ -55,13 +55,42 @@ TEST_CASE("sweep: tasks that share an owner do not exclude each other") {
   }});
 }
 
-TEST_CASE("sweep: max_hold ends the renewals") {
+TEST_CASE("sweep: max_hold ends the hold, on the server too") {
+  for (milliseconds const bound : {500ms, 25'000ms, 30'000ms, 31'000ms, 65'000ms})
+    sweep({.play = [bound](world& w) {
+      task& one = w.acquire(1, {.max_hold = bound});
+      w.await(one);
+      auto const end = detail::after(one.done_at, bound);
+      auto const rest = [&] { return std::chrono::floor<milliseconds>(end - w.now); };
+      for (int i = 8; i > 0; --i) {
+        if (one.granted() && one.shown.until() > end) w.fail("trusted for longer than max_hold");
+        w.expect(w.now + milliseconds(w.server.store.ttl("k")) <= end, "the server does not keep it for longer");
+        w.pass((rest() - 2ms) / i);
+      }
+      w.expect(one.losses == 0, "renewed until then");
+      w.pass(rest() + 1ms);
+      w.expect(one.losses == 1, "and lost");
+      w.expect(!w.server.store.has("k", w.field(1)), "free");
+      if (one.granted()) w.drop(one);
+    }});
+}
+
+TEST_CASE("sweep: of an owner's holds the longest counts, and what max_hold bounds ends alone") {
   sweep({.play = [](world& w) {
-    task& one = w.acquire(1, {.max_hold = 25s});
-    w.await(one);
-    w.pass(70s);
-    w.expect(one.losses == 1, "lost when the last renewal runs out");
-    if (one.granted()) w.drop(one);
+    task& bounded = w.acquire(1, {.max_hold = 12s});
+    w.await(bounded);
+    task& fixed = w.acquire(1, {.lease = 20s});
+    w.await(fixed);
+    task& renewed = w.acquire(1);
+    w.await(renewed);
+    w.pass(13s);
+    w.expect(bounded.losses == 1 && fixed.trusted(w.now) && renewed.trusted(w.now), "one is lost");
+    w.expect(w.server.store.count("k", w.field(1)) == 2, "two are there");
+    if (renewed.granted() && !renewed.shown.lost) w.release(renewed);
+    w.run();
+    w.expect(w.server.store.ttl("k") <= 7'000, "as long as the fixed one needs");
+    w.pass(8s);
+    w.expect(fixed.losses == 1 && !w.server.store.has("k", w.field(1)), "over");
   }});
 }
 

@@ -213,7 +213,7 @@ TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
                w.await(c);
                w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
                if (c.granted()) w.drop(c);
-               w.settle();
+               w.resolve();
                if (!fair->shown().empty()) w.fail("left in the queue of the server: " + fair->shown());
              },
          .clients = 2});
@@ -244,7 +244,7 @@ TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same
                w.await(back);
                w.expect(back.granted(), "its next turn");
                if (back.granted()) w.drop(back);
-               w.settle();
+               w.resolve();
                if (!fair->shown().empty()) w.fail("left in the queue of the server: " + fair->shown());
              },
          .clients = 2});
@@ -268,5 +268,39 @@ TEST_CASE("fair lock: who leaves the client's queue because another was granted 
   w.run();
   CHECK(tried.busy());
   CHECK(f.fair.shown().empty());
+  w.finish();
+}
+
+TEST_CASE("fair lock: those far from the head look seldom, and each is served by its message", "[unit][machine]") {
+  constexpr std::size_t many = 2'000;
+  config settings;
+  settings.local_handoff.max_streak = 0;
+  line_world f(2, settings);
+  world& w = f.w;
+  w.keeps_history = false;
+  w.most_steps = 1'000'000;
+  task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
+  std::vector<task*> all;
+  for (std::uint64_t i = 2; i < many + 2; ++i) all.push_back(&w.acquire(i, in_line()));
+  w.run();
+  CHECK(f.fair.of().size() == many);
+  auto const tries = w.snapshot().scripts;
+  auto const calls = w.snapshot().commands;
+  w.pass(10s);
+  auto const commands = w.snapshot().commands - calls;
+  CHECK(f.fair.of().size() == many);
+  CHECK(w.snapshot().scripts - tries <= 2 * many / 5);
+  CHECK(commands <= 500);  // most leave together
+  w.release(held);
+  for (std::size_t i = 0; i < 50; ++i) {
+    w.run();
+    REQUIRE(all[i]->granted());
+    w.release(*all[i]);
+  }
+  for (task* one : all)
+    if (!one->done()) w.cancel(*one);
+  w.run();
+  for (task* one : all)
+    if (one->granted() && !one->ended) w.release(*one);
   w.finish();
 }

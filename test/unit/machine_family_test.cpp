@@ -167,6 +167,24 @@ TEST_CASE("spin lock: waiters of one client are one who looks, and a release nee
   w.finish();
 }
 
+TEST_CASE("spin lock: callers who end one after the other look no more often than one who stays") {
+  world w;
+  teach_spin(w.server);
+  w.server.stranger_takes("k", "another library", 600'000);
+  std::vector<task*> all;
+  for (unsigned i = 1; i <= 400; ++i) all.push_back(&w.acquire(i, {.wait = i * 25ms, .which = &detail::spin_kind()}));
+  w.pass(11s);
+  for (task* const one : all) {
+    CHECK(one->done());
+    CHECK_FALSE(one->granted());
+    CHECK_FALSE(one->error);
+  }
+  std::size_t const tries = w.server.ran("EVALSHA acquire");
+  CHECK(tries >= 10'000 / 129);
+  CHECK(tries <= 10'000 / 64 + 10);
+  w.finish();
+}
+
 TEST_CASE("spin lock: a release that nobody is told of lets the next one of the client look soon") {
   config settings;
   settings.local_handoff.max_streak = 0;

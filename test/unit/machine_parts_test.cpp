@@ -38,8 +38,8 @@ std::string sent(subscriptions& channels) {
 
 }  // namespace
 
-TEST_CASE("agenda: the earliest first, each once") {
-  agenda list;
+TEST_CASE("timer queue: the earliest first, each once") {
+  timer_queue list;
   std::array<timer_node, 4> nodes;
   CHECK(list.first() == never);
   CHECK(list.take_due(start) == nullptr);
@@ -59,8 +59,8 @@ TEST_CASE("agenda: the earliest first, each once") {
   CHECK(list.empty());
 }
 
-TEST_CASE("agenda: a lazy node keeps its earlier time") {
-  agenda list;
+TEST_CASE("timer queue: a lazy node keeps its earlier time") {
+  timer_queue list;
   timer_node node;
   list.set_lazily(node, start + 2s);
   list.set_lazily(node, start + 9s);
@@ -148,22 +148,53 @@ TEST_CASE("subscriptions: after a reconnect everything is asked for and confirme
   channels.drop("y", b);
 }
 
-TEST_CASE("subscriptions: refused once, refused for all, until the next connection") {
+TEST_CASE("subscriptions: one that is refused keeps nobody else deaf, and is asked for anew on the next connection") {
   room r;
   subscriptions channels(r.shared);
   channels.connected();
   ear a, b;
   channels.want("x", a);
+  channels.want("y", b);
   sent(channels);
   channels.refused_by_server("NOPERM");
   CHECK(a.heard == "refused ");
-  channels.want("y", b);
-  CHECK(b.listening() == listener::view::refused);
+  CHECK(a.listening() == listener::view::refused);
+  channels.confirmed("y");
+  CHECK(b.listening() == listener::view::on);
+  ear c;
+  channels.want("x", c);
+  CHECK(c.listening() == listener::view::refused);
   CHECK(sent(channels).empty());
   channels.disconnected();
   channels.connected();
-  CHECK_FALSE(channels.refused());
+  CHECK(a.listening() == listener::view::asked);
   CHECK(sent(channels).size() == 6);
+  channels.drop("x", a);
+  channels.drop("x", c);
+  channels.drop("y", b);
+}
+
+TEST_CASE("subscriptions: where connections do not last, nobody waits for a confirmation") {
+  room r;
+  subscriptions channels(r.shared);
+  channels.connected();
+  ear a;
+  channels.want("x", a);
+  channels.disconnected(true);
+  CHECK(a.heard == "refused ");
+  ear b;
+  channels.want("y", b);
+  CHECK(b.listening() == listener::view::refused);
+  channels.connected();
+  CHECK(sent(channels).size() == 6);
+  CHECK(a.listening() == listener::view::refused);
+  channels.confirmed("x");
+  CHECK(a.listening() == listener::view::on);
+  channels.disconnected(true);
+  CHECK(a.heard == "refused confirmed refused ");
+  CHECK(b.heard.empty());
+  channels.disconnected(false);
+  CHECK(a.listening() == listener::view::asked);
   channels.drop("x", a);
   channels.drop("y", b);
 }
@@ -199,12 +230,12 @@ TEST_CASE("outbox: requests by their order, each once") {
   r.shared.requests = &box;
   r.shared.channels = &channels;
   name_machine name(r.shared, reentrant_kind(), "k");
-  record a(name, 1), b(name, 2), c(name, 3);
+  owner_state a(name, 1), b(name, 2), c(name, 3);
   CHECK(box.empty());
   a.ask_.what = ask::acquire;
   b.ask_.what = ask::release;
   c.ask_.what = ask::hand_off;
-  for (record* one : {&a, &b, &c}) box.add(*one);
+  for (owner_state* one : {&a, &b, &c}) box.add(*one);
   CHECK(r.out.turn);
   CHECK(&box.of(outbox::acquires).front() == &a);
   CHECK(&box.of(outbox::releases).front() == &b);
@@ -213,7 +244,7 @@ TEST_CASE("outbox: requests by their order, each once") {
   box.add(b);
   CHECK(box.of(outbox::releases).empty());
   CHECK(box.of(outbox::hand_offs).size() == 2);
-  for (record* one : {&a, &b, &c}) box.remove(*one);
+  for (owner_state* one : {&a, &b, &c}) box.remove(*one);
   box.remove(a);
   CHECK(box.empty());
   operation plain;

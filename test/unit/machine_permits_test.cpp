@@ -237,6 +237,25 @@ TEST_CASE("permit semaphore: a release that is refused for a while is made up fo
   w.finish();
 }
 
+TEST_CASE("permit semaphore: of a permit without a lease whose release is refused for good its client is told") {
+  config settings;
+  settings.on_event = [](event const&) {};
+  world w(settings);
+  permit_world(w, 2);
+  task& without = granted(w, w.acquire(1, a_permit()));
+  task& with = granted(w, w.acquire(2, a_permit(10s)));
+  w.server.teach(detail::permit_release(), "release", [](script_world&, words_view keys, words_view) {
+    return array(std::vector<reply>(keys.size() / 4, bulk("NOPERM this user has no permissions to run this command")));
+  });
+  task& first = w.release(without);
+  w.await(first);
+  CHECK(first.error == errc::server_error);
+  CHECK(w.noted(event_type::permit_lost) == 1);
+  w.await(w.release(with));
+  CHECK(w.noted(event_type::permit_lost) == 1);
+  CHECK(w.noted(event_type::warning) == 1);
+}
+
 TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") {
   sweep({.play =
              [](world& w) {

@@ -130,7 +130,7 @@ TEST_CASE("sweep: force_unlock from another client") {
 
 TEST_CASE("sweep: unlock by owner") {
   sweep({.play = [](world& w) {
-    task& one = w.acquire(1);
+    task& one = w.acquire(1, {.leased = false});
     w.await(one);
     task& wrong = w.unlock(2);
     w.await(wrong);
@@ -138,5 +138,23 @@ TEST_CASE("sweep: unlock by owner") {
     task& right = w.unlock(1, {.direct = true});
     w.await(right);
     w.expect(!right.error && right.released == release_result::released, "released");
+  }});
+}
+
+TEST_CASE("sweep: unlock leaves what a lease shows") {
+  sweep({.play = [](world& w) {
+    task& outer = w.acquire(1, {.leased = false});
+    w.await(outer);
+    task& leased = w.acquire(1);
+    w.await(leased);
+    task& first = w.unlock(1);
+    w.await(first);
+    w.expect(!first.error && first.released == release_result::still_held, "the hold without a lease");
+    w.expect(leased.trusted(w.now) && w.server.store.count("k", w.field(1)) == 1, "the lease has its own");
+    task& second = w.unlock(1, {.direct = true});
+    w.await(second);
+    if (second.error != errc::not_owner && !outer.ended) w.fail("the hold of a lease was unlocked");
+    w.expect(second.error == errc::not_owner && second.text.find("lease") != std::string::npos, "and why");
+    w.expect(leased.trusted(w.now), "still");
   }});
 }

@@ -26,8 +26,8 @@ TEST_CASE("handshake: the words that it says, in order, before any request") {
   w.server.password = "secret";
   w.server.user = "alice";
   granted(w, w.acquire(1));
-  std::vector<std::string> const first(w.server.log.begin(), w.server.log.begin() + 8);
-  CHECK(first == std::vector<std::string>{"AUTH alice secret", "SELECT 3", "CLIENT SETNAME shop", "ROLE",
+  std::vector<std::string> const first(w.server.log.begin(), w.server.log.begin() + 9);
+  CHECK(first == std::vector<std::string>{"AUTH alice secret", "SELECT 3", "CLIENT SETNAME shop", "ROLE", "INFO server",
                                           "CLIENT PROBE ID 9223372036854775807", "SCRIPT EXISTS acquire release",
                                           "CLIENT INFO", "EVALSHA acquire k clientA:1 1 30000"});
   w.finish();
@@ -244,7 +244,7 @@ TEST_CASE("reconnecting: the first time at once, then with growing pauses, then 
 TEST_CASE("a client that needs nothing does not connect") {
   world w;
   granted(w, w.acquire(1));
-  w.settle();
+  w.resolve();
   w.lose(role::shared, fate::gone);
   w.unreachable = "no route";
   int const before = w.opened;
@@ -266,4 +266,25 @@ TEST_CASE("an idle link is asked now and then, and replaced when it does not ans
   CHECK(w.snapshot().reconnects == 1);
   CHECK(w.connected(role::shared));
   w.finish();
+}
+
+TEST_CASE("session: a client that was stopped reads what has arrived before it judges a connection") {
+  for (bool const answers : {true, false}) {
+    world w;
+    granted(w, w.acquire(1, {.lease = 60s}));
+    auto const before = w.serial(role::shared);
+    w.mute(role::shared);
+    task& asked = w.ask(detail::query::is_locked, 1);
+    w.run();
+    w.now += 20s;  // nothing of the process ran meanwhile
+    REQUIRE(w.wait_for_next());
+    CHECK(w.serial(role::shared) == before);
+    CHECK_FALSE(asked.done());
+    if (answers) w.mute(role::shared, false);
+    w.run();
+    w.pass(100ms);
+    CHECK((w.connected(role::shared) && w.serial(role::shared) == before) == answers);
+    w.mute(role::shared, false);
+    w.finish();
+  }
 }

@@ -1,4 +1,5 @@
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 
 using namespace latchkey;
@@ -90,5 +91,25 @@ TEST_CASE("a hundred waiters cost one subscription, and about one command each")
   w.run();
   CHECK(w.server.ran("EVALSHA") - before <= 110);
   CHECK(w.server.ran("SUBSCRIBE") == 1);
+  w.finish();
+}
+
+TEST_CASE("a streak has ended, also when its release did not run the first time") {
+  config settings;
+  settings.local_handoff = {.max_streak = 1, .max_time = 1s};
+  world w(settings);
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.release(a);
+  w.await(b);
+  CHECK(w.snapshot().handed_off == 1);
+  task& c = w.acquire(3);
+  w.run();
+  w.server.flush_scripts();
+  w.release(b);
+  w.await(c);
+  CHECK(w.snapshot().handed_off == 1);
+  CHECK(w.server.ran("(publish)") == 1);
   w.finish();
 }

@@ -42,6 +42,20 @@ TEST_CASE("watchdog: without an answer it asks again soon, and gives up only at 
   w.finish();
 }
 
+TEST_CASE("watchdog: several calls that a server turns away after a reconnect go again soon") {
+  config settings;
+  settings.lock_watchdog_batch_size = 10;
+  world w(settings);
+  for (int i = 0; i < 25; ++i) granted(w, w.acquire(1, {.name = "k" + std::to_string(i)}));
+  w.server.refuse("EVALSHA renew", "LOADING Redis is loading the dataset in memory", 3);
+  w.lose(role::shared, fate::gone);
+  w.pass(1s);
+  CHECK(w.snapshot().renewals == 25);
+  w.pass(60s);
+  CHECK(w.snapshot().lost == 0);
+  w.finish();
+}
+
 TEST_CASE("watchdog: no link for a while") {
   world w;
   task& a = granted(w, w.acquire(1));
@@ -71,6 +85,19 @@ TEST_CASE("watchdog: what is gone on the server is lost here") {
   w.finish();
 }
 
+TEST_CASE("watchdog: the old end of a hold that was renewed wakes nobody", "[edge-25]") {
+  config settings;
+  settings.ping_interval = 0ms;
+  world w(settings);
+  granted(w, w.acquire(1));
+  w.pass(900ms);
+  granted(w, w.acquire(1, {.name = "other"}));  // renewed with the first, so that its end lies between two renewals
+  w.pass(29'200ms);
+  CHECK(w.snapshot().renewals == 6);
+  CHECK(w.machine().wake_at() > w.now + 1s);
+  w.finish();
+}
+
 TEST_CASE("watchdog: releasing and taking a lock sets no timer") {
   world w;
   for (int i = 0; i < 3; ++i) {
@@ -84,6 +111,23 @@ TEST_CASE("watchdog: releasing and taking a lock sets no timer") {
     w.await(w.release(one));
     CHECK(w.machine().wake_at() == first);
   }
+  w.finish();
+}
+
+TEST_CASE("watchdog: holds taken at different moments wake their client no more often than renewals are due") {
+  world w;
+  w.watch_holds = w.keeps_history = false;
+  for (std::size_t i = 0; i < 2'000; ++i) {
+    granted(w, w.acquire(1, {.name = "n" + std::to_string(i)}));
+    w.pass(5ms);
+  }
+  w.pass(30s);
+  int wakes = 0;
+  for (instant const end = w.now + std::chrono::seconds(30); w.now < end && w.wait_for_next(); ++wakes) w.run();
+  CHECK(w.snapshot().renewals >= 6'000);
+  CHECK(w.snapshot().lost == 0);
+  CHECK(wakes <= 100);
+  for (auto const& one : w.tasks()) w.drop(*one);
   w.finish();
 }
 
@@ -115,7 +159,71 @@ TEST_CASE("watchdog: a hundred thousand holds are renewed in batches, and nobody
   CHECK(w.snapshot().lost == 0);
   w.close();
   w.run();
+  for (task* one : all) w.drop(*one);
+  w.drop(late);
+  w.run();
+  CHECK(w.machine().closed());
   CHECK(w.machine().quiet());
   CHECK(w.server.store.all().empty());
   CHECK(w.snapshot().held == 0);
+}
+
+TEST_CASE("watchdog: after a reconnect all holds are renewed before anything else is sent") {
+  world w;
+  std::vector<task*> held;
+  for (int i = 0; i < 1'000; ++i) held.push_back(&w.acquire(1, {.name = "k" + std::to_string(i)}));
+  w.run();
+  task& dropped = granted(w, w.acquire(2, {.name = "dropped"}));
+  task* asked = nullptr;
+  w.lose(role::shared, fate::gone);
+  w.server.log.clear();
+  w.drop(dropped);
+  asked = &w.acquire(3, {.name = "new", .direct = true});
+  w.await(*asked);
+  CHECK(asked->granted());
+  auto const first_of = [&](std::string_view start) {
+    auto const& log = w.server.log;
+    return std::find_if(log.begin(), log.end(), [&](auto const& line) { return line.starts_with(start); }) -
+           log.begin();
+  };
+  CHECK(w.server.ran("EVALSHA renew") == 10);
+  auto const before = static_cast<std::size_t>(std::min(first_of("EVALSHA acquire"), first_of("EVALSHA release")));
+  std::size_t renewals = 0;
+  for (std::size_t i = 0; i < before; ++i) renewals += w.server.log[i].starts_with("EVALSHA renew");
+  CHECK(renewals == 10);
+  w.run();
+  CHECK(w.snapshot().renewals == 1'000);
+  w.finish();
+}
+
+TEST_CASE("watchdog: a server that comes back empty is noticed at once, also while it still loads") {
+  world w;
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1));
+  w.pass(1s);
+  w.server.refuse("EVALSHA renew", "LOADING Redis is loading the dataset in memory", 3);
+  w.server.restart(false);
+  instant const began = w.now;
+  w.until([&] { return a.losses > 0; });
+  CHECK(a.why_lost == errc::lease_lost);
+  CHECK(w.now - began < 1s);
+  w.drop(a);
+  w.finish();
+}
+
+TEST_CASE("watchdog: renewals after a reconnect go behind the KILL, and do not wait for its answer") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& b = granted(w, w.acquire(2, {.name = "other"}));
+  task* ended = nullptr;
+  leave_unanswered(w, role::shared, [&] { ended = &w.release(b); });
+  w.server.refuse("CLIENT KILL", "BUSY a script is running", 1);
+  w.server.log.clear();
+  w.until([&] { return w.snapshot().renewals == 1; });
+  CHECK_FALSE(ended->done());
+  CHECK(w.server.ran("CLIENT KILL") == 1);
+  CHECK(w.server.ran("EVALSHA release") == 0);
+  w.await(*ended);
+  CHECK(a.losses == 0);
+  w.finish();
 }

@@ -168,6 +168,18 @@ TEST_CASE("rule: a channel that a busy server would not take back goes with its 
   w.finish();
 }
 
+TEST_CASE("rule: a channel that the server will not take back goes with its connection") {
+  world w;
+  task& a = sleeper(w, 1);
+  w.cancel(a);
+  w.server.refuse("UNSUBSCRIBE", "NOPERM this user has no permissions to run the 'unsubscribe' command");
+  w.pass(1'500ms);
+  CHECK(w.server.ran("UNSUBSCRIBE") == 1);
+  CHECK(w.server.subscriptions() == 0);
+  w.server.stranger_releases("k", stranger);
+  w.finish();
+}
+
 TEST_CASE("rule: a channel that a busy server would not give is asked for again") {
   world w;
   w.server.refuse("SUBSCRIBE", "BUSY Redis is busy running a script.");

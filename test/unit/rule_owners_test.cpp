@@ -258,6 +258,24 @@ TEST_CASE("rule: while a lease is being given back, a new try of that name waits
   }
 }
 
+TEST_CASE("rule: a try that nobody wants any more is awaited by the next one") {
+  world w;
+  w.drop(granted(w, w.acquire(9, {.name = "other"})));
+  w.run();
+  w.deafen(role::shared);
+  w.cancel(w.acquire(1));
+  task& a = w.acquire(2);
+  w.run();
+  w.cancel(a);
+  task& b = w.once(3);
+  w.run();
+  CHECK_FALSE(b.done());  // it would meet what is given back
+  w.deafen(role::shared, false);
+  w.await(b);
+  CHECK(b.granted());
+  w.finish();
+}
+
 TEST_CASE("rule: while the release of a dropped lease waits for its KILL, a new try of that name waits") {
   world w;
   task& a = granted(w, w.acquire(1));

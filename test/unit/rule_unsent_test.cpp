@@ -70,7 +70,7 @@ TEST_CASE("rule: giving up an acquire that is to be sent again gives back what i
   task* a = nullptr;
   leave_unanswered(w, role::shared, [&] { a = &w.acquire(1); });
   REQUIRE(w.server.store.has("k", w.field(1)));
-  w.until([&] { return w.snapshot().unsettled == 0; });
+  w.until([&] { return w.snapshot().in_doubt == 0; });
   w.cancel(*a);
   w.run();
   CHECK(w.server.store.all().empty());
@@ -85,7 +85,7 @@ TEST_CASE("rule: giving up a hand-off that is to be sent again gives back, and s
   task* ended = nullptr;
   leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
   REQUIRE(w.server.store.has("k", w.field(3)));
-  w.until([&] { return w.snapshot().unsettled == 0; });
+  w.until([&] { return w.snapshot().in_doubt == 0; });
   w.cancel(c);
   w.run();
   CHECK(ended->released == release_result::released);
@@ -100,7 +100,7 @@ TEST_CASE("rule: giving up a hand-off that waits for its KILL gives back, and st
   w.run();
   task* ended = nullptr;
   leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
-  REQUIRE(w.snapshot().unsettled > 0);
+  REQUIRE(w.snapshot().in_doubt > 0);
   w.cancel(c);
   w.run();
   CHECK(ended->released == release_result::released);

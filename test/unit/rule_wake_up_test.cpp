@@ -224,13 +224,16 @@ TEST_CASE("rule: who becomes head while another one's try is under way has a tim
 TEST_CASE("rule: when a lease that was shortened ends, who waits behind it does not sleep until its old end") {
   config settings;
   settings.local_handoff.max_streak = 0;  // its give-back is no hand-off
-  world w(settings);
-  task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
-  w.extend(a, 500ms);
-  w.pass(600ms);
-  CHECK(a.losses == 1);
-  CHECK(b.granted());
-  w.finish();
+  for (bool const told : {true, false}) {
+    world w(settings);
+    w.server.publish_refused = !told;
+    task& a = granted(w, w.acquire(1));
+    task& b = w.acquire(2);
+    w.run();
+    w.extend(a, 500ms);
+    w.pass(600ms);
+    CHECK(a.losses == 1);
+    CHECK(b.granted());
+    w.finish();
+  }
 }

@@ -117,7 +117,7 @@ TEST_CASE("sweep: seam: a kind without hand-off") {
   }});
 }
 
-TEST_CASE("seam: two sides of a lock share one record") {
+TEST_CASE("seam: two sides of a lock share the state of an owner") {
   world w;
   w.exclusive = false;
   read_write().teach_read_write(w.server);

@@ -224,7 +224,7 @@ TEST_CASE("sweep: seam: a queue on the server") {
                w.await(c);
                w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
                if (c.granted()) w.drop(c);
-               w.settle();
+               w.resolve();
                if (!queue->empty()) w.fail("somebody is left in the queue of the server: " + queue->front());
              },
          .clients = 2});

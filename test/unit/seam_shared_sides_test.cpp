@@ -120,8 +120,10 @@ TEST_CASE("seam: a stream of sharers does not pass a waiter who would be alone")
     w.pass(20ms);
     CHECK(next.busy());
   }
-  CHECK(granted(w, w.acquire(1, shared())).granted());  // who holds it need not queue
-  w.unlock(1, shared());
+  how again = shared();
+  again.leased = false;
+  CHECK(granted(w, w.acquire(1, again)).granted());  // who holds it need not queue
+  w.unlock(1, again);
   w.release(*held);
   w.run();
   CHECK(writer.granted());
@@ -304,4 +306,24 @@ TEST_CASE("sweep: seam: sides of two clients") {
                w.expect(d.granted(), "and who stood behind it");
              },
          .clients = 2});
+}
+
+TEST_CASE("seam: who shares keeps out who does not, and behind such a waiter everybody") {
+  sides_world w;
+  auto const keeps_out = [&](unsigned char mode) { return w.machine().keeps_out(sides(), "k", 1, mode); };
+  task& held = granted(w, w.acquire(1, shared()));
+  CHECK_FALSE(keeps_out(0));
+  CHECK(keeps_out(1));
+  task& waits = w.acquire(2, alone());
+  w.run();
+  CHECK(keeps_out(0));
+  w.release(held);
+  w.run();
+  CHECK(waits.granted());
+  CHECK_FALSE(keeps_out(0));
+  w.release(waits);
+  task& writer = granted(w, w.acquire(1, alone()));
+  CHECK((keeps_out(0) && keeps_out(1)));
+  w.release(writer);
+  w.finish();
 }

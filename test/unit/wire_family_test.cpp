@@ -5,7 +5,6 @@
 #include <wire/kinds.hpp>
 #include <wire/plain_scripts.hpp>
 #include <wire/reentrant_scripts.hpp>
-#include <wire/spin_scripts.hpp>
 #include <wire/verdict.hpp>
 
 #include <set>
@@ -94,8 +93,9 @@ TEST_CASE("spin lock: no request has a channel, and nothing that is heard wakes 
   for (ask what : asks) {
     CHECK(keys_of(spin_kind(), what) == list{"orders"});
     CHECK(arguments_of(spin_kind(), what) == arguments_of(reentrant_kind(), what));
-    CHECK(spin_kind().script_for(what).text().find("publish") == std::string_view::npos);
   }
+  for (ask what : {ask::release, ask::hand_off, ask::force_unlock})
+    CHECK(spin_kind().script_for(what).text().find("(KEYS[k], nil") != std::string_view::npos);
   CHECK(spin_kind().channel("orders", {}).empty());
   CHECK(spin_kind().on_message("0") == kind::wake::nobody);
   CHECK_FALSE(spin_kind().rules().listens);

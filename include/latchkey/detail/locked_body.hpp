@@ -56,17 +56,17 @@ struct body_relay : std::enable_shared_from_this<body_relay> {
 
   explicit body_relay(asio::any_io_executor const& executor) : strand(executor) {}
 
-  // Any thread.
-  void cancel(bool for_loss) {
-    asio::post(strand, [self = shared_from_this(), for_loss] {
-      self->lost = self->lost || for_loss;
+  // Any thread. With a reason if the hold was lost.
+  void cancel(error_code why = {}) {
+    asio::post(strand, [self = shared_from_this(), why] {
+      if (!self->lost) self->lost = why;
       if (!self->over) self->signal.emit(asio::cancellation_type::terminal);
     });
   }
 
   strand_type strand;  // guards what follows
   asio::cancellation_signal signal;
-  bool lost = false;
+  error_code lost;
   bool over = false;  // the body has ended: nothing is left to be cancelled
 };
 
@@ -105,7 +105,7 @@ asio::awaitable<T> locked_body(distributed_lock lock, acquire_options options, B
   if (!held) throw lock_error(errc::busy);
 
   body_result<T> result;
-  held.on_lost([relay] { relay->cancel(true); });
+  held.on_lost([relay](error_code why) { relay->cancel(why); });
   try {
     co_await result.run(body, held);
   } catch (...) {
@@ -120,7 +120,8 @@ asio::awaitable<T> locked_body(distributed_lock lock, acquire_options options, B
   } catch (...) {
     // Said by an event; the lease ends the hold.
   }
-  if (relay->lost || (!problem && ended == release_result::expired)) throw lock_error(errc::lease_lost);
+  if (relay->lost) throw lock_error(relay->lost);
+  if (!problem && ended == release_result::expired) throw lock_error(errc::lease_lost);
   if (problem) std::rethrow_exception(problem);
   co_return result.take();
 }
@@ -141,7 +142,7 @@ class start_locked_body {
     auto slot = asio::get_associated_cancellation_slot(given);
     if (slot.is_connected())
       slot.assign([weak = std::weak_ptr(relay)](asio::cancellation_type) {
-        if (auto self = weak.lock()) self->cancel(false);
+        if (auto self = weak.lock()) self->cancel();
       });
     auto finish = [slot, relay, done = std::forward<Handler>(given)](auto&&... result) mutable {
       if (slot.is_connected()) slot.clear();

@@ -1,6 +1,9 @@
 // Without a JVM: latchkey plays the histories that were recorded with Redisson, and is held against the recordings.
 #include <interop/support/trace.hpp>
 #include <support/catch.hpp>
+#include <support/patience.hpp>
+
+#include <cstdlib>
 
 using namespace latchkey::test;
 
@@ -18,6 +21,10 @@ TEST_CASE("latchkey does in each step of a history what was recorded with Rediss
   for (auto const& what : histories()) {
     auto const recorded = read_trace(what);
     auto const played = traced(what, *a, *b, servers);
+    if (std::getenv("LATCHKEY_INTEROP_RECORD") != nullptr) {
+      write_trace(what, {recorded.redisson, played});
+      continue;
+    }
     for (std::size_t i = 0; i < what.steps.size(); ++i) {
       INFO(what.kind << what.title << ", step " << i + 1 << ": " << what.steps[i]);
       auto const& now = played[i];
@@ -29,8 +36,14 @@ TEST_CASE("latchkey does in each step of a history what was recorded with Rediss
     }
     // And nothing changed in how latchkey does it without somebody looking at the recording anew.
     INFO(what.kind << what.title);
-    CHECK(missing(changes_in(recorded.ours), changes_in(played)) == "");
+    auto changes = changes_in(played);
     // A waiter of a fair lock has its time written anew when it looks again, which depends on the time.
-    if (what.kind != "fair_lock") CHECK(missing(changes_in(played), changes_in(recorded.ours)) == "");
+    if (what.kind != "fair_lock") CHECK(missing(changes, changes_in(recorded.ours)) == "");
+    // One whose look is under way while the lock is released is granted it by that look or the next, and is not handed
+    // it. Looks are under way for long where everything is sanitized: there five plays show all that was recorded.
+    for (int more = slowness > 1 && what.kind == "fair_lock" ? 4 : 0;
+         more > 0 && !missing(changes_in(recorded.ours), changes).empty(); --more)
+      for (auto& block : changes_in(traced(what, *a, *b, servers))) changes.push_back(std::move(block));
+    CHECK(missing(changes_in(recorded.ours), changes) == "");
   }
 }

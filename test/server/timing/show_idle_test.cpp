@@ -49,7 +49,7 @@ struct idle_world : private_world {
   }
 
   // Comes back when everybody waits, every channel is listened to, and the tries that this makes are answered.
-  void settle() {
+  void resolve() {
     REQUIRE(wait_until([&] { return own.snapshot().waiting == waiters; }));
     REQUIRE(wait_until([&] { return admin.clients(" sub=" + std::to_string(alone + 1) + " ") == 1; }));
     REQUIRE(log.wait_for(event_type::waiting, alone + 1));
@@ -96,7 +96,7 @@ thread_cost measure(std::string const& what, std::chrono::milliseconds span) {
 
 TEST_CASE("1,000 waiters of a client sleep without a system call for 10 s", "[server][show]") {
   idle_world w(steady_config());
-  w.settle();
+  w.resolve();
   auto const commands = w.own.snapshot().commands;
   auto const cost = measure("idle", window);
   CHECK(w.own.snapshot().commands == commands);
@@ -110,7 +110,7 @@ TEST_CASE("1,000 waiters of a client cost the health ping and nothing else", "[s
   auto settings = steady_config();
   settings.ping_interval = 500ms;
   idle_world w(settings);
-  w.settle();
+  w.resolve();
   auto const commands = w.own.snapshot().commands;
   auto const cost = measure("pinging", 2s);
   auto const pings = static_cast<long>(w.own.snapshot().commands - commands);

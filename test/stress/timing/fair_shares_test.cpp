@@ -114,12 +114,14 @@ void closing(arena& s) {
   for (dice d(3); !s.ends;) {
     client own(s.server.uri(), steady_config());
     auto const lock = own.get_fair_lock(s.name);
-    auto a = lock.async_acquire(asio::use_future);
-    auto b = lock.async_acquire(asio::use_future);
+    // A lease that is kept would be left to its end.
+    std::promise<void> a, b;
+    lock.async_acquire([&a](error_code, lease) { a.set_value(); });
+    lock.async_acquire([&b](error_code, lease) { b.set_value(); });
     std::this_thread::sleep_for(d.between(1, 40));
     own.close();
-    a.wait();
-    b.wait();
+    a.get_future().wait();
+    b.get_future().wait();
   }
 }
 

@@ -51,6 +51,7 @@ reply fake_server::run(id which, command const& words) {
     return right ? status("OK") : error("WRONGPASS invalid username-password pair or user is disabled.");
   }
   if (!one.trusted) return error("NOAUTH Authentication required.");
+  if (first == "INFO") return bulk("# Server\r\n" + (run_id.empty() ? "" : "run_id:" + run_id + "\r\n"));
   if (first == "SELECT") return status("OK");
   if (first == "PING") return one.channels.empty() ? status("PONG") : array({bulk("pong"), bulk("")});
   if (first == "ROLE") {

@@ -13,6 +13,8 @@ using detail::verdict;
 namespace {
 
 constexpr std::int64_t grace = 700;
+constexpr std::int64_t near = 8;  // places from the head
+constexpr std::int64_t farthest_look = 10'000;
 
 reply meaning(verdict what) { return integer(static_cast<std::int64_t>(what)); }
 
@@ -99,8 +101,10 @@ reply fake_fair::acquire(fake_server& server, words_view keys, words_view a, boo
     store.expire(key, lease);
     return meaning(verdict::granted);
   }
+  std::int64_t place = 0;
   if (a[4] == "1") {
     auto it = me();
+    place = it - waiting.begin();
     bool const first = it == waiting.begin();
     auto const before = first || waiting.empty() ? now_of(server) + store.ttl(key) : std::prev(it)->score;
     auto const score = std::max(before, now_of(server)) + line_time;
@@ -110,6 +114,7 @@ reply fake_fair::acquire(fake_server& server, words_view keys, words_view a, boo
       it->score = std::max(it->score, score);
   }
   if (free && !told) tell(server, keys, field);
+  if (place >= near) return integer(std::min({125 * place, farthest_look, line_time / 3}));
   return integer(free ? 20 : std::min<std::int64_t>(store.ttl(key), 500));
 }
 

@@ -4,7 +4,6 @@
 #include <wire/kinds.hpp>
 #include <wire/plain_scripts.hpp>
 #include <wire/reentrant_scripts.hpp>
-#include <wire/spin_scripts.hpp>
 #include <wire/verdict.hpp>
 
 namespace latchkey::test {

@@ -78,7 +78,10 @@ reply release(script_world& w, std::string const& key, std::string const& channe
   auto const& field = a[0];
   std::int64_t const target = std::stoll(a[1]), lease = std::stoll(a[2]);
   if (w.store.foreign.contains(key)) return bulk(wrong_type);
-  if (!w.store.has(key, field)) return says(verdict::absent);
+  if (!w.store.has(key, field)) {
+    if (target == 0 && !w.store.find(key)) w.publish(channel, "0");
+    return says(verdict::absent);
+  }
   if (target == 0) return says(free_and_tell(w, key, channel));
   w.store.expire(key, lease);
   w.store.set(key, field, target);

@@ -14,7 +14,7 @@ std::string channel_of(std::string_view key) { return detail::reentrant_kind().c
 }  // namespace
 
 fake_server::fake_server(instant const& now, int first_port)
-    : store(now), next_port_(first_port), bodies_(reentrant_bodies()) {
+    : run_id("process-" + std::to_string(first_port)), store(now), next_port_(first_port), bodies_(reentrant_bodies()) {
   using namespace detail;
   names_[std::string(reentrant_acquire().sha())] = "acquire";
   names_[std::string(reentrant_acquire_all().sha())] = "acquire_all";
@@ -38,7 +38,7 @@ void fake_server::teach(detail::script const& text, std::string name, script_bod
 fake_server::id fake_server::accept() {
   id const made = next_id_++;
   connection& one = connections_[made];
-  one.address = "127.0.0.1:" + std::to_string(next_port_++);
+  one.address = on_unix_socket ? "/run/redis.sock:0" : "127.0.0.1:" + std::to_string(next_port_++);
   one.trusted = password.empty();
   if (!noise.empty()) {
     one.replies.push_back(noise);
@@ -140,6 +140,7 @@ void fake_server::restart(bool with_data) {
   if (!with_data) store.clear();
   loaded_.clear();
   next_id_ = 1;
+  if (!run_id.empty()) run_id += "+";
   std::erase_if(connections_, [](auto const& one) { return one.second.left; });
 }
 

@@ -49,6 +49,8 @@ class fake_server {
   std::string password;
   std::string user = "default";
   bool replica = false;
+  std::string run_id;           // of the process; a restart changes it
+  bool on_unix_socket = false;  // connections have no address of their own
   bool publish_refused = false;
   std::string noise;         // sent to whoever connects
   std::string lane_address;  // CLIENT LIST ID shows this instead; of a virtual address

@@ -56,6 +56,7 @@ struct how {
   std::uint64_t bundle = 0;
   std::int64_t amount = 1;
   bool keeps = true;
+  bool leased = true;  // false: as lock(), without a lease that shows the hold
   std::string argument{};
 };
 

@@ -57,9 +57,11 @@ class world {
   // A command of the kind's own, as an owner of its own.
   task& command(unsigned char which, how const& options);
   task& ask(detail::query what, std::uint64_t owner = 0, how const& options = {});
+  task& connect(milliseconds wait, how const& options = {});
   void cancel(task& one);
-  void close(std::size_t client = 0);
-  bool holds(std::uint64_t owner, how const& options = {}) const;
+  // `closer`: whose holds without a lease are released.
+  void close(std::size_t client = 0, std::uint64_t closer = 0);
+  void thread_ended(std::uint64_t owner, std::size_t client = 0);
 
   // --- events ---
   bool step();                     // one event, without time; false: there is none
@@ -117,8 +119,8 @@ class world {
   void expect(bool met, std::string const& what) const;  // no matter in a run with faults
   // Ends what is held, lets everything come to rest, and checks that nothing is left anywhere.
   void finish();
-  void settle();
-  bool at_ease() const;             // nothing is unsettled, and no event waits
+  void resolve();
+  bool at_ease() const;             // nothing is in doubt, and no event waits
   void remember(std::string line);  // adds to the history
   bool keeps_history = true;
   int most_steps = 20'000;  // without time, or until something happens

@@ -22,7 +22,8 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   if (!options.argument.empty()) one.argument = std::make_shared<std::string const>(options.argument);
   one.shown.of = &one;
   one.started = now;
-  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock", "query", "command"};
+  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock",
+                                          "query",   "command", "connect"};
   one.label =
       "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " by " + std::to_string(owner);
   // What a call without a wait may take in all.
@@ -42,13 +43,13 @@ void world::borrow(node& me, task& one) {
   std::uint32_t const serial = me.machine.lane_serial();
   if (me.lent) fail("the lane was lent twice");
   if (!me.connections.contains(serial) || !me.connections.at(serial).lendable) fail("a lane was lent that nobody has");
-  me.lent = loan{serial, &one, std::min(one.deadline, detail::after(now, settings.timeout))};
+  me.lent = loan{serial, &one, std::min(one.limit(), detail::after(now, settings.timeout))};
   say(one.client, serial, me.machine.lane_bytes());
 }
 
 task& world::acquire(std::uint64_t owner, how const& options) {
   task& one = made(owner, options, operation::type::acquire);
-  one.link = &one.shown;
+  if (options.leased) one.link = &one.shown;
   one.deadline = options.wait.count() < 0 ? never : detail::after(now, options.wait);
   start(one);
   return one;
@@ -56,7 +57,7 @@ task& world::acquire(std::uint64_t owner, how const& options) {
 
 task& world::once(std::uint64_t owner, how options) {
   task& one = made(owner, options, operation::type::acquire);
-  one.link = &one.shown;
+  if (options.leased) one.link = &one.shown;
   one.once = true;
   one.bundle = options.bundle;
   start(one);
@@ -75,10 +76,11 @@ task& world::release(task& held, bool direct) {
 
 task& world::unlock(std::uint64_t owner, how const& options) {
   task& one = made(owner, options, operation::type::release);
-  // The owner's latest hold goes.
+  // The owner's latest hold that no lease shows goes.
   for (auto it = tasks_.rbegin(); it != tasks_.rend(); ++it) {
     task& held = **it;
-    if (!held.granted() || held.ended || held.owner != owner || held.key != one.key || held.client != one.client)
+    if (!held.granted() || held.link || held.ended || held.owner != owner || held.key != one.key ||
+        held.client != one.client)
       continue;
     held.ended = true;
     break;
@@ -131,6 +133,13 @@ task& world::ask(detail::query what, std::uint64_t owner, how const& options) {
   return one;
 }
 
+task& world::connect(milliseconds wait, how const& options) {
+  task& one = made(0, options, operation::type::connect);
+  one.deadline = detail::after(now, wait);
+  start(one);
+  return one;
+}
+
 void world::cancel(task& one) {
   node& me = *clients_[one.client];
   remember(one.label + " is cancelled");
@@ -138,16 +147,18 @@ void world::cancel(task& one) {
   perform(one.client);
 }
 
-void world::close(std::size_t index) {
+void world::close(std::size_t index, std::uint64_t closer) {
   node& me = *clients_[index];
   remember("close");
-  me.machine.close(now, me.out);
+  me.machine.close(closer, now, me.out);
   perform(index);
 }
 
-bool world::holds(std::uint64_t owner, how const& options) const {
-  return clients_[options.client]->machine.holds(options.which ? *options.which : detail::reentrant_kind(),
-                                                 options.name, owner);
+void world::thread_ended(std::uint64_t owner, std::size_t index) {
+  node& me = *clients_[index];
+  remember("thread " + std::to_string(owner) + " ends");
+  me.machine.thread_ended(owner, now, me.out);
+  perform(index);
 }
 
 }  // namespace latchkey::test

@@ -59,23 +59,23 @@ bool world::at_rest() const {
     if (!one->done()) return false;
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     stats const s = snapshot(i);
-    if (s.held + s.waiting + s.subscriptions + s.unsettled > 0 || !clients_[i]->machine.quiet()) return false;
+    if (s.held + s.waiting + s.subscriptions + s.in_doubt > 0 || !clients_[i]->machine.quiet()) return false;
   }
   return events_.empty() && server.subscriptions() == 0;
 }
 
 bool world::at_ease() const {
   for (std::size_t i = 0; i < clients_.size(); ++i)
-    if (snapshot(i).unsettled > 0 || !clients_[i]->machine.quiet()) return false;
+    if (snapshot(i).in_doubt > 0 || !clients_[i]->machine.quiet()) return false;
   return events_.empty();
 }
 
-void world::settle() {
+void world::resolve() {
   for (int i = 0; i < 5'000; ++i) {
     run();
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       task& one = *tasks_[t];
-      if (one.granted() && one.keeps && !one.ended && !clients_[one.client]->machine.closed()) {
+      if (one.granted() && one.keeps && !one.ended) {
         if (one.shown.lost)
           drop(one);
         else
@@ -92,7 +92,7 @@ void world::settle() {
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     stats const s = snapshot(i);
     text += " held " + std::to_string(s.held) + " waiting " + std::to_string(s.waiting) + " subscriptions " +
-            std::to_string(s.subscriptions) + " unsettled " + std::to_string(s.unsettled) +
+            std::to_string(s.subscriptions) + " in_doubt " + std::to_string(s.in_doubt) +
             (clients_[i]->machine.quiet() ? "" : " not quiet");
   }
   fail(text);
@@ -104,18 +104,18 @@ void world::check_at_rest() {
   for (auto const& there : server.store.all())
     if (there.find("/client") != std::string::npos) fail("a hold without an owner is left: " + there);
   for (std::size_t i = 0; i < clients_.size(); ++i)
-    if (!clients_[i]->machine.idle()) fail("a record, a queue entry or a listener is left");
+    if (!clients_[i]->machine.idle()) fail("an owner state, a queue entry or a listener is left");
 }
 
 void world::finish() {
-  settle();
+  resolve();
   check_at_rest();
   before_step = {};
   milliseconds const round = std::max<milliseconds>(settings.ping_interval, std::chrono::seconds(30)) * 3;
   // Links that died while nobody looked are found and replaced; nothing else is to be done.
-  std::size_t const settled = server.log.size();
+  std::size_t const resolved = server.log.size();
   pass(round);
-  for (std::size_t i = settled; i < server.log.size(); ++i)
+  for (std::size_t i = resolved; i < server.log.size(); ++i)
     if (server.log[i].starts_with("EVAL") || server.log[i].starts_with("SUBSCRIBE"))
       fail("at rest, and still it says " + server.log[i]);
   // From here on it looks now and then whether the server is there, and that is all.

@@ -1,0 +1,130 @@
+#include <machine/orphans.hpp>
+
+#include <machine/link.hpp>
+#include <machine/name_machine.hpp>
+#include <wire/server_error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace latchkey::detail {
+
+void orphans::add(orphan&& gone) {
+  if (refused_ || gone.id.empty()) return killed(gone);  // as good as it gets: said by an event in the handshake
+  all_.push_back(std::move(gone));
+  shared_.out->turn = true;
+}
+
+void orphans::connected(std::string_view id) {
+  forget_outlived(id);
+  if (refused_ || all_.empty()) resolve();
+}
+
+// Their KILLs have no answer.
+void orphans::disconnected() {
+  for (auto& gone : all_) gone.asked = false;
+}
+
+void orphans::refuse(std::string_view text) {
+  if (!refused_) shared_.note(event_type::kill_refused, {}, 0, errc::server_error, text);
+  refused_ = true;
+  shared_.counters.fenced = false;
+}
+
+void orphans::allow() {
+  refused_ = false;
+  shared_.counters.fenced = true;
+}
+
+// KILL goes alone; what is to be resolved waits for its answer.
+void orphans::send() {
+  if (refused_) {
+    auto const gone = std::exchange(all_, {});
+    for (auto const& one : gone) killed(one);
+    return resolve();
+  }
+  if (shared_.now < again_at_) return shared_.timers.set_lazily(timer_, again_at_);
+  for (auto& gone : all_) {
+    if (gone.asked) continue;
+    gone.asked = true;
+    user_.kill(gone);
+  }
+}
+
+// 1: it was there, 0: it was gone already. Both mean that nothing of it runs any more; anything else means nothing.
+void orphans::answered(std::uint32_t serial, reply const& answer) {
+  auto const gone = std::find_if(all_.begin(), all_.end(), [&](orphan const& one) { return one.serial == serial; });
+  if (gone == all_.end()) return;
+  if (!answer.is_integer()) return not_killed(*gone, answer);
+  failures_ = 0;
+  ++shared_.counters.kills;
+  orphan const done = std::move(*gone);
+  all_.erase(gone);
+  killed(done);
+  if (all_.empty() || refused_) resolve();
+}
+
+// What waits for it has failed like anything else that such a server refuses.
+void orphans::not_killed(orphan& gone, reply const& answer) {
+  gone.asked = false;
+  auto const why = classify(answer.text);
+  if (why.code != errc::timeout && answer.text.starts_with("NOPERM")) {
+    refuse(answer.text);
+    shared_.out->turn = true;
+    return;
+  }
+  again_at_ = after(shared_.now, shared_.pause(++failures_, shared_.settings.retry_delay));
+  shared_.timers.set_lazily(timer_, again_at_);
+  auto const forced = gone.forced;
+  for (operation* one : forced) {
+    one->text = answer.text;
+    if (++one->attempts > static_cast<unsigned>(shared_.settings.retry_attempts))
+      user_.expire_plain(*one, errc::connection_lost);
+  }
+  for (owner_state* one : std::vector<owner_state*>(in_doubt_)) one->of.waits_on(*one, why, answer.text);
+}
+
+// Another process answers: the one that had read the bytes is gone, and they with it. Its KILL might meet a stranger,
+// since ids start anew. Where nobody says which process it is, they only rise as long as it is the same.
+bool orphans::outlived(orphan const& gone, std::string_view id) const {
+  if (!gone.run_id.empty() && !run_id_.empty()) return gone.run_id != run_id_;
+  if (!has_no_address(gone.address)) return false;
+  auto const number = [](std::string_view text) {
+    std::uint64_t made = 0;
+    std::from_chars(text.data(), text.data() + text.size(), made);
+    return made;
+  };
+  return number(id) <= number(gone.id);
+}
+
+void orphans::forget_outlived(std::string_view id) {
+  auto const first =
+      std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id); });
+  std::vector<orphan> const gone(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
+  all_.erase(first, all_.end());
+  for (auto const& one : gone) killed(one);
+}
+
+// Nothing of it runs any more.
+void orphans::killed(orphan const& gone) {
+  for (operation* one : std::vector<operation*>(gone.forced)) user_.expire_plain(*one, errc::connection_lost);
+}
+
+void orphans::resolve() {
+  auto const waiting = std::exchange(in_doubt_, {});
+  for (owner_state* one : waiting) one->of.resolve(*one);
+  if (!waiting.empty()) shared_.out->turn = true;
+}
+
+void orphans::forget(operation& call) {
+  for (auto& gone : all_) std::erase(gone.forced, &call);
+}
+
+std::vector<operation*> orphans::forced() const {
+  std::vector<operation*> made;
+  for (auto const& gone : all_) made.insert(made.end(), gone.forced.begin(), gone.forced.end());
+  return made;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <base/instant.hpp>
+#include <machine/hold_link.hpp>
+#include <machine/operation.hpp>
+#include <machine/timer_queue.hpp>
+#include <wire/item.hpp>
+
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace latchkey::detail {
+
+class name_machine;
+class own_channel;
+struct owner_state;
+
+// One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
+struct hold : boost::intrusive::list_base_hook<> {
+  hold_id id = 0;
+  hold_id generation = 0;  // new at every `extend`: answers to earlier renewals no longer count
+  owner_state* of = nullptr;
+  unsigned char mode = 0;
+  bool watchdog = false;  // renewed until release
+  bool lost = false;      // ended, but its owner has not yet called unlock
+  bool leased = false;    // a lease shows it, or did until it went away: nothing else releases it
+  instant began{};
+  instant deadline{};           // trusted until then
+  instant renew_until = never;  // no renewal makes it last longer
+  hold_link* link = nullptr;
+  timer_node expiry;
+
+  // When a renewal that is sent now ends.
+  instant renewed(instant now, milliseconds watchdog_time) const {
+    return std::min(after(now, watchdog_time), renew_until);
+  }
+};
+
+// The one request that an owner may have under way. Renewals are exempt: see `renewal`.
+struct request {
+  enum class place : unsigned char {
+    none,
+    outbox,    // not yet sent
+    shared,    // sent, unanswered
+    direct,    // sent by a caller, unanswered
+    in_doubt,  // its connection was discarded: waits until KILL was answered
+  };
+
+  ask what = ask::none;
+  place where = place::none;
+  unsigned char mode = 0;
+  bool grantee = false;    // part of the hand-off that `partner` has under way
+  bool give_back = false;  // a release that nobody asked for
+  bool abandoned = false;  // an acquire, or the grant of a hand-off, that nobody waits for any more
+  bool repeated = false;   // an earlier copy was never answered
+  bool doubtful = false;   // an acquire on the direct lane: a force-unlock, answered meanwhile, may have run later
+  bool noted = false;      // stands in the name's list of what may keep others waiting
+  bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
+  unsigned char fix = 0;   // sides, one bit each, of which holds ended while it was under way: to be repaired
+  unsigned char command = 0;
+  std::int64_t target = 0;
+  std::int64_t lease = 0;    // milliseconds
+  std::uint64_t bundle = 0;  // acquire: those of the same number leave in one call
+  std::int64_t amount = 1;
+  std::shared_ptr<std::string const> argument{};
+  std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it
+  instant sent{};            // of the copy that will be answered, taken before the write
+  instant first_sent{};      // of the copy that a repeated one asks about
+  instant until{};           // release: deadline of the hold that it ends; give-back: from then on it may be forgotten
+  instant began{};           // release: when that hold began
+  hold_id extends = 0;
+  milliseconds wanted{0};     // extend: as the caller asked
+  operation* call = nullptr;  // who waits for the answer
+  owner_state* partner = nullptr;
+
+  bool under_way() const { return what != ask::none; }
+  bool sent_or_in_doubt() const { return where != place::none && where != place::outbox; }
+};
+
+// Renewal of one field: all watchdog holds that an owner has on one side of a lock.
+struct renewal : boost::intrusive::list_base_hook<> {
+  renewal(owner_state& whose, unsigned char side) : of(&whose), mode(side) {}
+
+  // Does its answer count for this hold, or for any?
+  bool covers(hold const& one) const;
+  bool covers_any() const;
+
+  owner_state* const of;
+  unsigned char const mode;
+  bool under_way = false;
+  unsigned failures = 0;
+  hold_id newest = 0;  // holds above it did not exist when the renewal was sent
+  instant due = never;
+  instant sent{};
+};
+
+struct outbox_tag;
+struct owner_tag;
+
+using outbox_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>;
+using owner_hook = boost::intrusive::set_base_hook<boost::intrusive::tag<owner_tag>,
+                                                   boost::intrusive::link_mode<boost::intrusive::safe_link>,
+                                                   boost::intrusive::optimize_size<true>>;
+
+// What one owner has on one name: its holds and its request.
+struct owner_state : outbox_hook, owner_hook {
+  static constexpr unsigned most_modes = 2;
+  static constexpr std::size_t most_holds = std::size_t{1} << 20;  // of one owner on one lock
+
+  explicit owner_state(name_machine& name, std::uint64_t number);
+  ~owner_state();
+  owner_state(owner_state const&) = delete;
+  owner_state& operator=(owner_state const&) = delete;
+
+  int live(unsigned char mode) const { return live_[mode]; }
+  int live() const { return live_[0] + live_[1]; }
+  int const* live_by_mode() const { return live_.data(); }
+
+  hold& add(hold made);
+  void end(hold& ended);  // forgets it
+  void lose(hold& lost);  // keeps it, as lost, until its owner asks
+  hold* find(hold_id id);
+  hold* latest(unsigned char mode);  // the newest that no lease has, lost ones included
+  // The longest time that the live holds of a side need, in milliseconds; a watchdog hold counts what a renewal would
+  // give it. `except` is left out.
+  std::int64_t longest(unsigned char mode, instant now, milliseconds watchdog_time, hold const* except = nullptr) const;
+  instant latest_deadline() const;
+
+  // As new, for another owner perhaps, in the memory that it has.
+  static void renew(std::unique_ptr<owner_state>& one, name_machine& name, std::uint64_t number);
+
+  bool idle() const {
+    return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
+  }
+  bool renewing() const { return (sides_[0] && sides_[0]->under_way) || (sides_[1] && sides_[1]->under_way); }
+  // Made when a side is first renewed: most owners are waiters.
+  renewal& side(unsigned char mode);
+  renewal* known_side(unsigned char mode) const { return sides_[mode].get(); }
+  // Something was asked for that lasts so long on the server.
+  void lasts_until(instant end) { over_at = std::max(over_at, end); }
+
+  name_machine& of;
+  std::uint64_t const owner;
+  std::vector<std::unique_ptr<hold>> holds;  // in the order of their grants
+  request ask_;
+  boost::intrusive::list<operation> behind;  // wait until the request under way was answered
+  std::unique_ptr<own_channel> own;          // while it waits, for kinds whose waiters have channels of their own
+  milliseconds line_time{0};                 // with which it entered the server's queue
+  instant over_at{};                         // whatever the server had of it has ended by then, by its lease
+  operation* waits = nullptr;                // the first of its operations in the queue of the name
+  unsigned queued = 0;                       // how many there are
+  unsigned char outbox_order = 0;            // which list of the outbox it stands in
+  bool parked = false;                       // see name_machine::park
+  bool holds_now = false;                    // stands among the holders of the name
+  bool in_line = false;                      // the server may have it in a queue
+
+ private:
+  std::array<int, most_modes> live_{};
+  std::array<std::unique_ptr<renewal>, most_modes> sides_;
+  std::unique_ptr<hold> spare_;  // its memory serves the next hold
+};
+
+// The owners of a name. Most names have one or none: then this takes no memory of its own.
+class owner_set {
+ public:
+  owner_set() = default;
+  ~owner_set() { all_.clear_and_dispose(std::default_delete<owner_state>()); }
+  owner_set(owner_set const&) = delete;
+  owner_set& operator=(owner_set const&) = delete;
+
+  owner_state* find(std::uint64_t owner) const;
+  owner_state& insert(std::unique_ptr<owner_state> one);
+  std::unique_ptr<owner_state> extract(owner_state& one);
+
+  bool empty() const { return all_.empty(); }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+ private:
+  struct owner_of {
+    using type = std::uint64_t;
+    type operator()(owner_state const& one) const { return one.owner; }
+  };
+  mutable boost::intrusive::set<owner_state, boost::intrusive::base_hook<owner_hook>,
+                                boost::intrusive::key_of_value<owner_of>, boost::intrusive::constant_time_size<false>>
+      all_;
+};
+
+// What idle owners leave behind, so that steady work does not allocate it again and again.
+class spare_storage {
+ public:
+  spare_storage();
+  owner_state& make(owner_set& all, name_machine& name, std::uint64_t owner);
+  // \pre it is idle.
+  void take(owner_set& all, owner_state& ended) noexcept;
+
+ private:
+  std::vector<std::unique_ptr<owner_state>> owners_;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <wire/script.hpp>
+
+// Lua that the scripts of several kinds are made of. A refusal is a value that the script looks at, never an error.
+namespace latchkey::detail {
+
+// A function that is called for each item of a request, with keys and arguments of the item's own.
+struct per_item {
+  std::string_view function;
+  int keys;
+  int arguments;
+  bool silent = false;  // no item has a channel: nil stands for it, behind the name
+};
+
+// Fragments in the order in which they use each other, behind `local call = redis.pcall`. Never destroyed: a client of
+// static storage may still release while the process exits. Without a loop the last fragment has its own.
+script const& new_script(per_item const& loop, std::initializer_list<std::string_view> fragments);
+script const& new_script(std::initializer_list<std::string_view> fragments);
+
+namespace lua {
+
+// free(key, channel): deletes the key and tells so; answers a verdict, or the words of an error.
+extern std::string_view const free;
+// count_to(key, field, own, target, lease, left, timed): makes the count of a hold, which is `own`, the target. With
+// `timed` the key lives for the lease. Answers nothing, or the words of an error.
+extern std::string_view const count_to;
+// renew(key, owner, lease): only raises the time to live. `refusal(key, owner)` says why it cannot be moved, if so.
+extern std::string_view const renew;
+// extend(key, owner, lease): sets it.
+extern std::string_view const extend;
+// said_before(mark): what a request with this mark has answered already.
+extern std::string_view const said_before;
+// set_once(key, channel, mark, n, again, keep, said): sets a number that is not there, and publishes `said`.
+extern std::string_view const set_once;
+
+}  // namespace lua
+}  // namespace latchkey::detail

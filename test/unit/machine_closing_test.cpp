@@ -1,0 +1,170 @@
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// What close() does to those who hold: docs/architecture.md, "The end of a client".
+
+namespace {
+
+config watched(milliseconds watchdog = 30s) {
+  config settings;
+  settings.lock_watchdog_timeout = watchdog;
+  settings.on_event = [](event const&) {};
+  return settings;
+}
+
+// As by lock(): no lease shows it.
+task& unshown(world& w, std::uint64_t owner, how const& options = {}) {
+  task& one = w.acquire(owner, options);
+  one.link = nullptr;
+  one.ended = true;
+  w.await(one);
+  return one;
+}
+
+}  // namespace
+
+TEST_CASE("closing: a lease is told, renewed on, and its release goes to the server") {
+  world w(watched(900ms));
+  task& held = granted(w, w.acquire(1));
+  w.close();
+  w.run();
+  CHECK(held.losses == 1);
+  CHECK(held.why_lost == errc::closed);
+  CHECK(held.shown.lost);
+  CHECK_FALSE(w.machine().closed());
+  w.pass(1'200ms);
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.snapshot().renewals >= 3);
+  task& ended = w.release(held);
+  w.run();
+  CHECK(ended.released == release_result::released);
+  CHECK(w.server.store.all().empty());
+  CHECK(w.machine().closed());
+  CHECK(w.noted(event_type::left_to_lease) == 0);
+  w.finish();
+}
+
+TEST_CASE("closing: what leases still hold at the end of their time is left on the server") {
+  world w(watched());
+  task& held = granted(w, w.acquire(1, {.lease = 10s}));
+  w.pass(1s);
+  w.close();
+  w.pass(1'799ms);
+  CHECK_FALSE(w.machine().closed());
+  w.pass(1ms);
+  CHECK(w.machine().closed());
+  CHECK(w.machine().quiet());
+  CHECK(w.server.store.ttl("k") == 7'200);
+  REQUIRE(w.noted(event_type::left_to_lease) == 1);
+  CHECK(w.notes.back().type == event_type::left_to_lease);
+  CHECK(w.notes.back().lock == "k");
+  CHECK(w.notes.back().owner == 1);
+  CHECK(w.notes.back().took == 7'200ms);
+  CHECK(w.snapshot().held == 0);
+  CHECK(w.snapshot().lost == 1);
+  task& late = w.release(held);
+  CHECK(late.error == errc::closed);
+  CHECK(w.server.store.ttl("k") == 7'200);
+  CHECK(held.losses == 1);
+  w.pass(8s);
+  w.drop(held);
+  w.finish();
+}
+
+TEST_CASE("closing: the closing thread's own holds are released, others' without a lease are left at once") {
+  world w(watched());
+  unshown(w, 1, {.name = "mine"});
+  unshown(w, 2, {.name = "yours", .lease = 5s});
+  w.close(0, 1);
+  w.run();
+  CHECK(w.machine().closed());
+  CHECK(w.server.store.count("mine", w.field(1)) == 0);
+  CHECK(w.server.store.count("yours", w.field(2)) == 1);
+  CHECK(w.noted(event_type::left_to_lease) == 1);
+  CHECK(w.noted(event_type::released) == 1);
+  w.pass(6s);
+  CHECK(w.server.store.all().empty());
+}
+
+TEST_CASE("closing: while a lease is awaited only what gives back is served") {
+  world w;
+  task& held = granted(w, w.acquire(1, {.name = "awaited"}));
+  unshown(w, 2);
+  task& extension = w.extend(held, 5s);
+  w.close();
+  task& more = w.extend(held, 5s);
+  task& taken = w.acquire(3, {.name = "other"});
+  task& again = w.acquire(2);
+  task& asked = w.ask(detail::query::is_locked);
+  task& forced = w.force_unlock();
+  task& unlocked = w.unlock(2);
+  w.run();
+  CHECK(extension.yes);
+  for (task* one : {&more, &taken, &again, &asked, &forced}) CHECK(one->error == errc::closed);
+  CHECK_FALSE(unlocked.error);
+  CHECK(w.server.store.count("k", w.field(2)) == 0);
+  CHECK_FALSE(w.machine().closed());
+  w.drop(held);
+  w.run();
+  CHECK(w.machine().closed());
+  w.finish();
+}
+
+TEST_CASE("closing: the release of one hold ends no other of its owner that is left to its lease") {
+  world w;
+  task& outer = granted(w, w.acquire(1, {.lease = 20s}));
+  task& inner = granted(w, w.acquire(1, {.lease = 20s}));
+  w.close();
+  w.deafen(role::shared);
+  w.run();
+  w.drop(inner);
+  w.pass(1'900ms);
+  CHECK(w.machine().closed());
+  w.deafen(role::shared, false);
+  w.run();
+  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.store.ttl("k") > 10'000);
+  w.pass(20s);
+  w.drop(outer);
+  w.finish();
+}
+
+TEST_CASE("sweep: close with leases that are released meanwhile") {
+  sweep({.play = [](world& w) {
+    task& a = w.acquire(1);
+    task& b = w.acquire(2, {.name = "other", .direct = true});
+    w.await(a);
+    w.await(b);
+    w.close();
+    if (a.granted()) w.await(w.release(a, true));
+    if (b.granted()) w.drop(b);
+    w.until([&] { return w.machine().closed(); });
+    w.run();
+    w.expect(w.server.store.all().empty(), "both are released");
+    w.pass(31s);  // a fault may have taken the time that they had
+  }});
+}
+
+TEST_CASE("closing: a thread that has ended is renewed no longer, and its leases are") {
+  world w(watched(3s));
+  unshown(w, 1, {.name = "by the thread"});
+  task& lent = granted(w, w.acquire(1, {.name = "by a lease"}));
+  w.pass(500ms);
+  w.thread_ended(1);
+  CHECK(w.noted(event_type::holder_thread_ended) == 1);
+  CHECK(w.notes.back().took == 2'500ms);
+  w.pass(2'400ms);
+  CHECK(w.server.store.count("by the thread", w.field(1)) == 1);
+  w.pass(200ms);
+  CHECK(w.server.store.count("by the thread", w.field(1)) == 0);
+  w.pass(6s);
+  CHECK_FALSE(lent.shown.lost);
+  CHECK(w.server.store.count("by a lease", w.field(1)) == 1);
+  CHECK(w.unlock(1, {.name = "by the thread"}).error == errc::lease_lost);
+  w.finish();
+}

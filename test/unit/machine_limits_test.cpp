@@ -1,0 +1,234 @@
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+
+#include <string>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// How long a call takes that has a wait, and with what it ends, whatever the server does.
+
+namespace {
+
+constexpr milliseconds least = detail::first_try_time;
+
+// A client that has its connections, the direct lane too.
+void warm_up(world& w) {
+  for (int i = 0; i < 2; ++i) {
+    w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
+    w.run();
+  }
+}
+
+// Passes time until the call has ended; answers how long that took.
+milliseconds ends_after(world& w, task& one) {
+  instant const began = w.now;
+  while (!one.done() && w.now - began < 1min)
+    if (!w.step()) w.pass(1ms);
+  w.expect(one.done(), "the call never ended");
+  return std::chrono::ceil<milliseconds>(one.done_at - began);
+}
+
+// A wait is kept, and a shorter one than a round trip may need is as long as that.
+void check_bound(world& w, task& one, milliseconds wait) {
+  auto const took = ends_after(w, one);
+  CHECK(took >= std::min(wait, least));
+  CHECK(took <= std::max(wait, least) + 1ms);
+}
+
+}  // namespace
+
+TEST_CASE("a wait is the bound of a call to a server that has stopped", "[edge-13]") {
+  for (bool const direct : {false, true})
+    for (milliseconds const wait : {1ms, 20ms, 100ms, 700ms}) {
+      INFO("wait " << wait.count() << (direct ? ", blocking" : ""));
+      world w;
+      warm_up(w);
+      w.deafen(role::shared);
+      w.deafen(role::direct);
+      task& one = w.acquire(1, {.wait = wait, .direct = direct});
+      check_bound(w, one, wait);
+      CHECK(one.error == errc::timeout);
+      w.deafen(role::shared, false);
+      w.pass(10s);
+      CHECK_FALSE(w.server.store.has("k", w.field(1)));
+      w.finish();
+    }
+}
+
+TEST_CASE("a first try that is answered within a moment counts, however short the wait was", "[edge-13]") {
+  for (bool const direct : {false, true}) {
+    world w;
+    warm_up(w);
+    role const way = direct ? role::direct : role::shared;
+    w.mute(way);
+    task& one = w.acquire(1, {.wait = 1ms, .direct = direct});
+    w.pass(least - 5ms);
+    CHECK_FALSE(one.done());
+    w.mute(way, false);
+    w.run();
+    CHECK(one.granted());
+    w.finish();
+  }
+}
+
+TEST_CASE("a wait is the bound of a call to a server that says no for long", "[edge-13][edge-15]") {
+  for (std::string const words :
+       {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script",
+        "READONLY You can't write against a read only replica.",
+        "OOM command not allowed when used memory > 'maxmemory'.", "MASTERDOWN Link with MASTER is down",
+        "NOREPLICAS Not enough good replicas to write.", "MISCONF Redis is configured to save RDB snapshots",
+        "CLUSTERDOWN The cluster is down", "TRYAGAIN Multiple keys request during rehashing of slot"})
+    for (bool const direct : {false, true})
+      for (milliseconds const wait : {1ms, 100ms, 5'000ms}) {
+        INFO(words << ", wait " << wait.count() << (direct ? ", blocking" : ""));
+        world w;
+        warm_up(w);
+        w.server.refuse("EVALSHA acquire", words, -1);
+        task& one = w.acquire(1, {.wait = wait, .direct = direct});
+        check_bound(w, one, wait);
+        CHECK((one.error == errc::timeout || one.error == errc::connect_failed));
+        CHECK(one.text.find(words) != std::string::npos);
+        w.server.accept_all();
+        w.pass(10s);
+        CHECK(w.server.store.all().empty());
+        w.finish();
+      }
+}
+
+TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for a KILL", "[edge-13][edge-9]") {
+  for (milliseconds const wait : {1ms, 100ms, 2'000ms}) {
+    INFO("wait " << wait.count());
+    world w;
+    warm_up(w);
+    w.mute(role::shared);
+    task& one = w.acquire(1, {.wait = wait});
+    w.run();
+    w.unreachable = "refused";
+    w.lose(role::shared, fate::late);
+    check_bound(w, one, wait);
+    CHECK(one.error == errc::timeout);
+    CHECK(latchkey::may_still_be_held(one.error));
+    w.unreachable.clear();
+    w.pass(10s);
+    CHECK(w.server.store.all().empty());
+    w.finish();
+  }
+}
+
+TEST_CASE("whoever was never sent anywhere is told that no connection could be made", "[edge-15]") {
+  for (milliseconds const wait : {1ms, 100ms, 2'000ms}) {
+    INFO("wait " << wait.count());
+    world w;
+    w.unreachable = "Connection refused";
+    task& one = w.acquire(1, {.wait = wait});
+    check_bound(w, one, wait);
+    CHECK(one.error == errc::connect_failed);
+    CHECK(one.text == "Connection refused");
+    w.unreachable.clear();
+    w.finish();
+  }
+  world silent;
+  silent.nobody_answers = true;
+  task& one = silent.acquire(1, {.wait = 100ms});
+  check_bound(silent, one, 100ms);
+  CHECK(one.error == errc::connect_failed);
+  CHECK_FALSE(one.text.empty());
+  silent.nobody_answers = false;
+  silent.finish();
+}
+
+TEST_CASE("whoever was asked and never answered is not told that nothing is left", "[edge-9]") {
+  world w;
+  warm_up(w);
+  w.mute(role::shared);
+  task& one = w.once(1);
+  task& waits = w.acquire(2, {.name = "other"});
+  w.run();
+  REQUIRE(w.server.store.has("k", w.field(1)));
+  SECTION("the new connection is refused for good") {
+    w.server.password = "changed";
+    w.lose(role::shared, fate::ran);
+    w.await(one);
+    w.await(waits);
+    CHECK(one.error == errc::connection_lost);
+    CHECK(waits.error == errc::connection_lost);
+    CHECK(one.text.find("NOAUTH") != std::string::npos);
+    w.server.password.clear();
+  }
+  SECTION("no new connection can be made") {
+    w.unreachable = "Connection refused";
+    w.lose(role::shared, fate::ran);
+    w.await(one);
+    CHECK(one.error == errc::connection_lost);
+    CHECK(one.text.find("Connection refused") != std::string::npos);
+    w.unreachable.clear();
+  }
+  w.faulty = true;
+  w.pass(10s);
+  w.finish();
+}
+
+TEST_CASE("an answer that comes after its lease is a late answer", "[edge-9]") {
+  world w;
+  warm_up(w);
+  w.mute(role::shared);
+  task& one = w.acquire(1, {.lease = 200ms});
+  w.pass(300ms);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(one.error == errc::timeout);
+  CHECK(one.text == "the lease had ended before its answer came");
+  w.finish();
+}
+
+TEST_CASE("a release that ends without an answer goes on", "[edge-15]") {
+  world w;
+  task& held = granted(w, w.acquire(1));
+  w.unreachable = "Connection refused";
+  w.lose(role::shared, fate::gone);
+  task& ended = w.release(held);
+  w.await(ended);
+  CHECK(ended.error == errc::connection_lost);
+  CHECK(ended.text.find("Connection refused") != std::string::npos);
+  w.unreachable.clear();
+  w.pass(5s);
+  CHECK(w.server.store.all().empty());
+  w.finish();
+}
+
+TEST_CASE("a single try behind a waiter whom the server refused is refused, too", "[edge-22]") {
+  world w;
+  warm_up(w);
+  w.server.store.full = true;
+  task& waits = w.acquire(1);
+  w.run();
+  REQUIRE_FALSE(waits.done());
+  for (bool const direct : {false, true}) {
+    task& one = w.once(2, {.direct = direct});
+    w.run();
+    CHECK(one.error == errc::server_error);
+    CHECK(one.text.starts_with("OOM"));
+  }
+  SECTION("also one that was there before the answer") {
+    w.until([&] { return waits.where == task::place::trying; });
+    task& early = w.once(3);
+    w.run();
+    CHECK(early.error == errc::server_error);
+    CHECK(early.text.starts_with("OOM"));
+  }
+  SECTION("once it is somebody else's the answer is busy") {
+    w.server.store.full = false;
+    w.server.stranger_takes("k", "stranger", 60'000);
+    w.pass(3s);
+    task& later = w.once(3);
+    w.run();
+    CHECK(later.busy());
+    w.server.stranger_releases("k", "stranger");
+  }
+  w.server.store.full = false;
+  w.await(waits);
+  CHECK(waits.granted());
+  w.finish();
+}
