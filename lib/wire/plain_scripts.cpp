@@ -4,7 +4,7 @@
 namespace latchkey::detail {
 namespace {
 
-constexpr std::string_view refusal = R"lua(local function refusal(key, value)
+constexpr std::string_view refusal_of_value = R"lua(local function refusal(key, value)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
   if holder ~= value then return -8 end
@@ -91,12 +91,12 @@ end
 }
 
 script const& plain_renew() {
-  static script const& the_one = new_script({"renew", 1, 2}, {refusal, lua::renew});
+  static script const& the_one = new_script({"renew", 1, 2}, {refusal_of_value, lua::renew});
   return the_one;
 }
 
 script const& plain_extend() {
-  static script const& the_one = new_script({"extend", 1, 2}, {refusal, lua::extend});
+  static script const& the_one = new_script({"extend", 1, 2}, {refusal_of_value, lua::extend});
   return the_one;
 }
 

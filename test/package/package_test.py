@@ -75,6 +75,8 @@ if options.kind == "install":
 elif options.kind == "find_package":
     cmake_consumer("find_package", f"-DCMAKE_PREFIX_PATH={prefix}")
 elif options.kind == "add_subdirectory":
-    cmake_consumer("add_subdirectory", f"-DLATCHKEY_SOURCE={options.source}", "-DCMAKE_UNITY_BUILD=ON")
+    # All files at once: two that use one name for their own must not meet only in the batches of some consumer.
+    one_batch = ("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
+    cmake_consumer("add_subdirectory", f"-DLATCHKEY_SOURCE={options.source}", *one_batch)
 else:
     pkg_config_consumer()
