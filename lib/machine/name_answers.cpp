@@ -92,9 +92,13 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
   if (answer.not_published && head_idle()) try_head();
   if (answer.what == outcome::type::released && !kind_.rules().listens && head_idle()) {
-    // Nobody is told: the head looks after a short pause, in which others may take it.
+    // Nobody is told. The head looks after a pause in which others may take it: as long as callers of this client have
+    // had it among themselves, or a short one.
     queue_.front().polls = 0;
-    sleep_until_hint(0);
+    if (ended_streak_ > 0)
+      shared_.timers.set(hint_, after(shared_.now, time_for_others()));
+    else
+      sleep_until_hint(0);
   }
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && one.live() == 0) new_head();

@@ -187,6 +187,7 @@ class name_machine final : public listener {
   void end_unawaited(owner_state& one, hold& ended);
   void extend(owner_state& one, operation& call);
   bool streak_allows() const;
+  nanoseconds time_for_others() const;
   void count_turn();
   bool can_hand_off(owner_state const& from) const;
   void recall_unsent_try(owner_state const& from);

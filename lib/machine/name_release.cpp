@@ -133,6 +133,11 @@ bool name_machine::streak_allows() const {
   return streak_ == 0 || (streak_ < limit.max_streak && shared_.now - streak_began_ < to_nanoseconds(limit.max_time));
 }
 
+// After a streak, where only looks find out that the lock is free.
+nanoseconds name_machine::time_for_others() const {
+  return std::min<nanoseconds>(shared_.now - streak_began_, to_nanoseconds(shared_.settings.local_handoff.max_time));
+}
+
 // The lock goes on to a caller of this client before anybody else can have it.
 void name_machine::count_turn() {
   if (streak_++ == 0) streak_began_ = shared_.now;

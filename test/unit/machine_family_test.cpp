@@ -185,6 +185,29 @@ TEST_CASE("spin lock: callers who end one after the other look no more often tha
   w.finish();
 }
 
+TEST_CASE("spin lock: after a streak it stays free for as long as that was, so that others find it") {
+  config settings;
+  settings.local_handoff = {.max_streak = 4, .max_time = 10ms};
+  world w(settings);
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  task* held = &granted(w, w.acquire(1, spin));
+  for (std::uint64_t next = 2; next < 7; ++next) {
+    task& waits = w.acquire(next, spin);
+    w.pass(2ms);
+    w.release(*held);
+    w.run();
+    CHECK(waits.granted() == (next < 6));
+    held = &waits;
+  }
+  CHECK(w.server.ran("EVALSHA spin_hand_off") == 4);
+  w.pass(6ms);
+  CHECK_FALSE(held->granted());
+  w.pass(4ms);
+  CHECK(held->granted());
+  w.finish();
+}
+
 TEST_CASE("spin lock: a release that nobody is told of lets the next one of the client look soon") {
   config settings;
   settings.local_handoff.max_streak = 0;
