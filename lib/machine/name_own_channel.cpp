@@ -88,11 +88,14 @@ void name_machine::wait_alone(owner_state& one, unsigned char mode, std::int64_t
 }
 
 // The server answers a long hint only to those who stand far from the head. They look seldom, not all at once, and many
-// leave in one call; unheard ones twice as often, lest their turn comes before they look.
+// leave in one call. Who hears nothing looks as often as those near the head, for the server passes over whom it cannot
+// reach and who does not come by himself; all of a name together a thousand times a second.
 instant name_machine::time_to_look(std::int64_t hint, bool deaf, unsigned polls) {
   std::int64_t const most = std::min(hint, kind_.rules().hint_most);
-  if (most <= near_hint) return after(shared_.now, sleep_time(hint, deaf, polls));
-  std::int64_t const pause = shared_.random(most * 3 / 4, most) / (deaf ? 2 : 1);
+  milliseconds const near = sleep_time(hint, deaf, polls);
+  if (most <= near_hint) return after(shared_.now, near);
+  if (deaf) return after(shared_.now, std::max(near, milliseconds(std::min<std::int64_t>(queue_.size(), most / 2))));
+  std::int64_t const pause = shared_.random(most * 3 / 4, most);
   instant const at = after(shared_.now, milliseconds(pause));
   return instant((at.time_since_epoch() / looks_together + 1) * looks_together);
 }

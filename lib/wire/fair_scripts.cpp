@@ -113,15 +113,13 @@ local function stand(queue, scores, field, line, left)
   local score = score_of(scores, field)
   local whole = redis.pcall('llen', queue) == redis.pcall('zcard', scores)
   local place, before = whole and score and redis.pcall('zrank', scores, field), nil
-  if type(place) == 'number' and place >= 16 then
-    before = call('zrange', scores, place - 1, place - 1)[1]
-  else
+  if type(place) ~= 'number' or place < 16 or call('lindex', queue, place) ~= field then
     place = (score or not whole) and call('lpos', queue, field)
-    if not place then
-      before = call('lindex', queue, -1)
-    elseif place > 0 then
-      before = call('lindex', queue, place - 1)
-    end
+  end
+  if not place then
+    before = call('lindex', queue, -1)
+  elseif place > 0 then
+    before = call('lindex', queue, place - 1)
   end
   local start = math.max(score_of(scores, before) or now() + left, now())
   if not score or score < start + line then
@@ -137,14 +135,14 @@ local function stand(queue, scores, field, line, left)
   return length - 1
 end
 local function sleep(queue, scores, channel, field, line, enters, head, left, told)
-  local place = enters == '1' and stand(queue, scores, field, tonumber(line), left)
-  if left == -2 then
+  local place, free = enters == '1' and stand(queue, scores, field, tonumber(line), left), left == -2
+  if free then
     if not told then pcall(tell, queue, scores, channel, field) end
     left = math.min((score_of(scores, head) or now()) - now(), place == 1 and 20 or 1000)
   elseif place then
     left = math.min(left, place < 2 and 500 or 1000)
   end
-  if place and place >= 8 then left = math.min(125 * place, 10000) end
+  if place and place >= 8 and not free then left = math.min(125 * place, 10000) end
   if left < 0 then return left end
   return math.floor(math.min(left, line / 3))
 end

@@ -304,3 +304,26 @@ TEST_CASE("fair lock: those far from the head look seldom, and each is served by
     if (one->granted() && !one->ended) w.release(*one);
   w.finish();
 }
+
+TEST_CASE("fair lock: who hears nothing comes by himself before the server passes him over, however far he stands") {
+  line_world f(2);
+  world& w = f.w;
+  w.server.refuse("SUBSCRIBE", "NOPERM no channel", -1);
+  task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
+  std::vector<task*> all;
+  for (std::uint64_t i = 2; i < 102; ++i) all.push_back(&w.acquire(i, in_line()));
+  w.run();
+  w.pass(2s);
+  auto const tries = w.snapshot().scripts;
+  w.pass(2s);
+  CHECK(w.snapshot().scripts - tries >= 100 * 2 * 1'000 / 401);
+  w.release(held);
+  w.pass(500ms);
+  CHECK(all.front()->granted());
+  for (task* one : all)
+    if (!one->done()) w.cancel(*one);
+  w.run();
+  for (task* one : all)
+    if (one->granted()) w.release(*one);
+  w.finish();
+}
