@@ -239,6 +239,12 @@ bool client_machine::keeps_out(kind const& which, std::string_view name, std::ui
   return found && found->keeps_out(owner, mode);
 }
 
+instant client_machine::trusted_until(kind const& which, std::string_view name, std::uint64_t owner,
+                                      hold_id hold) const {
+  name_machine const* found = impl_->known(which, name);
+  return found ? found->trusted_until(owner, hold) : instant{};
+}
+
 std::uint32_t client_machine::lane_serial() const { return impl_->server.lane_serial(); }
 
 std::string& client_machine::lane_bytes() { return impl_->server.lane_bytes(); }

@@ -27,7 +27,7 @@ bool name_machine::replaces_unsent_release(owner_state const& one, operation con
   request const& asked = one.ask_;
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
-      !kind_.rules().exclusive || kind_.rules().own_channel || !streak_allows())
+      !kind_.rules().exclusive || kind_.rules().own_channel || !streak_.allows(shared_.now))
     return false;
   return std::all_of(active_.begin(), active_.end(),
                      [&](owner_state const* other) {

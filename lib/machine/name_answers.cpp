@@ -6,7 +6,7 @@
 
 namespace latchkey::detail {
 
-errc name_machine::error_of(outcome const& answer) {
+errc error_of(outcome const& answer) {
   switch (answer.what) {
     case outcome::type::refused: return classify(answer.text).code;
     case outcome::type::already_held: return errc::already_held;
@@ -15,7 +15,7 @@ errc name_machine::error_of(outcome const& answer) {
   }
 }
 
-std::string_view name_machine::words_of(outcome const& answer) {
+std::string_view words_of(outcome const& answer) {
   return answer.text.empty() ? std::string_view("an answer of unexpected form") : std::string_view(answer.text);
 }
 
@@ -91,15 +91,7 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
   if (answer.not_published && head_idle()) try_head();
-  if (answer.what == outcome::type::released && !kind_.rules().listens && head_idle()) {
-    // Nobody is told. The head looks after a pause in which others may take it: as long as callers of this client have
-    // had it among themselves, or a short one.
-    queue_.front().polls = 0;
-    if (ended_streak_ > 0)
-      shared_.timers.set(hint_, after(shared_.now, time_for_others()));
-    else
-      sleep_until_hint(0);
-  }
+  if (answer.what == outcome::type::released) look_after_release();
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && one.live() == 0) new_head();
 }

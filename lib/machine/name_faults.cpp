@@ -171,6 +171,7 @@ void name_machine::forced(instant sent) {
     }
   // Where messages are refused nobody else wakes it.
   new_head();
+  if (head_idle() && listening() == view::asked) look_soon();
   wake_parked();
   tidy_served();
 }
@@ -251,7 +252,7 @@ void name_machine::resolve(owner_state& one) {
 void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
-  if (asked.what == ask::release && asked.target == 0 && streak_ == 0) streak_ = std::exchange(ended_streak_, 0);
+  if (asked.what == ask::release && asked.target == 0) streak_.go_on();
   asked.where = request::place::outbox;
   shared_.requests->add(one);
   owner_state* const partner = asked.partner;

@@ -9,7 +9,11 @@
 namespace latchkey::detail {
 
 name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : shared_(shared), kind_(which), tally_(shared.tally(which.rules().name)), name_(std::move(name)) {
+    : shared_(shared),
+      kind_(which),
+      tally_(shared.tally(which.rules().name)),
+      name_(std::move(name)),
+      streak_(shared.settings.local_handoff) {
   hint_.what = timer_node::type::hint;
   hint_.of = this;
   linger_.what = timer_node::type::linger;
@@ -78,10 +82,11 @@ void name_machine::start(operation& call) {
 void name_machine::arrive(owner_state& one, operation& call) {
   bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
   unsigned const fix = replaces ? one.ask_.fix : 0u;
+  unsigned char const mode = one.ask_.mode;
   if (replaces) {
     shared_.requests->remove(one);
     finish(one);
-    count_turn();
+    streak_.count(shared_.now);
   } else if (one.ask_.under_way() || !one.behind.empty()) {
     one.behind.push_back(call);
     call.where = operation::place::behind_owner;
@@ -90,6 +95,7 @@ void name_machine::arrive(owner_state& one, operation& call) {
   }
   dispatch(one, call);
   if (replaces && one.ask_.call == &call) one.ask_.owes = true;
+  if (replaces && !one.ask_.under_way()) give_back(one, mode);  // it cannot try yet
   repair_sides(one, fix);
 }
 
@@ -238,7 +244,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
     // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
     auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, watchdog_time), 1);
     asked.lease = asked.target > 0 ? stays : 0;
-    if (asked.target == 0 && !unsent_try()) ended_streak_ = std::exchange(streak_, 0);
+    if (asked.target == 0 && !unsent_try()) streak_.end();
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);
     bool const live = lasts(extended);
@@ -347,6 +353,13 @@ bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
   if (!one || one->live() == 0) return false;
   return excludes(*one, mode) ||
          std::any_of(queue_.begin(), queue_.end(), [&](operation const& call) { return excludes(*one, call.mode); });
+}
+
+instant name_machine::trusted_until(std::uint64_t owner, hold_id which) const {
+  owner_state const* const one = known(owner);
+  if (!one) return {};
+  auto const held = std::find_if(one->holds.begin(), one->holds.end(), [&](auto const& h) { return h->id == which; });
+  return held == one->holds.end() || (*held)->lost ? instant{} : (*held)->deadline;
 }
 
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for

@@ -2,6 +2,7 @@
 
 #include <machine/context.hpp>
 #include <machine/owner_state.hpp>
+#include <machine/streak.hpp>
 #include <machine/subscriptions.hpp>
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
@@ -14,6 +15,10 @@
 #include <string>
 
 namespace latchkey::detail {
+
+// What a caller is told of an answer that did not do what he asked for.
+errc error_of(outcome const& answer);
+std::string_view words_of(outcome const& answer);
 
 // All that a client knows and decides about one lock name: who holds it, who waits, what is under way.
 //
@@ -52,6 +57,8 @@ class name_machine final : public listener {
   void thread_ended(std::uint64_t owner);
   // Would another owner's wait for this side end only with a release by this owner?
   bool keeps_out(std::uint64_t owner, unsigned char mode) const;
+  // Zero: it is not.
+  instant trusted_until(std::uint64_t owner, hold_id which) const;
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
   // No new calls: what waits ends with `closed`, leases are told of it, and what `closer` holds by no lease is
@@ -166,6 +173,7 @@ class name_machine final : public listener {
   void try_others();
   void wake_parked();
   void sleep_until_hint(std::int64_t hint);
+  void look_soon();
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls);
   void subscribe();
   void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
@@ -186,17 +194,14 @@ class name_machine final : public listener {
   void begin_release(owner_state& one, hold& ended, operation* call);
   void end_unawaited(owner_state& one, hold& ended);
   void extend(owner_state& one, operation& call);
-  bool streak_allows() const;
-  nanoseconds time_for_others() const;
-  void count_turn();
+  void look_after_release();
+  bool leaves_to_others(operation const& head);
   bool can_hand_off(owner_state const& from) const;
   void recall_unsent_try(owner_state const& from);
   void pair_up(owner_state& from, operation& waiter);
   void give_back(owner_state& one, unsigned char mode, bool repeated = false);
 
   // name_answers.cpp
-  static errc error_of(outcome const& answer);
-  static std::string_view words_of(outcome const& answer);
   void on_acquire_answer(owner_state& one, outcome const& answer);
   void on_release_answer(owner_state& one, outcome const& answer);
   void on_hand_off_answer(owner_state& one, outcome const& answer);
@@ -247,9 +252,7 @@ class name_machine final : public listener {
   std::uint64_t busy_answers_ = 0;
   std::uint64_t tickets_ = 0;
   bool dirty_ = false;  // a message came that no try has followed yet
-  int streak_ = 0;      // hand-offs, and retakes that are as much, since the lock was last really released
-  instant streak_began_{};
-  int ended_streak_ = 0;                // by the release that was sent last; goes on if that did not run
+  streak streak_;
   name_machine* next_namesake_ = this;  // a ring: machines of the same name, one for each kind
   timer_node hint_;                     // when the head tries again without a message
   timer_node linger_;                   // when the channel is given up

@@ -121,30 +121,34 @@ owner_state* name_machine::unsent_release(owner_state const& except) const {
 
 // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
 bool name_machine::unsent_try() const {
-  return streak_ > 0 && !kind_.rules().hand_off && !queue_.empty() &&
+  return streak_.runs() && !kind_.rules().hand_off && !queue_.empty() &&
          queue_.front().where == operation::place::trying &&
          queue_.front().of_owner->ask_.where == request::place::outbox;
 }
 
-// Others may be waiting elsewhere: after so many hand-offs, or so much time, the lock is really released.
-bool name_machine::streak_allows() const {
-  auto const& limit = shared_.settings.local_handoff;
-  if (limit.max_streak <= 0) return false;
-  return streak_ == 0 || (streak_ < limit.max_streak && shared_.now - streak_began_ < to_nanoseconds(limit.max_time));
+// The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks
+// after a pause in which others may take it.
+void name_machine::look_after_release() {
+  if (!kind_.rules().listens) {
+    streak_.leave(shared_.now, milliseconds(kind_.rules().poll_most));
+    if (!head_idle()) return;
+    queue_.front().polls = 0;
+    if (!leaves_to_others(queue_.front())) sleep_until_hint(0);
+  } else if (head_idle() && listening() == view::asked) {
+    look_soon();
+  }
 }
 
-// After a streak, where only looks find out that the lock is free.
-nanoseconds name_machine::time_for_others() const {
-  return std::min<nanoseconds>(shared_.now - streak_began_, to_nanoseconds(shared_.settings.local_handoff.max_time));
-}
-
-// The lock goes on to a caller of this client before anybody else can have it.
-void name_machine::count_turn() {
-  if (streak_++ == 0) streak_began_ = shared_.now;
+// What is left to others after a streak nobody of this client takes, unless his wait ends before that.
+bool name_machine::leaves_to_others(operation const& head) {
+  instant const until = streak_.left_until();
+  if (kind_.rules().listens || head.once || shared_.now >= until || head.deadline <= until) return false;
+  shared_.timers.set(hint_, until);
+  return true;
 }
 
 bool name_machine::can_hand_off(owner_state const& from) const {
-  if (!kind_.rules().hand_off || !streak_allows() || !head_idle() || shared_.closed()) return false;
+  if (!kind_.rules().hand_off || !streak_.allows(shared_.now) || !head_idle() || shared_.closed()) return false;
   operation const& head = queue_.front();
   if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
   return head.tried || !in_doubt(head.mode, &from);
@@ -188,7 +192,7 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
   waiter.where = operation::place::trying;
   dirty_ = false;
   shared_.timers.drop(hint_);
-  count_turn();
+  streak_.count(shared_.now);
 }
 
 // Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.

@@ -13,6 +13,7 @@ namespace {
 constexpr milliseconds shortest_hint{2};      // a hint of zero is polled with this floor
 constexpr milliseconds no_lease_hint{1'000};  // the holder's key has no time to live
 constexpr milliseconds linger_time{1'000};    // a channel is kept this long for the next waiter
+constexpr milliseconds unheard_pause{50};     // in which a channel should be confirmed
 
 }  // namespace
 
@@ -120,15 +121,16 @@ void name_machine::try_head(bool may_go_direct) {
   operation& head = queue_.front();
   owner_state& one = *head.of_owner;
   owner_state* leaving = kind_.rules().takes ? unsent_release(one) : nullptr;
-  if (leaving && !streak_allows()) {  // it is really released first; its answer wakes the head
+  if (leaving && !streak_.allows(shared_.now)) {  // it is really released first; its answer wakes the head
     dirty_ = true;
     return;
   }
+  if (leaves_to_others(head)) return;
   dirty_ = false;
   shared_.timers.drop(hint_);
   bool const direct = may_go_direct && queue_.size() == 1;
   if (leaving && !kind_.rules().hand_off) {  // it leaves in the same turn, right behind the release
-    count_turn();
+    streak_.count(shared_.now);
     return send_acquire(one, head, false);
   }
   if (!leaving) return send_acquire(one, head, direct && !release_under_way());
@@ -159,6 +161,12 @@ void name_machine::subscribe() {
 void name_machine::sleep_until_hint(std::int64_t hint) {
   unsigned const polls = queue_.empty() ? 0 : queue_.front().polls;
   shared_.timers.set(hint_, after(shared_.now, sleep_time(hint, listening() == view::refused, polls)));
+}
+
+// It may be free, and the channel on which that is said is not confirmed: perhaps it never will be.
+void name_machine::look_soon() {
+  instant const at = after(shared_.now, unheard_pause);
+  if (!hint_.is_linked() || hint_.at > at) shared_.timers.set(hint_, at);
 }
 
 milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned polls) {

@@ -270,3 +270,59 @@ TEST_CASE("plain lock: a message wakes a waiter at once, and without one he look
   CHECK(c.granted());
   w.finish();
 }
+
+TEST_CASE("spin lock: however long a streak may be, it is left free for no longer than others pause") {
+  config settings;
+  settings.local_handoff = {.max_streak = 4, .max_time = 1h};
+  world w(settings);
+  teach_spin(w.server);
+  how const spin{.wait = 60s, .which = &detail::spin_kind()};
+  task* held = &granted(w, w.acquire(1, spin));
+  for (std::uint64_t next = 2; next < 7; ++next) {
+    task& waits = w.acquire(next, spin);
+    w.pass(5s);
+    w.release(*held);
+    w.run();
+    held = &waits;
+  }
+  CHECK_FALSE(held->granted());
+  w.pass(128ms);
+  CHECK(held->granted());
+  w.finish();
+}
+
+TEST_CASE("spin lock: who has it over and over in one client leaves it to others at the end of a streak") {
+  world w({}, 2);
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  task* held = &granted(w, w.acquire(1, spin));
+  task& other = w.acquire(9, {.client = 1, .which = &detail::spin_kind()});
+  w.run();
+  for (int turns = 0; held->granted() && turns < 100; ++turns) {
+    w.pass(1ms);
+    w.drop(*held);
+    held = &w.acquire(1, spin);
+    w.run();
+  }
+  w.pass(9ms);
+  REQUIRE(other.granted());
+  w.release(other);
+  w.await(*held);
+  w.release(*held);
+  w.finish();
+}
+
+TEST_CASE("spin lock: who cannot wait until others have had their time looks before his wait is over") {
+  world w;
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  task* held = &granted(w, w.acquire(1, spin));
+  for (int turns = 0; turns < 5; ++turns) {
+    w.pass(4ms);
+    w.drop(*held);
+    held = &w.acquire(1, {.wait = 2ms, .which = &detail::spin_kind()});
+    w.run();
+    CHECK(held->granted());
+  }
+  w.finish();
+}

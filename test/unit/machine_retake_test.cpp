@@ -1,5 +1,6 @@
 #include <support/catch.hpp>
 #include <support/unit/fake_fair.hpp>
+#include <support/unit/fake_read_write.hpp>
 #include <support/unit/made_kind.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
@@ -93,5 +94,21 @@ TEST_CASE("who drops a fair lock and takes it again at once stands behind those 
   w.release(waiter);
   w.await(again);
   CHECK(again.granted());
+  w.finish();
+}
+
+TEST_CASE("a release whose place was taken by who cannot try at once is not forgotten when he leaves") {
+  world w(streak_of(1), 2);
+  teach_read_write_lock(w.server);
+  how const read{.which = &detail::read_write_kind(), .mode = 0};
+  task& a = granted(w, w.acquire(1, read));
+  task& b = granted(w, w.acquire(2, read));
+  w.run();
+  w.drop(a);
+  w.release(b);
+  w.cancel(w.acquire(1, read));
+  task& writer = w.acquire(3, {.client = 1, .which = &detail::read_write_kind(), .mode = 1});
+  w.run();
+  CHECK(writer.granted());
   w.finish();
 }

@@ -205,3 +205,21 @@ TEST_CASE("rule: an UNSUBSCRIBE that a busy server refuses is not taken for the 
   w.server.stranger_releases("k", stranger);
   w.finish();
 }
+
+TEST_CASE("rule: who waits for a channel that nobody confirms looks soon after a release of his own client") {
+  config settings;
+  settings.local_handoff.max_streak = 0;
+  world w(settings);
+  task& a = granted(w, w.acquire(1));
+  w.nobody_answers = true;  // new connections: there is none for messages
+  task& b = w.acquire(2);
+  w.run();
+  w.pass(20ms);
+  SECTION("that he made") { w.release(a); }
+  SECTION("that a force-unlock of his made needless") { w.force_unlock(); }
+  w.run();
+  w.pass(100ms);
+  CHECK(b.granted());
+  w.nobody_answers = false;
+  w.finish();
+}
