@@ -154,9 +154,6 @@ moment simulation::all_move_at() const {
   return last;
 }
 
-// A closed client remembers what it has left to its lease.
-bool simulation::ends(node const& me) { return me.machine.idle() || me.machine.closed(); }
-
 bool simulation::of_closed(std::string const& field) const {
   return std::any_of(nodes_.begin(), nodes_.end(),
                      [&](auto const& one) { return one->machine.closed() && kind_.belongs(field, one->id); });
@@ -170,7 +167,7 @@ bool simulation::at_rest() {
     if (one->gone) continue;
     stats s;
     one->machine.snapshot(s);
-    if (s.held + s.waiting + s.subscriptions + s.in_doubt > 0 || !one->machine.quiet() || !ends(*one) ||
+    if (s.held + s.waiting + s.subscriptions + s.in_doubt > 0 || !one->machine.quiet() || !one->at_end() ||
         !one->loans.empty())
       return false;
   }
@@ -197,7 +194,7 @@ void simulation::check_rest() const {
   for (auto const& one : joints_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
   for (auto const& one : nodes_)
-    if (!one->gone && !ends(*one)) fail("an owner state, a queue entry or a listener of " + one->id + " is left");
+    if (!one->gone && !one->at_end()) fail("an owner state, a queue entry or a listener of " + one->id + " is left");
   for (auto const& one : sites_)
     for (auto const& key : one->at.data.keys())
       if (!kind_.may_stay(key)) fail("the key " + key + " is left");

@@ -4,6 +4,15 @@
 
 namespace latchkey::simulation {
 
+// Whoever holds by lock() or a guard sees nothing of it, and is told by unlock: what its client knows stands for that.
+void simulation::look_at_locks() {
+  for (task* held : holders_)
+    if (!held->link) {
+      auto const& machine = nodes_[held->client]->machine;
+      held->shown.show(machine.trusted_until(*held->which, held->key, held->owner, held->hold));
+    }
+}
+
 // What leases show is no more than what their machine holds, and nobody holds it for longer than he may.
 void simulation::check_shown() {
   if (kind_.used_as != simulated_kind::use::holds) return;
@@ -15,7 +24,7 @@ void simulation::check_shown() {
     stats known;
     me->machine.snapshot(known);
     auto const shown = static_cast<std::uint64_t>(std::count_if(holders_.begin(), holders_.end(), [&](auto const* one) {
-      return one->client == me->number && one->trusted(client_time(*me));
+      return one->link && one->client == me->number && one->trusted(client_time(*me));
     }));
     if (shown > known.held)
       fail(
@@ -42,6 +51,7 @@ void simulation::check_longest(task const& held) {
 
 // The client itself has taken it away: its own holders know.
 void simulation::check_forced(task const& forced) {
+  look_at_locks();
   for (task const* held : holders_)
     if (held->client == forced.client && held->key == forced.key && held->done_at < forced.started &&
         held->trusted(client_time(*nodes_[held->client])))
@@ -62,10 +72,12 @@ void simulation::unlock(task const& like, dice& chances) {
   task& call = made(task::type::release, like.client, like.owner, like.key);
   call.mode = like.mode;
   call.direct = chances.one_in(3);
-  if (task* const newest = newest_without_lease(like))
+  if (task* const newest = newest_without_lease(like)) {
     newest->ended = true;
-  else
+    ended_by_[&call] = newest;
+  } else {
     in_vain_.insert(&call);
+  }
   if (is_planted(planted_fault::trick::unlocks_leases)) call.hold = like.hold;
   start(call);
 }

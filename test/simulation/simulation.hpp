@@ -98,6 +98,8 @@ class simulation final : public server_user, public network_user {
     bool lent_to(task const* who) const {
       return std::any_of(loans.begin(), loans.end(), [&](loan const& one) { return one.of == who; });
     }
+    // A closed client remembers what it has left to its lease.
+    bool at_end() const { return machine.idle() || machine.closed(); }
     void give_back(std::uint32_t serial) {
       std::erase_if(loans, [&](loan const& one) { return one.serial == serial; });
     }
@@ -316,6 +318,7 @@ class simulation final : public server_user, public network_user {
   moment limit_of(joint_call const& one) const;
 
   // --- looks.cpp ---
+  void look_at_locks();
   void check_shown();
   void check_longest(task const& held);
   void check_forced(task const& forced);
@@ -340,7 +343,6 @@ class simulation final : public server_user, public network_user {
   bool any_unreleased() const;
   void outlast_refused();
   moment all_move_at() const;
-  static bool ends(node const& me);
   bool of_closed(std::string const& field) const;
   bool at_rest();
   std::uint64_t commands() const;
