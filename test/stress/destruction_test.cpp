@@ -61,8 +61,9 @@ struct calls {
 
 // Lock, re-enter, wait behind oneself, unlock; wait behind a stranger, with and without end; a lease that is extended,
 // one that is dropped, one that listens for its loss; with_lock; a query; a coroutine.
-void begin_history(calls& all, client const& own, asio::io_context& io, std::string const& name,
-                   std::string const& foreign) {
+// The answer is who locks without a lease.
+owner begin_history(calls& all, client const& own, asio::io_context& io, std::string const& name,
+                    std::string const& foreign) {
   auto const lock = own.get_lock(name);
   auto const me = owner::make();
   lock.async_lock(me, all.handler([&all, lock, me](error_code) {
@@ -93,6 +94,7 @@ void begin_history(calls& all, client const& own, asio::io_context& io, std::str
         co_await one.async_is_locked(asio::use_awaitable);
       }(own.get_lock(name + "-coroutine")),
       all.handler());
+  return me;
 }
 
 enum class after_that { context_runs_out, context_is_destroyed };
@@ -105,10 +107,11 @@ int destroy_after(int k, after_that end) {
   foreign_holder holder(server, name + "-foreign", 60s);
   calls all;
   int ran = 0;
+  owner locks = owner::make();
   {
     asio::io_context io;
     std::optional<client> own(std::in_place, io, server.uri(), brisk());
-    begin_history(all, *own, io, name, name + "-foreign");
+    locks = begin_history(all, *own, io, name, name + "-foreign");
     // At the end one call is left: it waits for the stranger without end.
     while (ran < k && all.missing() > 1) {
       REQUIRE(io.run_one_for(patience) == 1);
@@ -126,8 +129,12 @@ int destroy_after(int k, after_that end) {
   raw_redis admin = server.admin();
   if (end == after_that::context_runs_out)
     for (char const* kind : {"-body", "-coroutine"}) CHECK(admin.integer("EXISTS", name + kind) == 0);
-  // What no lease shows is left to its lease.
-  if (admin.integer("EXISTS", name) == 1) CHECK(admin.integer("PTTL", name) > 0);
+  // What no lease shows is left to its lease, and nothing else.
+  auto const left = admin.hash(name);
+  if (!left.empty()) CHECK(admin.integer("PTTL", name) > 0);
+  if (ran < k) CHECK(left.empty());
+  if (end == after_that::context_runs_out)
+    for (auto const& [field, count] : left) CHECK(field.ends_with(":" + to_string(locks)));
   return ran;
 }
 
