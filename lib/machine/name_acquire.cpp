@@ -14,7 +14,7 @@ void name_machine::acquire(owner_state& one, operation& call) {
                     "the owner has this name already as a " + std::string(other->which().rules().name));
   switch (kind_.admit(call.mode, one.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
-    case kind::admission::at_once: return send_acquire(one, call, !release_under_way());
+    case kind::admission::at_once: return send_acquire(one, call, !active_.release_sent());
     case kind::admission::queue: return join(one, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
@@ -29,11 +29,7 @@ bool name_machine::replaces_unsent_release(owner_state const& one, operation con
       asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
       !kind_.rules().exclusive || kind_.rules().own_channel || !streak_.allows(shared_.now))
     return false;
-  return std::all_of(active_.begin(), active_.end(),
-                     [&](owner_state const* other) {
-                       return other == &one || other->ask_.what != ask::release || other->ask_.call;
-                     }) &&
-         !in_doubt(call.mode);
+  return !active_.dropped_release(one) && !active_.in_doubt(call.mode);
 }
 
 void name_machine::send_acquire(owner_state& one, operation& call, bool may_go_direct) {
@@ -71,8 +67,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   one.in_line = false;
 
   if (rules.exclusive && was.target == 1) {  // whoever else believed to keep it out has lost that on the server
-    auto const others = holders_;
-    for (owner_state* other : others)
+    for (owner_state* other : holders_.all())
       if (other != &one) {
         for (unsigned char mode = 0; mode < rules.modes; ++mode)
           if (other->live(mode) > 0 && !rules.shares(was.mode, mode)) {
@@ -155,7 +150,7 @@ void name_machine::keep(owner_state& one, request const& was, operation& call, i
   made.link = call.link;
   made.leased = call.link != nullptr;
   hold& kept = one.add(std::move(made));
-  note_holder(one);
+  holders_.note(one);
   if (kept.link) {
     kept.link->show(deadline);
     ++shared_.shown;
@@ -212,7 +207,7 @@ void name_machine::busy(owner_state& one, request const& was, std::int64_t hint)
   }
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
-  bool const proves = stays || !in_doubt(was.mode);
+  bool const proves = stays || !active_.in_doubt(was.mode);
   // Nor does it prove for a side that several share that somebody else was in the way of another side.
   unsigned sides = ~0u;
   if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);
@@ -279,7 +274,7 @@ void name_machine::take_back(owner_state& one) {
   bool const command = asked.what == ask::command && !kind_.rules_of(asked.command).persists;
   if (asked.what != ask::acquire && !asked.grantee && !command) return;  // releases and extensions go on
   asked.abandoned = true;
-  note_active(one);
+  active_.note(one);
   if (asked.where != request::place::outbox) return;
   if (command) {
     shared_.requests->remove(one);

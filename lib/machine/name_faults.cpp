@@ -6,12 +6,6 @@
 
 namespace latchkey::detail {
 
-void name_machine::note_holder(owner_state& one) {
-  bool const known = std::exchange(one.holds_now, one.live() > 0);
-  if (one.holds_now && !known) holders_.push_back(&one);
-  if (!one.holds_now && known) holders_.erase(std::find(holders_.begin(), holders_.end(), &one));
-}
-
 // --- holds that end ---
 
 // The hold is over without a release: its lease tells the holder, or the next unlock does.
@@ -19,7 +13,7 @@ void name_machine::lose(owner_state& one, hold& ended, error_code why) {
   if (ended.lost) return;
   if (shared_.closed()) {  // it was left to its lease, told and counted
     one.lose(ended);
-    return note_holder(one);
+    return holders_.note(one);
   }
   shared_.timers.drop(ended.expiry);
   ++shared_.counters.lost;
@@ -31,7 +25,7 @@ void name_machine::lose(owner_state& one, hold& ended, error_code why) {
   tell(ended, why);
   if (shown) --shared_.shown;
   one.lose(ended);
-  note_holder(one);
+  holders_.note(one);
   if (shown) return;  // its lease asks once more when it goes
   shared_.lost_holds.push_back(ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
@@ -69,7 +63,7 @@ void name_machine::forget(owner_state& one, hold& ended) {
     count(shared_.counters.hold_time, shared_.now - ended.began);
   }
   one.end(ended);
-  note_holder(one);
+  holders_.note(one);
 }
 
 void name_machine::stop_renewing(owner_state& one, unsigned char mode) {
@@ -87,7 +81,7 @@ void name_machine::repair(owner_state& one, unsigned char mode) {
     requeue(one, mode);
   } else if (asked.where != request::place::outbox || asked.what == ask::extend || asked.mode != mode) {
     asked.fix = static_cast<unsigned char>(asked.fix | 1u << mode);
-    note_active(one);
+    active_.note(one);
   } else {
     asked.owes = true;
   }
@@ -157,12 +151,8 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
 // the shared connection brought before its answer; what comes there later ran later. Of what the direct lane has
 // brought since, or will bring, nobody knows whether it ran before: that is given up, and given back.
 void name_machine::forced(instant sent) {
-  for (owner_state* one : active_) {
-    request& asked = one->ask_;
-    if (asked.where == request::place::direct && (asked.what == ask::acquire || asked.grantee)) asked.doubtful = true;
-  }
-  auto const holders = holders_;
-  for (owner_state* one : holders)
+  active_.doubt_direct_tries();
+  for (owner_state* one : holders_.all())
     for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
       bool const certain = std::all_of(one->holds.begin(), one->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });

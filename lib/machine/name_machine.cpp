@@ -13,6 +13,8 @@ name_machine::name_machine(context& shared, kind const& which, std::string name)
       kind_(which),
       tally_(shared.tally(which.rules().name)),
       name_(std::move(name)),
+      active_(which.rules()),
+      holders_(which.rules()),
       streak_(shared.settings.local_handoff) {
   hint_.what = timer_node::type::hint;
   hint_.of = this;
@@ -60,9 +62,9 @@ void room_for_one(List& in) {
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 void name_machine::prepare(std::uint64_t owner) {
-  room_for_one(active_);
+  active_.make_room();
+  holders_.make_room();
   room_for_one(parked_);
-  room_for_one(holders_);
   room_for_one(served_);
   record_of(owner);
 }
@@ -156,7 +158,7 @@ void name_machine::expire(operation& call) {
     }
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
     bool const busy =
-        call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) || kept_out(one, call.mode);
+        call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) || holders_.keep_out(one, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
     if (told_busy && !call.once) {
       give_up(call, {});
@@ -181,23 +183,12 @@ void name_machine::cancel(operation& call) {
 void name_machine::begin(owner_state& one, request what) {
   one.ask_ = std::move(what);
   one.ask_.noted = false;
-  note_active(one);
-}
-
-// What may keep others waiting is looked through often. Most requests are tries that their callers still want: there
-// may be as many as waiters, and they are left out.
-void name_machine::note_active(owner_state& one) {
-  request& asked = one.ask_;
-  bool const ends = asked.what == ask::release || asked.what == ask::hand_off;
-  bool const direct = asked.where == request::place::direct;  // one at a time
-  if (asked.noted || (!ends && !direct && !asked.fix && !asked.abandoned)) return;
-  asked.noted = true;
-  active_.push_back(&one);
+  active_.note(one);
 }
 
 // What is given back behind it may have to know when it left.
 void name_machine::finish(owner_state& one) {
-  if (one.ask_.noted) active_.erase(std::remove(active_.begin(), active_.end(), &one), active_.end());
+  active_.forget(one);
   one.ask_ = request{.first_sent = one.ask_.first_sent};
   if (kind_.rules().own_channel) park(one);
 }
@@ -208,7 +199,7 @@ void name_machine::send(owner_state& one, bool may_go_direct) {
     shared_.lane_record = &one;
     one.ask_.where = request::place::direct;
     one.ask_.sent = shared_.now;
-    note_active(one);
+    active_.note(one);
     if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::direct;
     return;
   }
@@ -300,59 +291,13 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
 
 // --- what is known of the name ---
 
-// Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free:
-// a new try would find this client's own remains. (Without this rule `{auto a = k.acquire();} {auto b = k.acquire();}`
-// finds its own lock busy.)
-// What was asked for a side that several share keeps no try of that side waiting.
-bool name_machine::in_doubt(unsigned char mode, owner_state const* except) const {
-  int unsent_releases = 0;
-  for (owner_state const* one : active_) {
-    request const& asked = one->ask_;
-    if (one == except || (kind_.rules().shares(asked.mode, mode) && !asked.fix)) continue;
-    bool const none_live = one->live() == 0;
-    if (!asked.sent_or_in_doubt()) {
-      if (asked.what == ask::release && none_live && ++unsent_releases > 1) return true;
-      if (asked.what == ask::hand_off && !asked.grantee && !asked.call) return true;
-      continue;
-    }
-    if (asked.fix && none_live) return true;
-    bool const awaited = asked.call != nullptr;
-    if (asked.what == ask::release && !awaited && (asked.target == 0 || none_live)) return true;
-    if (asked.what == ask::hand_off && (asked.grantee ? asked.abandoned : !awaited)) return true;
-    if (asked.what == ask::acquire && asked.abandoned && asked.target == 1) return true;
-  }
-  return false;
-}
-
-bool name_machine::release_under_way() const {
-  return std::any_of(active_.begin(), active_.end(), [](owner_state const* one) {
-    request const& asked = one->ask_;
-    return asked.sent_or_in_doubt() &&
-           (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
-  });
-}
-
-// What this owner holds excludes this side.
-bool name_machine::excludes(owner_state const& holder, unsigned char mode) const {
-  auto const& rules = kind_.rules();
-  for (unsigned char held = 0; held < rules.modes; ++held)
-    if (holder.live(held) > 0 && !rules.shares(held, mode)) return true;
-  return false;
-}
-
-// Another owner of this client has what keeps this side out.
-bool name_machine::kept_out(owner_state const& one, unsigned char mode) const {
-  if (!kind_.rules().exclusive) return false;
-  return std::any_of(holders_.begin(), holders_.end(),
-                     [&](owner_state const* holder) { return holder != &one && excludes(*holder, mode); });
-}
-
 // A side that both may hold is waited for all the same behind a waiter who is kept out.
 bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
   owner_state const* const one = known(owner);
   if (!one || one->live() == 0) return false;
-  return excludes(*one, mode) ||
-         std::any_of(queue_.begin(), queue_.end(), [&](operation const& call) { return excludes(*one, call.mode); });
+  return holders_.excludes(*one, mode) || std::any_of(queue_.begin(), queue_.end(), [&](operation const& call) {
+           return holders_.excludes(*one, call.mode);
+         });
 }
 
 instant name_machine::trusted_until(std::uint64_t owner, hold_id which) const {

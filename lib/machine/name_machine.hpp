@@ -1,6 +1,8 @@
 #pragma once
 
+#include <machine/active_requests.hpp>
 #include <machine/context.hpp>
+#include <machine/holders.hpp>
 #include <machine/owner_state.hpp>
 #include <machine/streak.hpp>
 #include <machine/subscriptions.hpp>
@@ -117,20 +119,14 @@ class name_machine final : public listener {
   void dispatch(owner_state& one, operation& call);
   void advance(owner_state& one);
   void begin(owner_state& one, request what);
-  void note_active(owner_state& one);
   void finish(owner_state& one);
   void send(owner_state& one, bool may_go_direct);
   void complete(operation& call, error_code error = {}, std::string_view text = {});
   void watch_deadline(operation& call);
   void tidy(owner_state& one);
   void tidy_served();
-  bool in_doubt(unsigned char mode, owner_state const* except = nullptr) const;
-  bool release_under_way() const;
-  owner_state* unsent_release(owner_state const& except) const;
-  bool excludes(owner_state const& holder, unsigned char mode) const;
   bool unsent_try() const;
-  bool kept_out(owner_state const& one, unsigned char mode) const;
-  bool parked(operation const& call) const { return !call.tried && in_doubt(call.mode); }
+  bool parked(operation const& call) const { return !call.tried && active_.in_doubt(call.mode); }
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_closing.cpp
@@ -214,7 +210,6 @@ class name_machine final : public listener {
   void tell(hold& ended, error_code why);
   void leave(owner_state& one, hold& left);
   nanoseconds rest_of(hold const& one) const;
-  void note_holder(owner_state& one);
   bool lasts(hold const* one) const;
   void move_end(hold& one, instant until);
   void lose_ended(owner_state& one, unsigned char mode);
@@ -243,9 +238,9 @@ class name_machine final : public listener {
                                boost::container::vector_options_t<boost::container::stored_size<std::uint32_t>>>;
 
   owner_set owners_;
-  few<owner_state*> active_;    // owners with a request under way, except tries that are wanted: see note_active
+  active_requests active_;
+  holders holders_;
   rare<std::uint64_t> parked_;  // owners whose waiter looks again after the next answer: see park
-  few<owner_state*> holders_;   // owners with live holds
   few<std::uint64_t> served_;   // owners of whom a call was completed in this step
   queue_type queue_;            // of waiters; only the head talks to the server
   unsigned once_waiting_ = 0;   // calls without a wait in the queue

@@ -22,7 +22,7 @@ void name_machine::release(owner_state& one, operation& call) {
     pair_up(one, queue_.front());
     send(one, true);
   } else {
-    send(one, !release_under_way());
+    send(one, !active_.release_sent());
   }
 }
 
@@ -108,15 +108,7 @@ void name_machine::extend(owner_state& one, operation& call) {
   call.where = operation::place::trying;
   watch_deadline(call);
   begin(one, asked);
-  send(one, !release_under_way());
-}
-
-owner_state* name_machine::unsent_release(owner_state const& except) const {
-  for (owner_state* one : active_)
-    if (one != &except && one->ask_.what == ask::release && one->ask_.where == request::place::outbox &&
-        one->live() == 0)
-      return one;
-  return nullptr;
+  send(one, !active_.release_sent());
 }
 
 // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
@@ -151,7 +143,7 @@ bool name_machine::can_hand_off(owner_state const& from) const {
   if (!kind_.rules().hand_off || !streak_.allows(shared_.now) || !head_idle() || shared_.closed()) return false;
   operation const& head = queue_.front();
   if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
-  return head.tried || !in_doubt(head.mode, &from);
+  return head.tried || !active_.in_doubt(head.mode, &from);
 }
 
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever

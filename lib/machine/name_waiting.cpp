@@ -27,7 +27,7 @@ void name_machine::join(owner_state& one, operation& call) {
   bool const head_was_told = head_idle() && queue_.front().tried;
   if (call.once && head_was_told) {
     operation const& head = queue_.front();
-    if (head.error && !kept_out(one, call.mode)) return complete(call, head.error, head.text);
+    if (head.error && !holders_.keep_out(one, call.mode)) return complete(call, head.error, head.text);
     call.waited = true;
     return complete(call);
   }
@@ -51,8 +51,8 @@ void name_machine::join(owner_state& one, operation& call) {
     return beside ? try_beside(call, true) : void();
   }
   // The answer that resolves the name, or that ends what its owner has under way, makes it try.
-  if (in_doubt(call.mode) || one.ask_.under_way()) return;
-  bool const behind_ours = kept_out(one, call.mode);
+  if (active_.in_doubt(call.mode) || one.ask_.under_way()) return;
+  bool const behind_ours = holders_.keep_out(one, call.mode);
   bool const hears = listening() == view::on && !dirty_;
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
   // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
@@ -101,9 +101,9 @@ void name_machine::new_head() {
   // The confirmation makes it try, or the hint if that never comes.
   if (listening() == view::asked && hint_.is_linked()) return;
   bool const heard = listening() != view::off;
-  if ((!heard || !head.tried) && in_doubt(head.mode)) return;
+  if ((!heard || !head.tried) && active_.in_doubt(head.mode)) return;
   if (heard) return try_head();
-  bool const behind_ours = kept_out(*head.of_owner, head.mode);
+  bool const behind_ours = holders_.keep_out(*head.of_owner, head.mode);
   if (!kind_.rules().listens) {
     bool const answered = head.tried || head.joined < busy_answers_;
     if (answered && hint_.is_linked()) return;
@@ -120,7 +120,7 @@ void name_machine::try_head(bool may_go_direct) {
   if (!head_idle() || kind_.rules().own_channel) return;
   operation& head = queue_.front();
   owner_state& one = *head.of_owner;
-  owner_state* leaving = kind_.rules().takes ? unsent_release(one) : nullptr;
+  owner_state* leaving = kind_.rules().takes ? active_.unsent_release(one) : nullptr;
   if (leaving && !streak_.allows(shared_.now)) {  // it is really released first; its answer wakes the head
     dirty_ = true;
     return;
@@ -133,7 +133,7 @@ void name_machine::try_head(bool may_go_direct) {
     streak_.count(shared_.now);
     return send_acquire(one, head, false);
   }
-  if (!leaving) return send_acquire(one, head, direct && !release_under_way());
+  if (!leaving) return send_acquire(one, head, direct && !active_.release_sent());
   shared_.requests->remove(*leaving);
   pair_up(*leaving, head);
   send(*leaving, direct);
@@ -142,7 +142,7 @@ void name_machine::try_head(bool may_go_direct) {
 // An answer has come: a head that waited for the name to be resolved, or that hears no messages, tries.
 void name_machine::wake_parked() {
   if (kind_.rules().own_channel) return wake_all_alone();
-  if (!head_idle() || in_doubt(queue_.front().mode)) return;
+  if (!head_idle() || active_.in_doubt(queue_.front().mode)) return;
   operation const& head = queue_.front();
   if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
@@ -150,11 +150,7 @@ void name_machine::wake_parked() {
 
 void name_machine::subscribe() {
   if (listening() == view::off && kind_.rules().listens) shared_.channels->want(channel(), *this);
-  if (!hint_.is_linked() && !holders_.empty()) {
-    instant last{};
-    for (owner_state* holder : holders_) last = std::max(last, holder->latest_deadline());
-    sleep_until_hint(left(shared_.now, last).count());
-  }
+  if (!hint_.is_linked() && !holders_.empty()) sleep_until_hint(left(shared_.now, holders_.latest_deadline()).count());
 }
 
 // The hint timer runs from the busy answer, subscribed or not.
@@ -243,8 +239,8 @@ void name_machine::try_run() {
 
 void name_machine::try_beside(operation& call, bool may_go_direct) {
   owner_state& one = *call.of_owner;
-  if (call.where != operation::place::waiting || one.ask_.under_way() || in_doubt(call.mode)) return;
-  send_acquire(one, call, may_go_direct && !release_under_way());
+  if (call.where != operation::place::waiting || one.ask_.under_way() || active_.in_doubt(call.mode)) return;
+  send_acquire(one, call, may_go_direct && !active_.release_sent());
 }
 
 // A message for everybody: whoever stands behind the head tries beside it, all in one group.
