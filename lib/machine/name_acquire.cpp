@@ -40,7 +40,7 @@ void name_machine::send_acquire(owner_state& one, operation& call, bool may_go_d
   asked.lease = lease_for(call);
   asked.amount = call.amount;
   asked.call = &call;
-  asked.ticket = tickets_;
+  asked.ticket = queue_.ticket();
   asked.bundle = call.bundle;
   begin(one, asked);
   call.where = operation::place::trying;
@@ -81,7 +81,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
     if (kind_.rules().takes) note(event_type::abandoned, one.owner);
     repair(one, was.mode);
     if (!call) return;
-    bool const was_head = call->queued && &queue_.front() == call;
+    bool const was_head = queue_.is_head(*call);
     leave(*call);
     if (outer_lost && deadline > shared_.now) {  // the count is repaired first, then it tries anew
       one.behind.push_back(*call);
@@ -101,7 +101,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 
   // Other calls of this owner need not wait for him: they re-enter, or never could.
   if (keeps && one.queued > 0)
-    for (auto it = queue_.iterator_to(*one.waits); it != queue_.end() && one.queued > 0;) {
+    for (auto it = queue_.from(*one.waits); it != queue_.end() && one.queued > 0;) {
       operation& same = *it++;
       bool const waits_on =
           same.of_owner != &one || kind_.admit(same.mode, one.live_by_mode()) == kind::admission::queue;
@@ -114,24 +114,24 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   unsigned kept_out_sides = 0;
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
     if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_sides |= 1u << mode;
-  finish_once_calls(tickets_, kept_out_sides);
+  finish_once_calls(queue_.ticket(), kept_out_sides);
   if (rules.grant_for_all) grant_others(was.ticket);
   if (!was_queued || queue_.empty() || rules.own_channel) return;
-  bool const shares = rules.shares(was.mode, queue_.front().mode);
+  bool const shares = rules.shares(was.mode, queue_.head().mode);
   // Of a run that is on its way the last one to be answered looks after who has come meanwhile.
-  if (shares && !parked(queue_.front())) return queue_.front().where == operation::place::trying ? void() : try_run();
+  if (shares && !parked(queue_.head())) return queue_.head().where == operation::place::trying ? void() : try_run();
   if (came_while_trying && listening() == view::on) return try_head();
-  if (answer.spent && head_idle()) {  // the answer was for the next one, too
-    note_told(queue_.front());
+  if (answer.spent && queue_.head_idle()) {  // the answer was for the next one, too
+    note_told(queue_.head());
     if (listening() == view::off) new_head();
     return sleep_until_hint(answer.hint);
   }
   if (rules.grant_wakes_next) return try_head();
   if (listening() == view::on || listening() == view::refused) {
-    if (!head_idle()) return new_head();
+    if (!queue_.head_idle()) return new_head();
     if (rules.exclusive && !shares) {  // a caller of this client has it: a try would only hear so
-      note_told(queue_.front());
-      if (!queue_.front().once) finish_once_calls(tickets_);
+      note_told(queue_.head());
+      if (!queue_.head().once) finish_once_calls(queue_.ticket());
     }
     return sleep_until_hint(left(shared_.now, deadline).count());
   }
@@ -192,8 +192,8 @@ void name_machine::busy(owner_state& one, request const& was, std::int64_t hint)
   call.waited = call.tried = true;
   call.unseen = false;
   call.error = {};
-  ++busy_answers_;
-  bool const was_head = call.queued && &queue_.front() == &call;
+  queue_.note_busy();
+  bool const was_head = queue_.is_head(call);
   bool const stays = !call.once && !call.late;
   std::int64_t const refused = call.amount;
   if (!stays) {
@@ -212,13 +212,13 @@ void name_machine::busy(owner_state& one, request const& was, std::int64_t hint)
   unsigned sides = ~0u;
   if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);
   // Nor that there is not enough for who wants less.
-  if (proves) finish_once_calls(stays ? tickets_ : was.ticket, sides, stays ? 0 : refused);
+  if (proves) finish_once_calls(stays ? queue_.ticket() : was.ticket, sides, stays ? 0 : refused);
   if (queue_.empty() || !was_head) return;
-  operation& head = queue_.front();
+  operation& head = queue_.head();
   bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
-  if (&head != &call && (!asked_too || !proves || !head_idle())) return new_head();
+  if (&head != &call && (!asked_too || !proves || !queue_.head_idle())) return new_head();
   head.tried = true;
-  if (dirty_ && listening() == view::on && head_idle()) return try_head();
+  if (dirty_ && listening() == view::on && queue_.head_idle()) return try_head();
   if (hint < 0) note(event_type::no_time_to_live);
   if (listening() == view::off && kind_.rules().listens) new_head();
   sleep_until_hint(hint);
@@ -229,7 +229,7 @@ void name_machine::busy(owner_state& one, request const& was, std::int64_t hint)
 void name_machine::untried(request const& was) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
-  bool const was_head = call.queued && &queue_.front() == &call;
+  bool const was_head = queue_.is_head(call);
   leave(call);
   call.unseen = was.repeated;
   call.untried = true;
@@ -241,7 +241,7 @@ void name_machine::untried(request const& was) {
 void name_machine::give_up(operation& call, error_code error) {
   if (call.where == operation::place::idle) return;  // ended meanwhile, by what became of another call
   owner_state& one = *call.of_owner;
-  bool const was_head = call.queued && &queue_.front() == &call;
+  bool const was_head = queue_.is_head(call);
   bool const tried = call.where == operation::place::trying;
   switch (call.where) {
     case operation::place::behind_owner: {
@@ -314,7 +314,7 @@ void name_machine::fail_acquire(owner_state& one, request const& was, outcome co
 void name_machine::fail_acquire(owner_state& one, request const& was, error_code error, std::string_view text) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
-  bool const was_head = call.queued && &queue_.front() == &call;
+  bool const was_head = queue_.is_head(call);
   if (call.queued && !call.once && classify(text).transient && !call.late) {
     call.where = operation::place::waiting;
     call.tried = true;

@@ -90,7 +90,7 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   repair_sides(one, more_ended);
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
-  if (answer.not_published && head_idle()) try_head();
+  if (answer.not_published && queue_.head_idle()) try_head();
   if (answer.what == outcome::type::released) look_after_release();
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && one.live() == 0) new_head();

@@ -161,7 +161,7 @@ void name_machine::forced(instant sent) {
     }
   // Where messages are refused nobody else wakes it.
   new_head();
-  if (head_idle() && listening() == view::asked) look_soon();
+  if (queue_.head_idle() && listening() == view::asked) look_soon();
   wake_parked();
   tidy_served();
 }

@@ -157,13 +157,13 @@ void name_machine::expire(operation& call) {
       return watch_deadline(call);
     }
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
-    bool const busy =
-        call.joined < busy_answers_ || (!queue_.empty() && queue_.front().waited) || holders_.keep_out(one, call.mode);
+    bool const busy = queue_.busy_since_it_joined(call) || (!queue_.empty() && queue_.head().waited) ||
+                      holders_.keep_out(one, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
     if (told_busy && !call.once) {
       give_up(call, {});
     } else {
-      if (call.queued && call.text.empty()) call.text = queue_.front().text;
+      if (call.queued && call.text.empty()) call.text = queue_.head().text;
       give_up(call, errc::timeout);
     }
   } else {
@@ -228,7 +228,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
   if (asked.what == ask::release && one.live(asked.mode) == 0) {
     recall_unsent_try(one);
-    if (can_hand_off(one)) pair_up(one, queue_.front());
+    if (can_hand_off(one)) pair_up(one, queue_.head());
   }
   if (asked.what == ask::release) {
     asked.target = one.live(asked.mode);
@@ -247,7 +247,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   asked.sent = shared_.now;
   asked.doubtful = false;
   if (!asked.repeated) asked.first_sent = shared_.now;
-  (asked.partner ? asked.partner->ask_ : asked).ticket = tickets_;
+  (asked.partner ? asked.partner->ask_ : asked).ticket = queue_.ticket();
   field.clear();
   kind_.add_field(field, shared_.client_id, one.owner, asked.mode);
   out.what = asked.what;

@@ -6,13 +6,13 @@
 #include <machine/owner_state.hpp>
 #include <machine/streak.hpp>
 #include <machine/subscriptions.hpp>
+#include <machine/wait_queue.hpp>
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
 
 #include <boost/container/options.hpp>
 #include <boost/container/small_vector.hpp>
 #include <boost/container/vector.hpp>
-#include <boost/intrusive/list.hpp>
 
 #include <string>
 
@@ -110,8 +110,6 @@ class name_machine final : public listener {
   bool idle() const;
 
  private:
-  using queue_type = boost::intrusive::list<operation>;
-
   // name_machine.cpp
   owner_state& record_of(std::uint64_t owner);
   owner_state* known(std::uint64_t owner) const;
@@ -174,7 +172,6 @@ class name_machine final : public listener {
   void subscribe();
   void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
   void refuse_once_calls(error_code const& why, std::string_view text);
-  bool head_idle() const;
 
   // name_own_channel.cpp
   operation* waiter_of(owner_state& one);
@@ -242,10 +239,7 @@ class name_machine final : public listener {
   holders holders_;
   rare<std::uint64_t> parked_;  // owners whose waiter looks again after the next answer: see park
   few<std::uint64_t> served_;   // owners of whom a call was completed in this step
-  queue_type queue_;            // of waiters; only the head talks to the server
-  unsigned once_waiting_ = 0;   // calls without a wait in the queue
-  std::uint64_t busy_answers_ = 0;
-  std::uint64_t tickets_ = 0;
+  wait_queue queue_;
   bool dirty_ = false;  // a message came that no try has followed yet
   streak streak_;
   name_machine* next_namesake_ = this;  // a ring: machines of the same name, one for each kind

@@ -19,7 +19,7 @@ void name_machine::release(owner_state& one, operation& call) {
   begin_release(one, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
   if (one.live(one.ask_.mode) == 0 && can_hand_off(one)) {
-    pair_up(one, queue_.front());
+    pair_up(one, queue_.head());
     send(one, true);
   } else {
     send(one, !active_.release_sent());
@@ -114,8 +114,8 @@ void name_machine::extend(owner_state& one, operation& call) {
 // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
 bool name_machine::unsent_try() const {
   return streak_.runs() && !kind_.rules().hand_off && !queue_.empty() &&
-         queue_.front().where == operation::place::trying &&
-         queue_.front().of_owner->ask_.where == request::place::outbox;
+         queue_.head().where == operation::place::trying &&
+         queue_.head().of_owner->ask_.where == request::place::outbox;
 }
 
 // The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks
@@ -123,10 +123,10 @@ bool name_machine::unsent_try() const {
 void name_machine::look_after_release() {
   if (!kind_.rules().listens) {
     streak_.leave(shared_.now, milliseconds(kind_.rules().poll_most));
-    if (!head_idle()) return;
-    queue_.front().polls = 0;
-    if (!leaves_to_others(queue_.front())) sleep_until_hint(0);
-  } else if (head_idle() && listening() == view::asked) {
+    if (!queue_.head_idle()) return;
+    queue_.head().polls = 0;
+    if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
+  } else if (queue_.head_idle() && listening() == view::asked) {
     look_soon();
   }
 }
@@ -140,8 +140,8 @@ bool name_machine::leaves_to_others(operation const& head) {
 }
 
 bool name_machine::can_hand_off(owner_state const& from) const {
-  if (!kind_.rules().hand_off || !streak_.allows(shared_.now) || !head_idle() || shared_.closed()) return false;
-  operation const& head = queue_.front();
+  if (!kind_.rules().hand_off || !streak_.allows(shared_.now) || !queue_.head_idle() || shared_.closed()) return false;
+  operation const& head = queue_.head();
   if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
   return head.tried || !active_.in_doubt(head.mode, &from);
 }
@@ -150,7 +150,7 @@ bool name_machine::can_hand_off(owner_state const& from) const {
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
   if (!kind_.rules().hand_off || queue_.empty()) return;
-  operation& head = queue_.front();
+  operation& head = queue_.head();
   owner_state& to = *head.of_owner;
   request const& asked = to.ask_;
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
@@ -178,7 +178,7 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
   granted.amount = waiter.amount;
   granted.call = &waiter;
   granted.partner = &from;
-  granted.ticket = tickets_;
+  granted.ticket = queue_.ticket();
   granted.where = from.ask_.where;
   begin(to, granted);
   waiter.where = operation::place::trying;

@@ -17,36 +17,23 @@ constexpr milliseconds unheard_pause{50};     // in which a channel should be co
 
 }  // namespace
 
-bool name_machine::head_idle() const {
-  return !queue_.empty() && queue_.front().where == operation::place::waiting &&
-         !queue_.front().of_owner->ask_.under_way();
-}
-
 // A caller who holds nothing: behind those who came before.
 void name_machine::join(owner_state& one, operation& call) {
-  bool const head_was_told = head_idle() && queue_.front().tried;
+  bool const head_was_told = queue_.head_idle() && queue_.head().tried;
   if (call.once && head_was_told) {
-    operation const& head = queue_.front();
+    operation const& head = queue_.head();
     if (head.error && !holders_.keep_out(one, call.mode)) return complete(call, head.error, head.text);
     call.waited = true;
     return complete(call);
   }
-  call.where = operation::place::waiting;
-  call.queued = true;
-  call.tried = false;
-  call.joined = busy_answers_;
-  call.ticket = ++tickets_;
-  queue_.push_back(call);
-  ++one.queued;
-  if (!one.waits) one.waits = &call;
+  queue_.join(call);
   ++shared_.counters.waiting;
   ++tally_.waiting;
-  once_waiting_ += call.once;
   watch_deadline(call);
   shared_.timers.drop(linger_);
   if (kind_.rules().own_channel) return wake_alone(one);
   if (queue_.size() > 1) {  // what is tried before it lets it in beside, if anything
-    operation const& before = *std::prev(queue_.end(), 2);
+    operation const& before = queue_.before(call);
     bool const beside = kind_.rules().shares(before.mode, call.mode) && before.where == operation::place::trying;
     return beside ? try_beside(call, true) : void();
   }
@@ -65,26 +52,15 @@ void name_machine::note_told(operation& head) {
   if (!head.waited) note(event_type::waiting, head.owner);
   head.waited = head.tried = true;
   head.error = {};
-  ++busy_answers_;
+  queue_.note_busy();
 }
 
 void name_machine::leave(operation& call) {
   if (!call.queued) return;
-  call.queued = false;
-  owner_state& one = *call.of_owner;
-  bool const was_head = &queue_.front() == &call;
-  auto next = queue_.erase(queue_.iterator_to(call));
-  // The pauses between looks grow with the time that the lock is not free, whoever looks.
-  if (was_head && !call.yes && next != queue_.end()) next->polls = std::max(next->polls, call.polls);
-  --one.queued;
-  if (one.waits == &call) {
-    while (one.queued > 0 && next->of_owner != &one) ++next;
-    one.waits = one.queued > 0 ? &*next : nullptr;
-  }
+  queue_.leave(call);
   --shared_.counters.waiting;
   --tally_.waiting;
-  once_waiting_ -= call.once;
-  if (one.queued == 0) one.own.reset();
+  if (call.of_owner->queued == 0) call.of_owner->own.reset();
   if (!queue_.empty()) return;
   shared_.timers.drop(hint_);
   if (listening() != view::off) shared_.timers.set(linger_, after(shared_.now, linger_time));
@@ -93,11 +69,11 @@ void name_machine::leave(operation& call) {
 // The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
 void name_machine::new_head() {
   if (queue_.empty() || kind_.rules().own_channel) return;  // there each looks after itself
-  if (!head_idle()) {
+  if (!queue_.head_idle()) {
     dirty_ = true;  // another request of its owner is under way; the answer makes it try
     return;
   }
-  operation& head = queue_.front();
+  operation& head = queue_.head();
   // The confirmation makes it try, or the hint if that never comes.
   if (listening() == view::asked && hint_.is_linked()) return;
   bool const heard = listening() != view::off;
@@ -105,7 +81,7 @@ void name_machine::new_head() {
   if (heard) return try_head();
   bool const behind_ours = holders_.keep_out(*head.of_owner, head.mode);
   if (!kind_.rules().listens) {
-    bool const answered = head.tried || head.joined < busy_answers_;
+    bool const answered = head.tried || queue_.busy_since_it_joined(head);
     if (answered && hint_.is_linked()) return;
     if (!behind_ours) return try_head();
     note_told(head);
@@ -117,8 +93,8 @@ void name_machine::new_head() {
 
 // One request for the head of the queue: with a release that still waits to be sent it makes a hand-off.
 void name_machine::try_head(bool may_go_direct) {
-  if (!head_idle() || kind_.rules().own_channel) return;
-  operation& head = queue_.front();
+  if (!queue_.head_idle() || kind_.rules().own_channel) return;
+  operation& head = queue_.head();
   owner_state& one = *head.of_owner;
   owner_state* leaving = kind_.rules().takes ? active_.unsent_release(one) : nullptr;
   if (leaving && !streak_.allows(shared_.now)) {  // it is really released first; its answer wakes the head
@@ -142,8 +118,8 @@ void name_machine::try_head(bool may_go_direct) {
 // An answer has come: a head that waited for the name to be resolved, or that hears no messages, tries.
 void name_machine::wake_parked() {
   if (kind_.rules().own_channel) return wake_all_alone();
-  if (!head_idle() || active_.in_doubt(queue_.front().mode)) return;
-  operation const& head = queue_.front();
+  if (!queue_.head_idle() || active_.in_doubt(queue_.head().mode)) return;
+  operation const& head = queue_.head();
   if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
 }
@@ -155,7 +131,7 @@ void name_machine::subscribe() {
 
 // The hint timer runs from the busy answer, subscribed or not.
 void name_machine::sleep_until_hint(std::int64_t hint) {
-  unsigned const polls = queue_.empty() ? 0 : queue_.front().polls;
+  unsigned const polls = queue_.empty() ? 0 : queue_.head().polls;
   shared_.timers.set(hint_, after(shared_.now, sleep_time(hint, listening() == view::refused, polls)));
 }
 
@@ -180,11 +156,7 @@ milliseconds name_machine::sleep_time(std::int64_t hint, bool deaf, unsigned pol
 
 // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
 void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides, std::int64_t least) {
-  if (once_waiting_ == 0) return;
-  // They are the last that came, if others wait.
-  auto it = queue_.end();
-  for (unsigned found = 0; found < once_waiting_;) found += (--it)->once;
-  while (it != queue_.end()) {
+  for (auto it = queue_.first_once(); it != queue_.end();) {
     operation& call = *it++;
     if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
     if (call.amount < least) continue;
@@ -197,7 +169,7 @@ void name_machine::finish_once_calls(std::uint64_t up_to, unsigned sides, std::i
 
 // Nor would they be told anything else than the head, which waits for the trouble to pass.
 void name_machine::refuse_once_calls(error_code const& why, std::string_view text) {
-  for (auto it = queue_.begin(); it != queue_.end() && once_waiting_ > 0;) {
+  for (auto it = queue_.first_once(); it != queue_.end();) {
     operation& call = *it++;
     if (!call.once || call.where != operation::place::waiting) continue;
     leave(call);
@@ -208,11 +180,11 @@ void name_machine::refuse_once_calls(error_code const& why, std::string_view tex
 // --- what wakes the head ---
 
 void name_machine::on_confirmed() {
-  if (!head_idle()) {
+  if (!queue_.head_idle()) {
     dirty_ = true;  // the try under way may have run before the server listened for us
     return;
   }
-  if (parked(queue_.front())) return;  // only the answer that resolves the name makes it try
+  if (parked(queue_.head())) return;  // only the answer that resolves the name makes it try
   try_head();
 }
 
@@ -220,7 +192,7 @@ void name_machine::on_message(std::string_view payload) {
   ++shared_.counters.messages;
   auto const woken = kind_.on_message(payload);
   if (woken == kind::wake::nobody) return;
-  bool const may_try = head_idle() && !parked(queue_.front());
+  bool const may_try = queue_.head_idle() && !parked(queue_.head());
   if (may_try)
     try_run();
   else
@@ -231,9 +203,10 @@ void name_machine::on_message(std::string_view payload) {
 // The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
 // Nobody tries past a waiter whom he would keep out.
 void name_machine::try_run() {
-  if (!head_idle() && queue_.front().where == operation::place::waiting) dirty_ = true;  // its owner's answer wakes it
+  if (!queue_.head_idle() && queue_.head().where == operation::place::waiting)
+    dirty_ = true;  // its owner's answer wakes it
   try_head();
-  for (auto it = queue_.begin(); it != queue_.end() && kind_.rules().shares(queue_.front().mode, it->mode);)
+  for (auto it = queue_.begin(); it != queue_.end() && kind_.rules().shares(queue_.head().mode, it->mode);)
     try_beside(*it++, false);
 }
 
@@ -247,16 +220,16 @@ void name_machine::try_beside(operation& call, bool may_go_direct) {
 void name_machine::try_others() {
   for (auto it = queue_.begin(); it != queue_.end();) {
     operation& call = *it++;
-    if (&call != &queue_.front()) try_beside(call, false);
+    if (&call != &queue_.head()) try_beside(call, false);
   }
 }
 
 void name_machine::on_refused() {
-  if (head_idle() && !parked(queue_.front())) sleep_until_hint(shared_.settings.lock_watchdog_timeout.count());
+  if (queue_.head_idle() && !parked(queue_.head())) sleep_until_hint(shared_.settings.lock_watchdog_timeout.count());
 }
 
 void name_machine::on_hint() {
-  if (!head_idle() || parked(queue_.front())) {
+  if (!queue_.head_idle() || parked(queue_.head())) {
     dirty_ = true;
     return;
   }

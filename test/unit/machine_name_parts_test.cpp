@@ -2,6 +2,7 @@
 #include <machine/context.hpp>
 #include <machine/holders.hpp>
 #include <machine/name_machine.hpp>
+#include <machine/wait_queue.hpp>
 #include <support/catch.hpp>
 #include <wire/kinds.hpp>
 
@@ -119,4 +120,72 @@ TEST_CASE("active requests: one release that waits to be sent can take a try alo
   CHECK_FALSE(r.active.dropped_release(r.a));
   r.holds(r.a, writes, start);  // not its last
   CHECK(r.active.unsent_release(r.c) == &r.b);
+}
+
+namespace {
+
+struct line_of_calls : room {
+  wait_queue line;
+  operation calls[4];
+
+  line_of_calls() {
+    owner_state* const owners[] = {&a, &b, &a, &c};
+    for (int i = 0; i < 4; ++i) calls[i].of_owner = owners[i];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("wait queue: an owner's first call is known, whoever leaves", "[unit][machine]") {
+  line_of_calls r;
+  CHECK_FALSE(r.line.head_idle());
+  for (auto& call : r.calls) r.line.join(call);
+  CHECK(r.line.is_head(r.calls[0]));
+  CHECK(r.line.head_idle());
+  CHECK(r.line.ticket() == r.calls[3].ticket);
+  CHECK(r.a.queued == 2);
+  CHECK(r.a.waits == &r.calls[0]);
+  r.line.leave(r.calls[0]);
+  CHECK(r.a.waits == &r.calls[2]);
+  CHECK(r.line.is_head(r.calls[1]));
+  CHECK(&r.line.before(r.calls[2]) == &r.calls[1]);
+  r.line.leave(r.calls[2]);
+  CHECK(r.a.queued == 0);
+  CHECK(r.a.waits == nullptr);
+  r.b.ask_.what = ask::release;
+  CHECK_FALSE(r.line.head_idle());
+  r.line.leave(r.calls[1]);
+  r.line.leave(r.calls[3]);
+  CHECK(r.line.empty());
+}
+
+TEST_CASE("wait queue: who comes to be the first goes on with the pauses of who was", "[unit][machine]") {
+  line_of_calls r;
+  for (auto& call : r.calls) r.line.join(call);
+  r.calls[0].polls = 5;
+  r.calls[2].polls = 7;
+  r.line.leave(r.calls[0]);
+  CHECK(r.calls[1].polls == 5);
+  r.line.leave(r.calls[2]);  // it was not the first
+  CHECK(r.calls[3].polls == 0);
+  r.calls[1].yes = true;  // it has it: the lock is not free for another reason
+  r.line.leave(r.calls[1]);
+  CHECK(r.calls[3].polls == 0);
+  r.line.leave(r.calls[3]);
+}
+
+TEST_CASE("wait queue: calls without a wait are found, and what was heard since a call came is known",
+          "[unit][machine]") {
+  line_of_calls r;
+  r.line.join(r.calls[0]);
+  CHECK(r.line.first_once() == r.line.end());
+  r.line.note_busy();
+  r.calls[1].once = r.calls[3].once = true;
+  for (int i = 1; i < 4; ++i) r.line.join(r.calls[i]);
+  CHECK(&*r.line.first_once() == &r.calls[1]);
+  CHECK(r.line.busy_since_it_joined(r.calls[0]));
+  CHECK_FALSE(r.line.busy_since_it_joined(r.calls[1]));
+  r.line.leave(r.calls[1]);
+  CHECK(&*r.line.first_once() == &r.calls[3]);
+  for (int i : {0, 2, 3}) r.line.leave(r.calls[i]);
 }
