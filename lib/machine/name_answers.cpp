@@ -7,12 +7,7 @@
 namespace latchkey::detail {
 
 errc error_of(outcome const& answer) {
-  switch (answer.what) {
-    case outcome::type::refused: return classify(answer.text).code;
-    case outcome::type::already_held: return errc::already_held;
-    case outcome::type::would_deadlock: return errc::would_deadlock;
-    default: return errc::server_error;
-  }
+  return answer.what == outcome::type::refused ? classify(answer.text).code : errc::server_error;
 }
 
 std::string_view words_of(outcome const& answer) {

@@ -164,7 +164,6 @@ class name_machine final : public listener {
   void try_head(bool may_go_direct = false);
   void try_run();
   void try_beside(operation& call, bool may_go_direct);
-  void try_others();
   void wake_parked();
   void sleep_until_hint(std::int64_t hint);
   void look_soon();

@@ -32,7 +32,7 @@ void own_channel::on_confirmed() { of_.of.wake_alone(of_); }
 
 void own_channel::on_message(std::string_view payload) {
   ++shared_.counters.messages;
-  if (of_.of.which().on_message(payload) != kind::wake::nobody) of_.of.wake_alone(of_);
+  if (of_.of.which().wakes(payload)) of_.of.wake_alone(of_);
 }
 
 void own_channel::on_refused() { of_.of.wake_alone(of_); }

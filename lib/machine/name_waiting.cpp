@@ -190,14 +190,12 @@ void name_machine::on_confirmed() {
 
 void name_machine::on_message(std::string_view payload) {
   ++shared_.counters.messages;
-  auto const woken = kind_.on_message(payload);
-  if (woken == kind::wake::nobody) return;
+  if (!kind_.wakes(payload)) return;
   bool const may_try = queue_.head_idle() && !parked(queue_.head());
   if (may_try)
     try_run();
   else
     dirty_ = true;
-  if (woken == kind::wake::all) try_others();
 }
 
 // The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
@@ -214,14 +212,6 @@ void name_machine::try_beside(operation& call, bool may_go_direct) {
   owner_state& one = *call.of_owner;
   if (call.where != operation::place::waiting || one.ask_.under_way() || active_.in_doubt(call.mode)) return;
   send_acquire(one, call, may_go_direct && !active_.release_sent());
-}
-
-// A message for everybody: whoever stands behind the head tries beside it, all in one group.
-void name_machine::try_others() {
-  for (auto it = queue_.begin(); it != queue_.end();) {
-    operation& call = *it++;
-    if (&call != &queue_.head()) try_beside(call, false);
-  }
 }
 
 void name_machine::on_refused() {

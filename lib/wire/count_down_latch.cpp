@@ -116,9 +116,7 @@ class latch_rules final : public kind {
   }
 
   // `0`: it reached zero; `1`: there is a new count, or none any more.
-  wake on_message(std::string_view payload) const override {
-    return payload == "0" || payload == "1" ? wake::one : wake::nobody;
-  }
+  bool wakes(std::string_view message) const override { return message == "0" || message == "1"; }
 
   admission admit(unsigned char, int const*) const override { return admission::queue; }
 };

@@ -75,7 +75,7 @@ class fair final : public kind {
     return what == ask::leave ? read_leave(answer) : reentrant_kind().read(what, one, answer);
   }
 
-  wake on_message(std::string_view payload) const override { return reentrant_kind().on_message(payload); }
+  bool wakes(std::string_view message) const override { return reentrant_kind().wakes(message); }
 
   admission admit(unsigned char mode, int const* live) const override { return reentrant_kind().admit(mode, live); }
 };

@@ -38,25 +38,22 @@ struct item {
 // What the server's answer to one item means.
 struct outcome {
   enum class type : unsigned char {
-    granted,         // acquire, hand_off: held now
-    busy,            // acquire, hand_off: somebody else has it; see hint
-    untried,         // acquire: the one of its bundle that was busy or refused kept it from being tried
-    gone,            // acquire above 1: the outer holds are not there, nothing was written
-    released,        // release to 0, force_unlock: it was there
-    still_held,      // release above 0: done
-    absent,          // release, extend, renew, force_unlock: no such hold
-    extended,        // renew, extend: done
-    refused,         // this item did nothing; text says why
-    already_held,    // acquire of a lock that is not reentrant
-    would_deadlock,  // acquire that can never succeed
-    done,            // command: see value
-    unseen,          // of what was repeated, or is given back: it did not run, if the server still remembers that time
-    malformed,       // an answer that no script of ours gives
+    granted,     // acquire, hand_off: held now
+    busy,        // acquire, hand_off: somebody else has it; see hint
+    untried,     // acquire: the one of its bundle that was busy or refused kept it from being tried
+    gone,        // acquire above 1: the outer holds are not there, nothing was written
+    released,    // release to 0, force_unlock: it was there
+    still_held,  // release above 0: done
+    absent,      // release, extend, renew, force_unlock: no such hold
+    extended,    // renew, extend: done
+    refused,     // this item did nothing; text says why
+    done,        // command: see value
+    unseen,      // of what was repeated, or is given back: it did not run, if the server still remembers that time
+    malformed,   // an answer that no script of ours gives
   };
 
   type what = type::malformed;
   bool not_published = false;  // released, but PUBLISH was refused: nobody was told
-  bool others_moved = false;   // leave: somebody else may try now
   bool spent = false;          // granted: the next waiter would be told busy; see hint
   std::int64_t hint = 0;       // busy: milliseconds until the holder's lease ends; -1: it never does
   std::int64_t value = 0;      // done: the answer

@@ -14,8 +14,6 @@ namespace latchkey::detail {
 // Everything else - waiting, renewing, cancelling, loss, hand-off - is the same for all kinds.
 class kind {
  public:
-  // Whom an unlock message wakes.
-  enum class wake : unsigned char { nobody, one, all };
   // May an owner who holds `live[mode]` times try at once, without queueing behind others?
   enum class admission : unsigned char { queue, at_once, already_held, would_deadlock };
 
@@ -91,7 +89,8 @@ class kind {
   virtual std::uint64_t concerns(unsigned char command, std::string_view argument, std::string_view client_id) const;
 
   // --- waiting ---
-  virtual wake on_message(std::string_view payload) const = 0;
+  // Does this message let a waiter try? What else comes on a channel is noise.
+  virtual bool wakes(std::string_view message) const = 0;
   virtual admission admit(unsigned char mode, int const* live) const = 0;
 
  private:

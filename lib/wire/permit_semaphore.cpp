@@ -118,7 +118,7 @@ class permit_semaphore_rules final : public kind {
     }
   }
 
-  wake on_message(std::string_view payload) const override { return says_some(payload) ? wake::one : wake::nobody; }
+  bool wakes(std::string_view message) const override { return says_some(message); }
 
   admission admit(unsigned char, int const*) const override { return admission::queue; }
 

@@ -78,9 +78,7 @@ class read_write final : public kind {
   }
 
   // `0` of a reader, `1` of a writer. Both may let readers or a writer in.
-  wake on_message(std::string_view payload) const override {
-    return payload == "0" || payload == "1" ? wake::one : wake::nobody;
-  }
+  bool wakes(std::string_view message) const override { return message == "0" || message == "1"; }
 
   admission admit(unsigned char mode, int const* live) const override {
     if (live[write_side] > 0) return admission::at_once;

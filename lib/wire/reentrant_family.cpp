@@ -144,10 +144,8 @@ outcome reentrant_family::read_hand_off(reply const& element) const {
   return made;
 }
 
-// Only `0` is ever published; what else comes on the channel is noise.
-kind::wake reentrant_family::on_message(std::string_view payload) const {
-  return payload == "0" ? wake::one : wake::nobody;
-}
+// Nothing else is ever published.
+bool reentrant_family::wakes(std::string_view message) const { return message == "0"; }
 
 kind::admission reentrant_family::admit(unsigned char, int const* live) const {
   return live[0] > 0 ? admission::at_once : admission::queue;

@@ -19,7 +19,7 @@ class reentrant_family : public kind {
   void add_keys(item const& one, words& command) const override;
   void add_arguments(item const& one, words& command) const override;
   outcome read(ask what, item const& one, reply const& answer) const final;
-  wake on_message(std::string_view payload) const override;
+  bool wakes(std::string_view message) const override;
   // An owner who holds it takes it again without queueing.
   admission admit(unsigned char mode, int const* live) const override;
 

@@ -69,7 +69,7 @@ class semaphore_rules final : public kind {
     return made;
   }
 
-  wake on_message(std::string_view payload) const override { return says_some(payload) ? wake::one : wake::nobody; }
+  bool wakes(std::string_view message) const override { return says_some(message); }
 
   admission admit(unsigned char, int const*) const override { return admission::queue; }
 };

@@ -24,7 +24,7 @@ class spin final : public reentrant_family {
 
   void add_keys(item const& one, words& command) const override { command.add(one.name); }
 
-  wake on_message(std::string_view) const override { return wake::nobody; }
+  bool wakes(std::string_view) const override { return false; }
 };
 
 }  // namespace

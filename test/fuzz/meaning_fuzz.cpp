@@ -26,7 +26,7 @@ bool may_answer(ask asked, what answer) {
   switch (asked) {
     case ask::acquire:
       return answer == what::granted || answer == what::busy || answer == what::untried || answer == what::gone ||
-             answer == what::unseen || answer == what::already_held || answer == what::would_deadlock;
+             answer == what::unseen;
     case ask::release:
       return answer == what::released || answer == what::still_held || answer == what::absent || answer == what::unseen;
     case ask::hand_off:
@@ -86,7 +86,7 @@ void once(input in) {
   auto const question = in.any(questions);
   std::int64_t value = 0;
   if (of.read_query(question, answer, value)) must(!answer.is_error(), "an error is no answer to a question");
-  of.on_message(in.rest());
+  of.wakes(in.rest());
   detail::classify(answer.text);
 }
 

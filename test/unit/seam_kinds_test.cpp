@@ -6,7 +6,6 @@
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
-using detail::kind;
 
 // Made-up kinds: what another kind may say without a change of the machines.
 
@@ -36,13 +35,7 @@ made_kind const& both() {
 
 made_kind const& read_write() {
   static made_kind const the_one(
-      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2},
-      kind::wake::all);
-  return the_one;
-}
-
-made_kind const& latch() {
-  static made_kind const the_one({.name = "latch", .exclusive = false, .hand_off = false}, kind::wake::all);
+      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2});
   return the_one;
 }
 
@@ -161,37 +154,6 @@ TEST_CASE("sweep: seam: a writer and two readers") {
     w.await(second);
     w.expect(second.granted(), "then the second writer");
   }});
-}
-
-TEST_CASE("seam: a message that wakes all") {
-  world w;
-  w.exclusive = false;
-  latch().teach_shared(w.server, 100);
-  w.server.teach(latch().script_for(detail::ask::acquire), "made_acquire",
-                 [](script_world& s, words_view keys, words_view a) {
-                   std::vector<reply> made;
-                   for (std::size_t i = 0; i < keys.size(); ++i)
-                     if (s.store.has(keys[i], "closed")) {
-                       made.push_back(integer(-1));
-                     } else {
-                       s.store.set(std::string(keys[i]) + ":passed", a[3 * i], 1);
-                       made.push_back(integer(-3));
-                     }
-                   return array(std::move(made));
-                 });
-  w.server.store.set("k", "closed", 1);
-  std::vector<task*> all;
-  for (std::uint64_t i = 1; i <= 10; ++i) all.push_back(&w.acquire(i, {.which = &latch()}));
-  w.run();
-  std::size_t const before = w.server.ran("EVALSHA made_acquire");
-  w.server.store.remove("k");
-  w.server.publish("made:k", "0");
-  w.run();
-  for (task* one : all) CHECK(one->granted());
-  // All in one call.
-  CHECK(w.server.ran("EVALSHA made_acquire") == before + 1);
-  w.server.store.clear();
-  w.finish();
 }
 
 TEST_CASE("seam: a kind that only polls") {

@@ -104,8 +104,8 @@ TEST_CASE("fair lock: each waiter has a channel of its own", "[unit][wire]") {
   CHECK(fair_kind().channel("orders", "id:1") == "redisson_lock__channel:{orders}:id:1");
   CHECK(fair_kind().channel("{eu}:orders", "id:1") == "redisson_lock__channel:{eu}:orders:id:1");
   CHECK(fair_kind().field("0b1c", 42, 0) == "0b1c:42");
-  CHECK(fair_kind().on_message("0") == kind::wake::one);
-  for (std::string const junk : {"", "1", "00", "0 "}) CHECK(fair_kind().on_message(junk) == kind::wake::nobody);
+  CHECK(fair_kind().wakes("0"));
+  for (std::string const junk : {"", "1", "00", "0 "}) CHECK_FALSE(fair_kind().wakes(junk));
 }
 
 TEST_CASE("fair lock: every answer has its meaning", "[unit][wire]") {

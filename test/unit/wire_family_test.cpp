@@ -97,7 +97,7 @@ TEST_CASE("spin lock: no request has a channel, and nothing that is heard wakes 
   for (ask what : {ask::release, ask::hand_off, ask::force_unlock})
     CHECK(spin_kind().script_for(what).text().find("(KEYS[k], nil") != std::string_view::npos);
   CHECK(spin_kind().channel("orders", {}).empty());
-  CHECK(spin_kind().on_message("0") == kind::wake::nobody);
+  CHECK_FALSE(spin_kind().wakes("0"));
   CHECK_FALSE(spin_kind().rules().listens);
   CHECK(spin_kind().rules().polls);
   CHECK(spin_kind().rules().poll_first == 1);
@@ -202,8 +202,8 @@ TEST_CASE("plain lock: keys, arguments and questions") {
   }
   CHECK(plain_kind().rules().listens);
   CHECK(plain_kind().rules().polls);
-  CHECK(plain_kind().on_message("0") == kind::wake::one);
-  CHECK(plain_kind().on_message("junk") == kind::wake::nobody);
+  CHECK(plain_kind().wakes("0"));
+  CHECK_FALSE(plain_kind().wakes("junk"));
 }
 
 TEST_CASE("family: every kind has a name of its own, is exclusive and passes the lock on") {

@@ -209,14 +209,13 @@ TEST_CASE("permits: every answer to a command means one thing", "[unit][wire]") 
 
 TEST_CASE("permits: which messages wake a waiter", "[unit][wire]") {
   for (kind const* which : {&semaphore_kind(), &permit_semaphore_kind()}) {
-    for (auto const* some : {"1", "3", "9223372036854775807"}) CHECK(which->on_message(some) == kind::wake::one);
-    for (auto const* none : {"0", "-4", "", "1x", "x", "92233720368547758070"})
-      CHECK(which->on_message(none) == kind::wake::nobody);
+    for (auto const* some : {"1", "3", "9223372036854775807"}) CHECK(which->wakes(some));
+    for (auto const* none : {"0", "-4", "", "1x", "x", "92233720368547758070"}) CHECK_FALSE(which->wakes(none));
   }
   auto const& latch = count_down_latch_kind();
-  CHECK(latch.on_message("0") == kind::wake::one);
-  CHECK(latch.on_message("1") == kind::wake::one);
-  CHECK(latch.on_message("2") == kind::wake::nobody);
+  CHECK(latch.wakes("0"));
+  CHECK(latch.wakes("1"));
+  CHECK_FALSE(latch.wakes("2"));
 }
 
 TEST_CASE("permits: the number behind a name is a plain command", "[unit][wire]") {

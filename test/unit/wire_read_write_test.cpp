@@ -165,8 +165,8 @@ TEST_CASE("read/write lock: is_locked understands a number and a mode, and nothi
 }
 
 TEST_CASE("read/write lock: a message of either side wakes, and nothing else does", "[unit][wire]") {
-  for (char const* payload : {"0", "1"}) CHECK(rw().on_message(payload) == kind::wake::one);
-  for (char const* junk : {"", "2", "00", "01", "-1", "read"}) CHECK(rw().on_message(junk) == kind::wake::nobody);
+  for (char const* payload : {"0", "1"}) CHECK(rw().wakes(payload));
+  for (char const* junk : {"", "2", "00", "01", "-1", "read"}) CHECK_FALSE(rw().wakes(junk));
 }
 
 TEST_CASE("B23: read/write lock: who writes may read, who only reads would wait for himself", "[unit][wire]") {

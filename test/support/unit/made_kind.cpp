@@ -35,12 +35,8 @@ script_body list_of(std::size_t keys_each, std::size_t arguments_each, item_body
 
 }  // namespace
 
-made_kind::made_kind(traits t, wake woken)
-    : kind(t),
-      woken_(woken),
-      number_(++next_number),
-      all_text_("made " + std::to_string(number_) + " acquire_all"),
-      all_(all_text_) {
+made_kind::made_kind(traits t)
+    : kind(t), number_(++next_number), all_text_("made " + std::to_string(number_) + " acquire_all"), all_(all_text_) {
   for (std::size_t i = 0; i < asks; ++i) {
     texts_[i] = "made " + std::to_string(number_) + " " + ask_names[i];
     scripts_[i].emplace(texts_[i]);
@@ -89,7 +85,7 @@ detail::outcome made_kind::read(ask what, detail::item const& one, reply const& 
   return made;
 }
 
-detail::kind::wake made_kind::on_message(std::string_view) const { return woken_; }
+bool made_kind::wakes(std::string_view) const { return true; }
 
 detail::kind::admission made_kind::admit(unsigned char mode, int const* live) const {
   if (rules().modes == 1) return live[0] > 0 ? admission::at_once : admission::queue;

@@ -14,7 +14,7 @@ namespace latchkey::test {
 // A lock kind that exists in tests only: the items of the reentrant lock, with scripts, channels and rules of its own.
 class made_kind final : public detail::kind {
  public:
-  explicit made_kind(traits t, wake woken = wake::one);
+  explicit made_kind(traits t);
   ~made_kind() override;
 
   std::string channel(std::string_view name, std::string_view field) const override;
@@ -24,7 +24,7 @@ class made_kind final : public detail::kind {
   void add_keys(detail::item const& one, detail::words& command) const override;
   void add_arguments(detail::item const& one, detail::words& command) const override;
   detail::outcome read(detail::ask what, detail::item const& one, reply const& answer) const override;
-  wake on_message(std::string_view payload) const override;
+  bool wakes(std::string_view message) const override;
   admission admit(unsigned char mode, int const* live) const override;
   // Command 0 goes again when its answer was lost, and on when its caller has left; 1 does neither; 2 goes again.
   detail::script const& command_script(unsigned char command) const override;
@@ -50,7 +50,6 @@ class made_kind final : public detail::kind {
                      std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const;
   void teach_release(fake_server& server) const;
 
-  wake const woken_;
   int const number_;
   std::string const all_text_;
   detail::script const all_;
