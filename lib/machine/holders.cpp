@@ -1,4 +1,5 @@
 #include <machine/holders.hpp>
+#include <machine/watchdog.hpp>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@ void holders::make_room() {
   if (all_.capacity() == all_.size()) all_.reserve(2 * all_.size());
 }
 
+// A hold of this owner has begun or ended.
 void holders::note(owner_state& one) {
   bool const known = std::exchange(one.holds_now, one.live() > 0);
   if (one.holds_now && !known) all_.push_back(&one);
@@ -21,15 +23,108 @@ instant holders::latest_deadline() const {
 }
 
 bool holders::excludes(owner_state const& one, unsigned char mode) const {
-  for (unsigned char held = 0; held < rules_.modes; ++held)
-    if (one.live(held) > 0 && !rules_.shares(held, mode)) return true;
+  auto const& rules = of_.kind_.rules();
+  for (unsigned char held = 0; held < rules.modes; ++held)
+    if (one.live(held) > 0 && !rules.shares(held, mode)) return true;
   return false;
 }
 
 bool holders::keep_out(owner_state const& one, unsigned char mode) const {
-  return rules_.exclusive && std::any_of(all_.begin(), all_.end(), [&](owner_state const* other) {
+  return of_.kind_.rules().exclusive && std::any_of(all_.begin(), all_.end(), [&](owner_state const* other) {
            return other != &one && excludes(*other, mode);
          });
+}
+
+hold& holders::begin(owner_state& one, hold made) {
+  context& shared = of_.shared_;
+  hold& kept = one.add(std::move(made));
+  note(one);
+  if (kept.link) {
+    kept.link->show(kept.deadline);
+    ++shared.shown;
+  }
+  shared.timers.set_lazily(kept.expiry, kept.deadline);
+  if (kept.watchdog) shared.renewals->add(one.side(kept.mode));
+  ++shared.counters.held;
+  ++of_.tally_.held;
+  return kept;
+}
+
+bool holders::lasts(hold const* one) const { return one && !one->lost && one->deadline > of_.shared_.now; }
+
+nanoseconds holders::rest_of(hold const& one) const {
+  if (one.deadline == never) return nanoseconds::max();
+  context const& shared = of_.shared_;
+  renewal const* const side = one.of->known_side(one.mode);
+  instant ends = one.deadline;
+  if (one.watchdog && side && side->under_way)
+    ends = std::max(ends, after(shared.now, shared.settings.lock_watchdog_timeout));
+  return std::max<nanoseconds>(ends - shared.now, nanoseconds(0));
+}
+
+void holders::move_end(hold& one, instant until) {
+  one.deadline = until;
+  of_.shared_.timers.set_lazily(one.expiry, until);
+  if (one.link) one.link->show(until);
+}
+
+void holders::stop_renewing(owner_state& one, unsigned char mode) {
+  bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
+                                  [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
+  if (renewal* const side = needed ? nullptr : one.known_side(mode)) of_.shared_.renewals->remove(*side);
+}
+
+void holders::tell(hold& ended, error_code why) {
+  if (ended.link && !ended.link->lost.exchange(true)) of_.shared_.out->lost.push_back({ended.link, why});
+}
+
+void holders::count_lost() {
+  ++of_.shared_.counters.lost;
+  ++of_.tally_.lost;
+  --of_.shared_.counters.held;
+  --of_.tally_.held;
+}
+
+bool holders::lose(owner_state& one, hold& ended, error_code why) {
+  context& shared = of_.shared_;
+  bool const shown = ended.link != nullptr;
+  bool const left = shared.closed();  // to its lease: told and counted
+  if (!left) {
+    shared.timers.drop(ended.expiry);
+    count_lost();
+    of_.note(event_type::lost, one.owner, why, {}, shared.now - ended.began);
+    tell(ended, why);
+    if (shown) --shared.shown;
+  }
+  one.lose(ended);
+  note(one);
+  return !left && !shown;  // its lease asks once more when it goes
+}
+
+void holders::forget(owner_state& one, hold& ended) {
+  context& shared = of_.shared_;
+  shared.timers.drop(ended.expiry);
+  if (ended.is_linked()) shared.lost_holds.erase(shared.lost_holds.iterator_to(ended));
+  if (!ended.lost && !shared.closed()) {
+    --shared.counters.held;
+    --of_.tally_.held;
+    ++shared.counters.released;
+    ++of_.tally_.released;
+    if (ended.link) --shared.shown;
+    count(shared.counters.hold_time, shared.now - ended.began);
+  }
+  one.end(ended);
+  note(one);
+}
+
+void holders::leave(owner_state& one, hold& left) {
+  context& shared = of_.shared_;
+  of_.note(event_type::left_to_lease, one.owner, errc::closed, {}, rest_of(left));
+  tell(left, errc::closed);
+  shared.timers.drop(left.expiry);
+  left.watchdog = false;
+  if (std::exchange(left.link, nullptr)) --shared.shown;
+  count_lost();
 }
 
 }  // namespace latchkey::detail

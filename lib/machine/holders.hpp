@@ -1,23 +1,22 @@
 #pragma once
 
+#include <machine/lock_name.hpp>
 #include <machine/owner_state.hpp>
-#include <wire/kind.hpp>
 
 #include <boost/container/small_vector.hpp>
 
 namespace latchkey::detail {
 
-// The owners who hold one name, as far as this client knows.
+// The owners who hold one name, as far as this client knows, and what becomes of their holds: what leases show, the
+// timers of their ends, their renewal, and how they are counted.
 class holders {
  public:
   using list = boost::container::small_vector<owner_state*, 1>;
 
-  explicit holders(kind::traits const& rules) : rules_(rules) {}
+  explicit holders(lock_name const& name) : of_(name) {}
 
   // \throws std::bad_alloc: nothing has changed.
   void make_room();
-  // A hold of this owner has begun or ended.
-  void note(owner_state& one);
 
   bool empty() const { return all_.empty(); }
   // A copy: who is told of a loss may leave the list.
@@ -28,8 +27,30 @@ class holders {
   // Has another owner what keeps this one out?
   bool keep_out(owner_state const& one, unsigned char mode) const;
 
+  hold& begin(owner_state& one, hold made);
+  // It lasts until its deadline. Not if that has passed: what its holder has seen end does not come to life again,
+  // though no timer has told this machine yet.
+  bool lasts(hold const* one) const;
+  // How long the server may have it yet. A renewal that is on its way may have come there.
+  nanoseconds rest_of(hold const& one) const;
+  void move_end(hold& one, instant until);
+  // If nothing of this side is to be renewed any more.
+  void stop_renewing(owner_state& one, unsigned char mode);
+
+  // Whoever looks at it through a lease hears once that it is over.
+  void tell(hold& ended, error_code why);
+  // It is over without a release. The answer is true if nobody was told: the next unlock is.
+  bool lose(owner_state& one, hold& ended, error_code why);
+  // It is released, or nobody asks for a lost one any more.
+  void forget(owner_state& one, hold& ended);
+  // The client ends: it stays on the server until its lease ends.
+  void leave(owner_state& one, hold& left);
+
  private:
-  kind::traits const& rules_;
+  void note(owner_state& one);
+  void count_lost();
+
+  lock_name const& of_;
   list all_;
 };
 

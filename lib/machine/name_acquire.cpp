@@ -149,17 +149,7 @@ void name_machine::keep(owner_state& one, request const& was, operation& call, i
   made.deadline = deadline;
   made.link = call.link;
   made.leased = call.link != nullptr;
-  hold& kept = one.add(std::move(made));
-  holders_.note(one);
-  if (kept.link) {
-    kept.link->show(deadline);
-    ++shared_.shown;
-  }
-  shared_.timers.set_lazily(kept.expiry, deadline);
-  if (kept.watchdog) shared_.renewals->add(one.side(was.mode));
-  ++shared_.counters.held;
-  ++tally_.held;
-  call.hold = kept.id;
+  call.hold = holders_.begin(one, std::move(made)).id;
 }
 
 // A caller has what he asked for.

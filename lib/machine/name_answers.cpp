@@ -159,11 +159,11 @@ void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
   hold* extended = one.find(was.extends);
-  bool const live = lasts(extended);
+  bool const live = holders_.lasts(extended);
   switch (answer.what) {
     case outcome::type::extended: {
       instant const until = after(was.sent, was.wanted);
-      if (live && until > extended->deadline) move_end(*extended, until);
+      if (live && until > extended->deadline) holders_.move_end(*extended, until);
       if (was.call) was.call->yes = live && until > shared_.now;
       if (was.call) complete(*was.call);
       break;

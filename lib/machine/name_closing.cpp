@@ -29,7 +29,7 @@ void name_machine::close(std::uint64_t closer) {
     if (!call->goes_on() && call->what != operation::type::extend) give_up(*call, errc::closed);
   for (owner_state* one : all_owners()) {
     for (auto const& each : one->holds)
-      if (!each->lost) tell(*each, errc::closed);
+      if (!each->lost) holders_.tell(*each, errc::closed);
     auto const ends = [&](auto const& each) { return one->owner == closer && !each->lost && !each->leased; };
     for (auto next = one->holds.begin();
          (next = std::find_if(one->holds.begin(), one->holds.end(), ends)) != one->holds.end();)
@@ -50,35 +50,13 @@ void name_machine::give_up_calls() {
 void name_machine::leave() {
   for (owner_state* one : all_owners()) {
     for (std::size_t i = one->holds.size(); i-- > 0;)
-      if (one->holds[i]->lost) forget(*one, *one->holds[i]);
+      if (one->holds[i]->lost) holders_.forget(*one, *one->holds[i]);
     // They still count as live: a request under way for another hold of the owner must not end them.
-    for (auto const& each : one->holds) leave(*one, *each);
-    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) stop_renewing(*one, mode);
+    for (auto const& each : one->holds) holders_.leave(*one, *each);
+    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*one, mode);
     tidy(*one);
   }
   served_.clear();
-}
-
-// How long the server may have it yet. A renewal that is on its way may have come there.
-nanoseconds name_machine::rest_of(hold const& one) const {
-  if (one.deadline == never) return nanoseconds::max();
-  renewal const* const side = one.of->known_side(one.mode);
-  instant ends = one.deadline;
-  if (one.watchdog && side && side->under_way)
-    ends = std::max(ends, after(shared_.now, shared_.settings.lock_watchdog_timeout));
-  return std::max<nanoseconds>(ends - shared_.now, nanoseconds(0));
-}
-
-void name_machine::leave(owner_state& one, hold& left) {
-  note(event_type::left_to_lease, one.owner, errc::closed, {}, rest_of(left));
-  tell(left, errc::closed);
-  shared_.timers.drop(left.expiry);
-  left.watchdog = false;
-  if (std::exchange(left.link, nullptr)) --shared_.shown;
-  ++shared_.counters.lost;
-  ++tally_.lost;
-  --shared_.counters.held;
-  --tally_.held;
 }
 
 }  // namespace latchkey::detail

@@ -38,7 +38,7 @@ void name_machine::foresee(request const& asked) {
   if (!kind_.rules_of(asked.command).shortens) return lose_side(*shown, asked.mode, errc::lease_lost);
   instant const end = after(shared_.now, milliseconds(asked.lease));
   for (auto const& h : shown->holds)
-    if (!h->lost && h->deadline > end) move_end(*h, end);
+    if (!h->lost && h->deadline > end) holders_.move_end(*h, end);
 }
 
 // A longer end counts from the answer. What was given up for a command that did not run is given back.
@@ -50,7 +50,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
   if (done && answer.value == 0) return lose_side(*shown, was.mode, errc::lease_lost);
   instant const end = after(was.sent, milliseconds(was.lease));
   for (auto const& h : shown->holds)
-    if (done && lasts(h.get()) && h->deadline < end) move_end(*h, end);
+    if (done && holders_.lasts(h.get()) && h->deadline < end) holders_.move_end(*h, end);
 }
 
 void name_machine::on_command_answer(owner_state& one, outcome const& answer) {

@@ -10,37 +10,16 @@ namespace latchkey::detail {
 
 // The hold is over without a release: its lease tells the holder, or the next unlock does.
 void name_machine::lose(owner_state& one, hold& ended, error_code why) {
-  if (ended.lost) return;
-  if (shared_.closed()) {  // it was left to its lease, told and counted
-    one.lose(ended);
-    return holders_.note(one);
-  }
-  shared_.timers.drop(ended.expiry);
-  ++shared_.counters.lost;
-  ++tally_.lost;
-  --shared_.counters.held;
-  --tally_.held;
-  note(event_type::lost, one.owner, why, {}, shared_.now - ended.began);
-  bool const shown = ended.link != nullptr;
-  tell(ended, why);
-  if (shown) --shared_.shown;
-  one.lose(ended);
-  holders_.note(one);
-  if (shown) return;  // its lease asks once more when it goes
+  if (ended.lost || !holders_.lose(one, ended, why)) return;
   shared_.lost_holds.push_back(ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
   hold& oldest = shared_.lost_holds.front();
   owner_state& of = *oldest.of;
-  of.of.forget(of, oldest);
+  of.of.holders_.forget(of, oldest);
   if (&of.of != this)
     of.of.tidy(of);
   else
     served_.push_back(of.owner);
-}
-
-// Whoever looks at it through a lease hears once that it is over.
-void name_machine::tell(hold& ended, error_code why) {
-  if (ended.link && !ended.link->lost.exchange(true)) shared_.out->lost.push_back({ended.link, why});
 }
 
 void name_machine::lose_side(owner_state& one, unsigned char mode, error_code why) {
@@ -48,28 +27,7 @@ void name_machine::lose_side(owner_state& one, unsigned char mode, error_code wh
     return std::find_if(one.holds.begin(), one.holds.end(), [&](auto const& h) { return h->mode == mode && !h->lost; });
   };
   for (auto h = next(); h != one.holds.end(); h = next()) lose(one, **h, why);
-  stop_renewing(one, mode);
-}
-
-void name_machine::forget(owner_state& one, hold& ended) {
-  shared_.timers.drop(ended.expiry);
-  if (ended.is_linked()) shared_.lost_holds.erase(shared_.lost_holds.iterator_to(ended));
-  if (!ended.lost && !shared_.closed()) {
-    --shared_.counters.held;
-    --tally_.held;
-    ++shared_.counters.released;
-    ++tally_.released;
-    if (ended.link) --shared_.shown;
-    count(shared_.counters.hold_time, shared_.now - ended.began);
-  }
-  one.end(ended);
-  holders_.note(one);
-}
-
-void name_machine::stop_renewing(owner_state& one, unsigned char mode) {
-  bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
-                                  [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
-  if (renewal* const side = needed ? nullptr : one.known_side(mode)) shared_.renewals->remove(*side);
+  holders_.stop_renewing(one, mode);
 }
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
@@ -120,15 +78,6 @@ void name_machine::on_hold_deadline(hold& late) {
   tidy_served();
 }
 
-// What its holder has seen end does not come to life again, though no timer has told this machine yet.
-bool name_machine::lasts(hold const* one) const { return one && !one->lost && one->deadline > shared_.now; }
-
-void name_machine::move_end(hold& one, instant until) {
-  one.deadline = until;
-  shared_.timers.set_lazily(one.expiry, until);
-  if (one.link) one.link->show(until);
-}
-
 void name_machine::lose_ended(owner_state& one, unsigned char mode) {
   auto const next = [&] {
     return std::find_if(one.holds.begin(), one.holds.end(),
@@ -141,7 +90,7 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
     any = true;
   }
   if (!any) return;
-  stop_renewing(one, mode);
+  holders_.stop_renewing(one, mode);
   repair(one, mode);
 }
 

@@ -9,12 +9,9 @@
 namespace latchkey::detail {
 
 name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : shared_(shared),
-      kind_(which),
-      tally_(shared.tally(which.rules().name)),
-      name_(std::move(name)),
+    : lock_name(shared, which, std::move(name)),
       active_(which.rules()),
-      holders_(which.rules()),
+      holders_(*this),
       streak_(shared.settings.local_handoff) {
   hint_.what = timer_node::type::hint;
   hint_.of = this;
@@ -28,11 +25,6 @@ name_machine::~name_machine() {
   last->next_namesake_ = next_namesake_;
   shared_.timers.drop(hint_);
   shared_.timers.drop(linger_);
-}
-
-void name_machine::note(event_type type, std::uint64_t owner, error_code error, std::string_view text,
-                        nanoseconds took) const {
-  shared_.note(type, name_, owner, error, text, took, kind_.rules().name);
 }
 
 void name_machine::meet(name_machine& namesake) {
@@ -238,8 +230,8 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
     if (asked.target == 0 && !unsent_try()) streak_.end();
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);
-    bool const live = lasts(extended);
-    if (live) move_end(*extended, std::min(extended->deadline, after(shared_.now, asked.wanted)));
+    bool const live = holders_.lasts(extended);
+    if (live) holders_.move_end(*extended, std::min(extended->deadline, after(shared_.now, asked.wanted)));
     auto const others = one.longest(asked.mode, shared_.now, watchdog_time, extended);
     asked.lease = std::max<std::int64_t>(live ? asked.wanted.count() : 1, others);
   }

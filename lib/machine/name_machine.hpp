@@ -30,7 +30,7 @@ std::string_view words_of(outcome const& answer);
 // name_waiting.cpp (the queue and what wakes it), name_own_channel.cpp (waiters that stand in a queue on the server),
 // name_command.cpp (what a kind can do beside), name_answers.cpp (what the server said), name_faults.cpp (lost
 // connections and lost holds), name_machine.cpp (the rest).
-class name_machine final : public listener {
+class name_machine final : public listener, private lock_name {
  public:
   name_machine(context& shared, kind const& which, std::string name);
   ~name_machine();
@@ -38,9 +38,7 @@ class name_machine final : public listener {
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
   std::string channel() const { return kind_.channel(name_, {}); }
-  // For config::on_event.
-  void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
-            nanoseconds took = {}) const;
+  using lock_name::note;
   // The two have the same name and are of different kinds.
   void meet(name_machine& namesake);
 
@@ -203,27 +201,15 @@ class name_machine final : public listener {
 
   // name_faults.cpp
   void lose(owner_state& one, hold& ended, error_code why);
-  void tell(hold& ended, error_code why);
-  void leave(owner_state& one, hold& left);
-  nanoseconds rest_of(hold const& one) const;
-  bool lasts(hold const* one) const;
-  void move_end(hold& one, instant until);
   void lose_ended(owner_state& one, unsigned char mode);
   void lose_side(owner_state& one, unsigned char mode, error_code why);
   void repair(owner_state& one, unsigned char mode);
   bool lapsed(owner_state const& one) const;
   void requeue(owner_state& one, unsigned char mode);
   void repair_sides(owner_state& one, unsigned sides);
-  void forget(owner_state& one, hold& ended);
   void count_attempt(owner_state& one, error_code const& why, std::string_view text, bool transient);
-  void stop_renewing(owner_state& one, unsigned char mode);
   void note_at_risk(renewal& side, error_code const& why, std::string_view text);
   void after_renewal(renewal& side);
-
-  context& shared_;
-  kind const& kind_;
-  kind_stats& tally_;
-  std::string const name_;
 
   // Of most names there are many, each with one owner: lists that begin inside.
   template <class T>

@@ -11,7 +11,7 @@ void name_machine::release(owner_state& one, operation& call) {
   hold* ended = call.hold != 0 ? one.find(call.hold) : one.latest(call.mode);
   if (!ended) return complete(call, errc::not_owner, one.live(call.mode) > 0 ? only_its_lease : std::string_view());
   if (ended->lost) {
-    forget(one, *ended);
+    holders_.forget(one, *ended);
     return complete(call, errc::lease_lost);
   }
   call.where = operation::place::trying;
@@ -32,22 +32,22 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
   hold* ended = one ? one->find(which) : nullptr;
   if (!ended) return;
   if (shared_.closed())  // left to its lease
-    forget(*one, *ended);
+    holders_.forget(*one, *ended);
   else
     end_unawaited(*one, *ended);
   tidy(*one);
 }
 
 void name_machine::end_unawaited(owner_state& one, hold& ended) {
-  if (ended.lost) return forget(one, ended);
+  if (ended.lost) return holders_.forget(one, ended);
   if (!one.ask_.under_way()) {
     begin_release(one, ended, nullptr);
     return send(one, false);
   }
   // The release comes after the request under way: what that leaves on the server is then repaired.
   unsigned char const mode = ended.mode;
-  forget(one, ended);
-  stop_renewing(one, mode);
+  holders_.forget(one, ended);
+  holders_.stop_renewing(one, mode);
   repair(one, mode);
 }
 
@@ -64,7 +64,7 @@ void name_machine::renew_no_longer(std::uint64_t owner, hold_id which) {
   hold* const held = one ? one->find(which) : nullptr;
   if (!held) return;
   held->watchdog = false;
-  stop_renewing(*one, held->mode);
+  holders_.stop_renewing(*one, held->mode);
 }
 
 void name_machine::thread_ended(std::uint64_t owner) {
@@ -72,10 +72,10 @@ void name_machine::thread_ended(std::uint64_t owner) {
   if (!one) return;
   for (auto const& held : one->holds) {
     if (held->lost || held->leased) continue;
-    note(event_type::holder_thread_ended, owner, {}, {}, rest_of(*held));
+    note(event_type::holder_thread_ended, owner, {}, {}, holders_.rest_of(*held));
     held->watchdog = false;
   }
-  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) stop_renewing(*one, mode);
+  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*one, mode);
 }
 
 void name_machine::begin_release(owner_state& one, hold& ended, operation* call) {
@@ -85,15 +85,15 @@ void name_machine::begin_release(owner_state& one, hold& ended, operation* call)
   asked.until = ended.deadline;
   asked.began = ended.began;
   asked.call = call;
-  forget(one, ended);
-  stop_renewing(one, asked.mode);
+  holders_.forget(one, ended);
+  holders_.stop_renewing(one, asked.mode);
   asked.target = one.live(asked.mode);
   begin(one, asked);
 }
 
 void name_machine::extend(owner_state& one, operation& call) {
   hold* extended = one.find(call.hold);
-  if (!lasts(extended)) return complete(call);  // `yes` stays false
+  if (!holders_.lasts(extended)) return complete(call);  // `yes` stays false
   request asked;
   asked.what = ask::extend;
   asked.mode = extended->mode;
@@ -104,7 +104,7 @@ void name_machine::extend(owner_state& one, operation& call) {
   extended->generation = shared_.next_hold++;
   extended->watchdog = false;
   extended->renew_until = never;
-  stop_renewing(one, asked.mode);
+  holders_.stop_renewing(one, asked.mode);
   call.where = operation::place::trying;
   watch_deadline(call);
   begin(one, asked);

@@ -17,23 +17,34 @@ namespace {
 using place = request::place;
 
 constexpr unsigned char reads = 0, writes = 1;
+constexpr instant start{std::chrono::hours(1)};
 
 // Three owners of a read/write lock; their name does nothing.
 struct room {
   context shared{config{}};
   name_machine name{shared, read_write_kind(), "k"};
   owner_state a{name, 1}, b{name, 2}, c{name, 3};
-  holders who{read_write_kind().rules()};
+  lock_name about{shared, read_write_kind(), "k"};
+  holders who{about};
   active_requests active{read_write_kind().rules()};
   operation caller;
+  actions out;
+
+  room() {
+    shared.out = &out;
+    shared.now = start;
+  }
+  ~room() {
+    for (owner_state* one : who.all())
+      while (!one->holds.empty()) who.forget(*one, *one->holds.back());
+  }
 
   hold& holds(owner_state& one, unsigned char mode, instant until) {
     hold made;
     made.mode = mode;
     made.deadline = until;
-    hold& kept = one.add(std::move(made));
-    who.note(one);
-    return kept;
+    made.began = start - 1s;
+    return who.begin(one, std::move(made));
   }
   void asks(owner_state& one, ask what, place where, unsigned char mode, bool awaited) {
     active.forget(one);
@@ -42,8 +53,6 @@ struct room {
     active.note(one);
   }
 };
-
-constexpr instant start{std::chrono::hours(1)};
 
 }  // namespace
 
@@ -60,11 +69,64 @@ TEST_CASE("holders: who has a live hold, until when the last of them lasts, and 
   CHECK(r.who.keep_out(r.a, writes));  // the other reader does
   CHECK(r.who.excludes(r.a, writes));
   CHECK_FALSE(r.who.excludes(r.a, reads));
-  r.a.end(first);
-  r.who.note(r.a);
-  r.who.note(r.a);
+  CHECK(r.shared.counters.held == 2);
+  r.who.forget(r.a, first);
   CHECK(r.who.all().size() == 1);
+  CHECK(r.shared.counters.held == 1);
+  CHECK(r.shared.counters.released == 1);
   CHECK_FALSE(r.who.keep_out(r.b, writes));
+}
+
+TEST_CASE("holders: what a lease shows moves with the end of its hold, and is told once that it is over",
+          "[unit][machine]") {
+  room r;
+  hold_link link;
+  hold made;
+  made.deadline = start + 5s;
+  made.link = &link;
+  hold& held = r.who.begin(r.a, std::move(made));
+  CHECK(r.shared.shown == 1);
+  CHECK(link.until() == start + 5s);
+  CHECK(r.who.lasts(&held));
+  CHECK(r.who.rest_of(held) == 5s);
+  r.who.move_end(held, start + 2s);
+  CHECK(link.until() == start + 2s);
+  r.shared.now = start + 2s;
+  CHECK_FALSE(r.who.lasts(&held));
+  CHECK_FALSE(r.who.lasts(nullptr));
+  CHECK(r.who.rest_of(held) == 0s);
+  CHECK_FALSE(r.who.lose(r.a, held, errc::lease_lost));  // its lease is told
+  r.who.tell(held, errc::closed);
+  CHECK(r.out.lost.size() == 1);
+  CHECK(r.shared.shown == 0);
+  CHECK(r.shared.counters.lost == 1);
+  CHECK(r.who.empty());
+  CHECK(r.a.live() == 0);
+  CHECK(r.a.holds.size() == 1);  // until its lease goes
+  r.who.forget(r.a, held);
+  CHECK(r.shared.counters.released == 0);
+}
+
+TEST_CASE("holders: a lost hold without a lease is told by the next unlock", "[unit][machine]") {
+  room r;
+  hold& held = r.holds(r.a, writes, start + 5s);
+  CHECK(r.who.lose(r.a, held, errc::lease_lost));
+  CHECK(r.out.lost.empty());
+  CHECK(r.shared.counters.held == 0);
+  r.who.forget(r.a, held);
+}
+
+TEST_CASE("holders: what is left to its lease counts as lost once, and still keeps others out", "[unit][machine]") {
+  room r;
+  hold& held = r.holds(r.a, writes, start + 5s);
+  r.shared.at = context::stage::closed;
+  r.who.leave(r.a, held);
+  CHECK(r.shared.counters.held == 0);
+  CHECK(r.shared.counters.lost == 1);
+  CHECK(r.who.keep_out(r.b, reads));
+  CHECK_FALSE(r.who.lose(r.a, held, errc::lease_lost));
+  CHECK(r.shared.counters.lost == 1);
+  r.who.forget(r.a, held);
 }
 
 TEST_CASE("active requests: a wanted try keeps nobody waiting, unless it goes by the direct lane", "[unit][machine]") {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <machine/context.hpp>
+#include <wire/kind.hpp>
+
+#include <string>
+
+namespace latchkey::detail {
+
+// What all parts of a name's machine know.
+struct lock_name {
+  lock_name(context& shared, kind const& which, std::string name)
+      : shared_(shared), kind_(which), tally_(shared.tally(which.rules().name)), name_(std::move(name)) {}
+
+  // For config::on_event.
+  void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
+            nanoseconds took = {}) const {
+    shared_.note(type, name_, owner, error, text, took, kind_.rules().name);
+  }
+
+  context& shared_;
+  kind const& kind_;
+  kind_stats& tally_;
+  std::string const name_;
+};
+
+}  // namespace latchkey::detail
