@@ -212,6 +212,7 @@ void name_machine::busy(owner_state& one, request const& was, std::int64_t hint)
   if (hint < 0) note(event_type::no_time_to_live);
   if (listening() == view::off && kind_.rules().listens) new_head();
   sleep_until_hint(hint);
+  if (dirty_ && listening() == view::asked) look_soon();
   ++head.polls;
 }
 

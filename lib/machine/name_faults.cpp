@@ -110,7 +110,6 @@ void name_machine::forced(instant sent) {
     }
   // Where messages are refused nobody else wakes it.
   new_head();
-  if (queue_.head_idle() && listening() == view::asked) look_soon();
   wake_parked();
   tidy_served();
 }

@@ -185,7 +185,7 @@ class name_machine final : public listener, private lock_name {
   void end_unawaited(owner_state& one, hold& ended);
   void extend(owner_state& one, operation& call);
   void look_after_release();
-  bool leaves_to_others(operation const& head);
+  bool leaves_to_others(operation& head);
   bool can_hand_off(owner_state const& from) const;
   void recall_unsent_try(owner_state const& from);
   void pair_up(owner_state& from, operation& waiter);

@@ -94,7 +94,10 @@ instant name_machine::time_to_look(std::int64_t hint, bool deaf, unsigned polls)
   std::int64_t const most = std::min(hint, kind_.rules().hint_most);
   milliseconds const near = sleep_time(hint, deaf, polls);
   if (most <= near_hint) return after(shared_.now, near);
-  if (deaf) return after(shared_.now, std::max(near, milliseconds(std::min<std::int64_t>(queue_.size(), most / 2))));
+  if (deaf) {
+    auto const many = std::min(static_cast<std::int64_t>(queue_.size()), kind_.rules().hint_most);
+    return after(shared_.now, std::max(near, milliseconds(shared_.random(many * 3 / 4, many))));
+  }
   std::int64_t const pause = shared_.random(most * 3 / 4, most);
   instant const at = after(shared_.now, milliseconds(pause));
   return instant((at.time_since_epoch() / looks_together + 1) * looks_together);

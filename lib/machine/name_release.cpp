@@ -126,16 +126,16 @@ void name_machine::look_after_release() {
     if (!queue_.head_idle()) return;
     queue_.head().polls = 0;
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
-  } else if (queue_.head_idle() && listening() == view::asked) {
-    look_soon();
+  } else if (listening() == view::asked) {
+    new_head();
   }
 }
 
 // What is left to others after a streak nobody of this client takes, unless his wait ends before that.
-bool name_machine::leaves_to_others(operation const& head) {
-  instant const until = streak_.left_until();
-  if (kind_.rules().listens || head.once || shared_.now >= until || head.deadline <= until) return false;
-  shared_.timers.set(hint_, until);
+bool name_machine::leaves_to_others(operation& head) {
+  if (shared_.now >= streak_.left_until() || streak_.left_beyond(shared_.now, head.patience())) return false;
+  if (!head.tried) note_told(head);
+  shared_.timers.set(hint_, streak_.left_until());
   return true;
 }
 

@@ -19,7 +19,10 @@ constexpr milliseconds unheard_pause{50};     // in which a channel should be co
 
 // A caller who holds nothing: behind those who came before.
 void name_machine::join(owner_state& one, operation& call) {
-  bool const head_was_told = queue_.head_idle() && queue_.head().tried;
+  // Then the first one looks, for all.
+  bool const hurries = streak_.left_beyond(shared_.now, call.patience());
+  if (hurries) streak_.leave_no_longer();
+  bool const head_was_told = !hurries && queue_.head_idle() && queue_.head().tried;
   if (call.once && head_was_told) {
     operation const& head = queue_.head();
     if (head.error && !holders_.keep_out(one, call.mode)) return complete(call, head.error, head.text);
@@ -32,6 +35,7 @@ void name_machine::join(owner_state& one, operation& call) {
   watch_deadline(call);
   shared_.timers.drop(linger_);
   if (kind_.rules().own_channel) return wake_alone(one);
+  if (hurries && queue_.size() > 1) return try_head();
   if (queue_.size() > 1) {  // what is tried before it lets it in beside, if anything
     operation const& before = queue_.before(call);
     bool const beside = kind_.rules().shares(before.mode, call.mode) && before.where == operation::place::trying;
@@ -74,8 +78,8 @@ void name_machine::new_head() {
     return;
   }
   operation& head = queue_.head();
-  // The confirmation makes it try, or the hint if that never comes.
-  if (listening() == view::asked && hint_.is_linked()) return;
+  // The confirmation makes it try, or a look if that does not come soon.
+  if (listening() == view::asked && hint_.is_linked()) return look_soon();
   bool const heard = listening() != view::off;
   if ((!heard || !head.tried) && active_.in_doubt(head.mode)) return;
   if (heard) return try_head();

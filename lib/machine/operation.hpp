@@ -88,6 +88,8 @@ struct operation : queue_hook {
 
   // Is it awaited no longer than its own wait?
   bool waits() const { return what == type::acquire && !once; }
+  // Until when it may wait for others to go first.
+  instant patience() const { return once ? started : deadline; }
   // It gives something back: whoever gives up waiting for it still wants it, and a client that closes still does it.
   bool goes_on() const { return what == type::release || (what == type::command && which->rules_of(command).persists); }
   // When its caller has to hear something, at the latest.

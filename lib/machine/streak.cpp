@@ -10,8 +10,9 @@ bool streak::allows(instant now) const {
 }
 
 void streak::leave(instant now, milliseconds most) {
+  if (ended_ == 0) return;
   nanoseconds const limit = std::min(to_nanoseconds(limit_.max_time), to_nanoseconds(most));
-  left_until_ = ended_ == 0 ? now : after(now, std::min(now - began_, limit));
+  left_until_ = after(now, std::min(now - began_, limit));
 }
 
 }  // namespace latchkey::detail

@@ -30,7 +30,10 @@ class streak {
   // Where only looks find out that the lock is free it is left to others after a streak: for as long as that lasted,
   // but no longer than `most`.
   void leave(instant now, milliseconds most);
+  void leave_no_longer() { left_until_ = {}; }
   instant left_until() const { return left_until_; }
+  // It is left to others now, and for longer than until `end`.
+  bool left_beyond(instant now, instant end) const { return now < left_until_ && end <= left_until_; }
 
  private:
   local_handoff_options const& limit_;

@@ -142,7 +142,7 @@ local function sleep(queue, scores, channel, field, line, enters, head, left, to
   elseif place then
     left = math.min(left, place < 2 and 500 or 1000)
   end
-  if place and place >= 8 and not free then left = math.min(125 * place, 10000) end
+  if place and place >= 8 then left = math.min(free and 1000 + 25 * place or 125 * place, 10000) end
   if left < 0 then return left end
   return math.floor(math.min(left, line / 3))
 end

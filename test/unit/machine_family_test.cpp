@@ -326,3 +326,27 @@ TEST_CASE("spin lock: who cannot wait until others have had their time looks bef
   }
   w.finish();
 }
+
+TEST_CASE("spin lock: who comes while it is left to others, and has no time, ends that") {
+  world w;
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  task* held = &granted(w, w.acquire(1, spin));
+  for (int turns = 0; held->granted() && turns < 100; ++turns) {
+    w.pass(1ms);
+    w.drop(*held);
+    held = &w.acquire(1, spin);
+    w.run();
+  }
+  REQUIRE_FALSE(held->granted());
+  task& brief = w.acquire(2, {.wait = 3ms, .which = &detail::spin_kind()});
+  task* tries = nullptr;
+  SECTION("a wait that is short") {}
+  SECTION("no wait at all") { tries = &w.once(3, spin); }
+  w.run();
+  CHECK(held->granted());
+  if (tries) CHECK(tries->busy());
+  w.pass(3ms);
+  CHECK(brief.busy());
+  w.finish();
+}

@@ -223,3 +223,47 @@ TEST_CASE("rule: who waits for a channel that nobody confirms looks soon after a
   w.nobody_answers = false;
   w.finish();
 }
+
+TEST_CASE("rule: who waits for a channel that nobody confirms looks soon when a release finds nothing") {
+  config settings;
+  settings.local_handoff.max_streak = 0;
+  world w(settings);
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1));
+  w.nobody_answers = true;
+  task& b = w.acquire(2);
+  w.run();
+  w.pass(20ms);
+  w.server.stranger_forces("k");
+  w.release(a);
+  w.run();
+  w.pass(100ms);
+  CHECK(b.granted());
+  w.nobody_answers = false;
+  w.finish();
+}
+
+TEST_CASE(
+    "rule: a release of his own client that overtakes the answer to his try is not forgotten by who hears nothing") {
+  world w;
+  task& a = granted(w, w.acquire(1));
+  task& other = granted(w, w.acquire(5, {.name = "lane", .direct = true}));
+  w.release(other, true);
+  w.run();
+  w.pass(20ms);
+  w.nobody_answers = true;
+  task& left = w.acquire(7);
+  w.run();
+  w.cancel(left);
+  w.mute(role::shared);
+  task& b = w.acquire(2);  // the channel is asked for already: it tries
+  w.run();
+  w.release(a, true);
+  w.run();
+  w.mute(role::shared, false);
+  w.run();
+  w.pass(100ms);
+  CHECK(b.granted());
+  w.nobody_answers = false;
+  w.finish();
+}

@@ -114,7 +114,7 @@ reply fake_fair::acquire(fake_server& server, words_view keys, words_view a, boo
       it->score = std::max(it->score, score);
   }
   if (free && !told) tell(server, keys, field);
-  if (place >= near) return integer(std::min({125 * place, farthest_look, line_time / 3}));
+  if (place >= near) return integer(std::min({free ? 1'000 + 25 * place : 125 * place, farthest_look, line_time / 3}));
   return integer(free ? 20 : std::min<std::int64_t>(store.ttl(key), 500));
 }
 
