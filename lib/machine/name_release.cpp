@@ -131,9 +131,11 @@ void name_machine::look_after_release() {
   }
 }
 
-// What is left to others after a streak nobody of this client takes, unless his wait ends before that.
+// What is left to others after a streak nobody of this client takes, unless the first of them cannot wait for so long,
+// or some do not wait at all.
 bool name_machine::leaves_to_others(operation& head) {
-  if (shared_.now >= streak_.left_until() || streak_.left_beyond(shared_.now, head.patience())) return false;
+  if (shared_.now >= streak_.left_until() || queue_.any_once()) return false;
+  if (streak_.left_beyond(shared_.now, head.patience())) return false;
   if (!head.tried) note_told(head);
   shared_.timers.set(hint_, streak_.left_until());
   return true;

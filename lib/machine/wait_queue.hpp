@@ -29,6 +29,7 @@ class wait_queue {
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
   iterator from(operation& call) { return all_.iterator_to(call); }
+  bool any_once() const { return once_ > 0; }
   // Where to look for calls without a wait. They are the last that came, if others wait.
   iterator first_once();
 

@@ -353,3 +353,28 @@ TEST_CASE("spin lock: who comes while it is left to others, and has no time, end
   CHECK(brief.busy());
   w.finish();
 }
+
+TEST_CASE("spin lock: a try without a wait that stands behind a waiter is not kept for others") {
+  config settings;
+  settings.local_handoff = {.max_streak = 3, .max_time = 10s};
+  world w(settings);
+  teach_spin(w.server);
+  how const spin{.which = &detail::spin_kind()};
+  task* held = &granted(w, w.acquire(1, spin));
+  for (std::uint64_t next = 2; next < 5; ++next) {
+    task& waits = w.acquire(next, spin);
+    w.pass(60ms);
+    w.release(*held);
+    w.run();
+    held = &waits;
+  }
+  REQUIRE(held->granted());
+  w.drop(*held);  // it is really released, and nobody has been told yet that it is busy
+  task& waits = w.acquire(7, spin);
+  task& tries = w.once(8, spin);
+  w.run();
+  w.pass(5ms);
+  CHECK(tries.done());
+  CHECK(waits.granted());
+  w.finish();
+}
