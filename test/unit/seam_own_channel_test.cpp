@@ -83,15 +83,17 @@ TEST_CASE("seam: who gives up while its try is under way leaves the queue, too")
   w.finish();
 }
 
-TEST_CASE("seam: who comes again while he still leaves the queue is told busy, not that time ran out") {
-  fair_world f;
+namespace {
+
+// The second owner gives up while nothing is answered, and comes again before it is.
+void come_again(fair_world& f, milliseconds wait, int times) {
   world& w = f.w;
   task& a = granted(w, w.acquire(1, fairly()));
-  for (int i = 0; i < 3; ++i) {
-    task& b = w.acquire(2, fairly(5ms));
+  for (int i = 0; i < times; ++i) {
+    task& b = w.acquire(2, fairly(wait));
     w.run();
     w.mute(role::shared);
-    w.pass(6ms);  // it leaves; the answer is on its way
+    w.pass(wait + 1ms);
     CHECK(b.busy());
     task& again = w.acquire(2, fairly(5ms));
     w.pass(6ms);
@@ -105,24 +107,16 @@ TEST_CASE("seam: who comes again while he still leaves the queue is told busy, n
   w.finish();
 }
 
+}  // namespace
+
+TEST_CASE("seam: who comes again while he still leaves the queue is told busy, not that time ran out") {
+  fair_world f;
+  come_again(f, 5ms, 3);
+}
+
 TEST_CASE("seam: who comes again while a try that he gave up is under way is told busy") {
   fair_world f;
-  world& w = f.w;
-  task& a = granted(w, w.acquire(1, fairly()));
-  task& b = w.acquire(2, fairly(1'005ms));
-  w.run();
-  w.mute(role::shared);
-  w.pass(1'006ms);  // it looks again after a second, and gives up while the answer is on its way
-  CHECK(b.busy());
-  task& again = w.acquire(2, fairly(5ms));
-  w.pass(6ms);
-  CHECK_FALSE(again.done());
-  w.mute(role::shared, false);
-  w.run();
-  CHECK(again.busy());
-  CHECK(f.queue.empty());
-  w.release(a);
-  w.finish();
+  come_again(f, 1'005ms, 1);  // it looks again after a second
 }
 
 TEST_CASE("seam: a one-shot does not enter the queue") {
