@@ -40,7 +40,7 @@ bool may_answer(ask asked, what answer) {
   return false;
 }
 
-void check(ask asked, item const& one, reply const& answer, outcome const& found) {
+void check(detail::kind const& of, ask asked, item const& one, reply const& answer, outcome const& found) {
   must(may_answer(asked, found.what), "an answer means something that its request can hear");
   if (answer.is_error()) {
     must(found.what == what::refused || found.what == what::malformed, "an error grants and releases nothing");
@@ -52,8 +52,10 @@ void check(ask asked, item const& one, reply const& answer, outcome const& found
     must(holds_verdict(answer, detail::verdict::released) ||
              holds_verdict(answer, detail::verdict::released_unpublished),
          "only the word for it is a release");
-  if (found.what == what::unseen)
+  if (found.what == what::unseen) {
+    must(of.rules().remembers > 0, "only where the server remembers what ran it can say that something did not");
     must(one.repeated || asked == ask::release, "only who asks again, or gives back, hears that it was not seen");
+  }
   if (found.what == what::busy || found.grant == what::busy) must(found.hint >= -1, "a hint is a time or for ever");
   if (found.grant != what::malformed)
     must(asked == ask::hand_off || found.what == what::refused, "only a hand-off grants beside a release");
@@ -78,7 +80,7 @@ void once(input in) {
   of.add_keys(one, command);
   of.add_arguments(one, command);
   auto const answer = any_reply(in);
-  check(asked, one, answer, of.read(asked, one, answer));
+  check(of, asked, one, answer, of.read(asked, one, answer));
 
   constexpr detail::query questions[] = {detail::query::is_locked,  detail::query::is_held_by,
                                          detail::query::hold_count, detail::query::time_to_live,
