@@ -6,6 +6,7 @@ namespace latchkey::simulation {
 
 // Whoever holds by lock() or a guard sees nothing of it, and is told by unlock: what its client knows stands for that.
 void simulation::look_at_locks() {
+  if (kind_.used_as != simulated_kind::use::holds) return;  // a permit taken by its id lasts as its caller knows
   for (task* held : holders_)
     if (!held->link) {
       auto const& machine = nodes_[held->client]->machine;

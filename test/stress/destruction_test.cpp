@@ -134,7 +134,7 @@ int destroy_after(int k, after_that end) {
   if (!left.empty()) CHECK(admin.integer("PTTL", name) > 0);
   if (ran < k) CHECK(left.empty());
   if (end == after_that::context_runs_out)
-    for (auto const& [field, count] : left) CHECK(field.ends_with(":" + to_string(locks)));
+    for (auto const& [field, holds] : left) CHECK(field.ends_with(":" + to_string(locks)));
   return ran;
 }
 
