@@ -40,11 +40,11 @@ void active_requests::forget(owner_state& one) {
 }
 
 // What was asked for a side that several share keeps no try of that side waiting.
-bool active_requests::in_doubt(unsigned char mode, owner_state const* except) const {
+bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except) const {
   int unsent_releases = 0;
   for (owner_state const* one : all_) {
     request const& asked = one->ask_;
-    if (one == except || (rules_.shares(asked.mode, mode) && !asked.fix)) continue;
+    if (one == except || (rules.shares(asked.mode, mode) && !asked.fix)) continue;
     if (asked.sent_or_in_doubt()) {
       if (sent_leaves_doubt(*one)) return true;
     } else {

@@ -12,8 +12,6 @@ namespace latchkey::detail {
 // their callers still want, as many as there are waiters: those are not among them.
 class active_requests {
  public:
-  explicit active_requests(kind::traits const& rules) : rules_(rules) {}
-
   // \throws std::bad_alloc: nothing has changed.
   void make_room();
   // The request of this owner has begun, or changed.
@@ -22,7 +20,7 @@ class active_requests {
 
   // Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free for
   // this side: a new try would find this client's own remains.
-  bool in_doubt(unsigned char mode, owner_state const* except = nullptr) const;
+  bool in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except = nullptr) const;
   bool release_sent() const;
   // The release of the last hold of another owner still waits to be sent.
   owner_state* unsent_release(owner_state const& except) const;
@@ -32,7 +30,6 @@ class active_requests {
   void doubt_direct_tries();
 
  private:
-  kind::traits const& rules_;
   boost::container::small_vector<owner_state*, 1> all_;
 };
 

@@ -27,9 +27,10 @@ bool name_machine::replaces_unsent_release(owner_state const& one, operation con
   request const& asked = one.ask_;
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
-      !kind_.rules().exclusive || kind_.rules().own_channel || !streak_.allows(shared_.now))
+      !kind_.rules().exclusive || kind_.rules().own_channel ||
+      !streak_.allows(shared_.settings.local_handoff, shared_.now))
     return false;
-  return !active_.dropped_release(one) && !active_.in_doubt(call.mode);
+  return !active_.dropped_release(one) && !active_.in_doubt(kind_.rules(), call.mode);
 }
 
 void name_machine::send_acquire(owner_state& one, operation& call, bool may_go_direct) {
@@ -197,7 +198,7 @@ void name_machine::busy(owner_state& one, request const& was, std::int64_t hint)
   }
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
-  bool const proves = stays || !active_.in_doubt(was.mode);
+  bool const proves = stays || !active_.in_doubt(kind_.rules(), was.mode);
   // Nor does it prove for a side that several share that somebody else was in the way of another side.
   unsigned sides = ~0u;
   if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);

@@ -9,10 +9,7 @@
 namespace latchkey::detail {
 
 name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : lock_name(shared, which, std::move(name)),
-      active_(which.rules()),
-      holders_(*this),
-      streak_(shared.settings.local_handoff) {
+    : lock_name(shared, which, std::move(name)), holders_(*this) {
   hint_.what = timer_node::type::hint;
   hint_.of = this;
   linger_.what = timer_node::type::linger;

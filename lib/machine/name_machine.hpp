@@ -122,7 +122,7 @@ class name_machine final : public listener, private lock_name {
   void tidy(owner_state& one);
   void tidy_served();
   bool unsent_try() const;
-  bool parked(operation const& call) const { return !call.tried && active_.in_doubt(call.mode); }
+  bool parked(operation const& call) const { return !call.tried && active_.in_doubt(kind_.rules(), call.mode); }
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_closing.cpp

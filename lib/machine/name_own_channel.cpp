@@ -50,7 +50,7 @@ void name_machine::park(owner_state& one) {
 
 void name_machine::wake_alone(owner_state& one) {
   operation* const call = waiter_of(one);
-  if (!call || active_.in_doubt(call->mode)) {
+  if (!call || active_.in_doubt(kind_.rules(), call->mode)) {
     if (one.own) one.own->dirty = true;
     return park(one);
   }
@@ -68,7 +68,7 @@ void name_machine::on_own_hint(owner_state& one) {
 
 // The answer that resolves the name makes those try who waited for it.
 void name_machine::wake_all_alone() {
-  if (parked_.empty() || active_.in_doubt(0)) return;  // such a kind has one side
+  if (parked_.empty() || active_.in_doubt(kind_.rules(), 0)) return;  // such a kind has one side
   for (std::uint64_t const owner : std::exchange(parked_, {})) {
     owner_state* const one = known(owner);
     if (!one) continue;

@@ -122,7 +122,7 @@ bool name_machine::unsent_try() const {
 // after a pause in which others may take it.
 void name_machine::look_after_release() {
   if (!kind_.rules().listens) {
-    streak_.leave(shared_.now, milliseconds(kind_.rules().poll_most));
+    streak_.leave(shared_.settings.local_handoff, shared_.now, milliseconds(kind_.rules().poll_most));
     if (!queue_.head_idle()) return;
     queue_.head().polls = 0;
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
@@ -142,10 +142,12 @@ bool name_machine::leaves_to_others(operation& head) {
 }
 
 bool name_machine::can_hand_off(owner_state const& from) const {
-  if (!kind_.rules().hand_off || !streak_.allows(shared_.now) || !queue_.head_idle() || shared_.closed()) return false;
+  if (!kind_.rules().hand_off || !streak_.allows(shared_.settings.local_handoff, shared_.now) || !queue_.head_idle() ||
+      shared_.closed())
+    return false;
   operation const& head = queue_.head();
   if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
-  return head.tried || !active_.in_doubt(head.mode, &from);
+  return head.tried || !active_.in_doubt(kind_.rules(), head.mode, &from);
 }
 
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever

@@ -42,7 +42,7 @@ void name_machine::join(owner_state& one, operation& call) {
     return beside ? try_beside(call, true) : void();
   }
   // The answer that resolves the name, or that ends what its owner has under way, makes it try.
-  if (active_.in_doubt(call.mode) || one.ask_.under_way()) return;
+  if (active_.in_doubt(kind_.rules(), call.mode) || one.ask_.under_way()) return;
   bool const behind_ours = holders_.keep_out(one, call.mode);
   bool const hears = listening() == view::on && !dirty_;
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
@@ -81,7 +81,7 @@ void name_machine::new_head() {
   // The confirmation makes it try, or a look if that does not come soon.
   if (listening() == view::asked && hint_.is_linked()) return look_soon();
   bool const heard = listening() != view::off;
-  if ((!heard || !head.tried) && active_.in_doubt(head.mode)) return;
+  if ((!heard || !head.tried) && active_.in_doubt(kind_.rules(), head.mode)) return;
   if (heard) return try_head();
   bool const behind_ours = holders_.keep_out(*head.of_owner, head.mode);
   if (!kind_.rules().listens) {
@@ -101,7 +101,8 @@ void name_machine::try_head(bool may_go_direct) {
   operation& head = queue_.head();
   owner_state& one = *head.of_owner;
   owner_state* leaving = kind_.rules().takes ? active_.unsent_release(one) : nullptr;
-  if (leaving && !streak_.allows(shared_.now)) {  // it is really released first; its answer wakes the head
+  if (leaving && !streak_.allows(shared_.settings.local_handoff,
+                                 shared_.now)) {  // it is really released first; its answer wakes the head
     dirty_ = true;
     return;
   }
@@ -122,7 +123,7 @@ void name_machine::try_head(bool may_go_direct) {
 // An answer has come: a head that waited for the name to be resolved, or that hears no messages, tries.
 void name_machine::wake_parked() {
   if (kind_.rules().own_channel) return wake_all_alone();
-  if (!queue_.head_idle() || active_.in_doubt(queue_.head().mode)) return;
+  if (!queue_.head_idle() || active_.in_doubt(kind_.rules(), queue_.head().mode)) return;
   operation const& head = queue_.head();
   if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
@@ -214,7 +215,8 @@ void name_machine::try_run() {
 
 void name_machine::try_beside(operation& call, bool may_go_direct) {
   owner_state& one = *call.of_owner;
-  if (call.where != operation::place::waiting || one.ask_.under_way() || active_.in_doubt(call.mode)) return;
+  if (call.where != operation::place::waiting || one.ask_.under_way() || active_.in_doubt(kind_.rules(), call.mode))
+    return;
   send_acquire(one, call, may_go_direct && !active_.release_sent());
 }
 

@@ -4,15 +4,15 @@
 
 namespace latchkey::detail {
 
-bool streak::allows(instant now) const {
-  if (limit_.max_streak <= 0) return false;
-  return length_ == 0 || (length_ < limit_.max_streak && now - began_ < to_nanoseconds(limit_.max_time));
+bool streak::allows(local_handoff_options const& limit, instant now) const {
+  if (limit.max_streak <= 0) return false;
+  return length_ == 0 || (length_ < limit.max_streak && now - began_ < to_nanoseconds(limit.max_time));
 }
 
-void streak::leave(instant now, milliseconds most) {
+void streak::leave(local_handoff_options const& limit, instant now, milliseconds most) {
   if (ended_ == 0) return;
-  nanoseconds const limit = std::min(to_nanoseconds(limit_.max_time), to_nanoseconds(most));
-  left_until_ = after(now, std::min(now - began_, limit));
+  nanoseconds const longest = std::min(to_nanoseconds(limit.max_time), to_nanoseconds(most));
+  left_until_ = after(now, std::min(now - began_, longest));
 }
 
 }  // namespace latchkey::detail

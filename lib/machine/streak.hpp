@@ -11,10 +11,8 @@ namespace latchkey::detail {
 // hand-offs, and retakes that are as much. Source: docs/safety.md, section 4.
 class streak {
  public:
-  explicit streak(local_handoff_options const& limit) : limit_(limit) {}
-
   // May it go on to one more? Else others, who may wait elsewhere, have their turn: it is really released.
-  bool allows(instant now) const;
+  bool allows(local_handoff_options const& limit, instant now) const;
   bool runs() const { return length_ > 0; }
 
   void count(instant now) {
@@ -29,14 +27,13 @@ class streak {
 
   // Where only looks find out that the lock is free it is left to others after a streak: for as long as that lasted,
   // but no longer than `most`.
-  void leave(instant now, milliseconds most);
+  void leave(local_handoff_options const& limit, instant now, milliseconds most);
   void leave_no_longer() { left_until_ = {}; }
   instant left_until() const { return left_until_; }
   // It is left to others now, and for longer than until `end`.
   bool left_beyond(instant now, instant end) const { return now < left_until_ && end <= left_until_; }
 
  private:
-  local_handoff_options const& limit_;
   instant began_{};
   instant left_until_{};
   int length_ = 0;

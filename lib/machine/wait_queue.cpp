@@ -22,6 +22,7 @@ void wait_queue::join(operation& call) {
   call.joined = busy_answers_;
   call.ticket = ++tickets_;
   all_.push_back(call);
+  ++size_;
   once_ += call.once;
   owner_state& one = *call.of_owner;
   ++one.queued;
@@ -32,6 +33,7 @@ void wait_queue::leave(operation& call) {
   bool const was_head = is_head(call);
   call.queued = false;
   once_ -= call.once;
+  --size_;
   auto next = all_.erase(all_.iterator_to(call));
   // The pauses between looks grow with the time that the lock is not free, whoever looks.
   if (was_head && !call.yes && next != all_.end()) next->polls = std::max(next->polls, call.polls);

@@ -12,10 +12,12 @@ namespace latchkey::detail {
 // unless each has a channel of its own.
 class wait_queue {
  public:
-  using iterator = boost::intrusive::list<operation>::iterator;
+  // A name is held in many copies: the size is kept beside the other small number.
+  using list = boost::intrusive::list<operation, boost::intrusive::constant_time_size<false>>;
+  using iterator = list::iterator;
 
   bool empty() const { return all_.empty(); }
-  std::size_t size() const { return all_.size(); }
+  std::size_t size() const { return size_; }
   operation& head() { return all_.front(); }
   operation const& head() const { return all_.front(); }
   bool is_head(operation const& call) const { return call.queued && &all_.front() == &call; }
@@ -44,8 +46,9 @@ class wait_queue {
   std::uint64_t ticket() const { return tickets_; }
 
  private:
-  boost::intrusive::list<operation> all_;
-  unsigned once_ = 0;  // calls without a wait
+  list all_;
+  std::uint32_t size_ = 0;
+  std::uint32_t once_ = 0;  // calls without a wait
   std::uint64_t busy_answers_ = 0;
   std::uint64_t tickets_ = 0;
 };

@@ -26,7 +26,7 @@ struct room {
   owner_state a{name, 1}, b{name, 2}, c{name, 3};
   lock_name about{shared, read_write_kind(), "k"};
   holders who{about};
-  active_requests active{read_write_kind().rules()};
+  active_requests active;
   operation caller;
   actions out;
 
@@ -135,7 +135,7 @@ TEST_CASE("active requests: a wanted try keeps nobody waiting, unless it goes by
   CHECK_FALSE(r.a.ask_.noted);
   r.asks(r.a, ask::acquire, place::direct, writes, true);
   CHECK(r.a.ask_.noted);
-  CHECK_FALSE(r.active.in_doubt(writes));
+  CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes));
   r.active.doubt_direct_tries();
   CHECK(r.a.ask_.doubtful);
 }
@@ -144,17 +144,17 @@ TEST_CASE("active requests: what was sent and is not awaited leaves the name in 
   for (place const where : {place::shared, place::direct, place::in_doubt}) {
     room r;
     r.asks(r.a, ask::release, where, writes, true);
-    CHECK_FALSE(r.active.in_doubt(writes));
+    CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes));
     CHECK(r.active.release_sent());
     r.asks(r.a, ask::release, where, writes, false);
-    CHECK(r.active.in_doubt(writes));
-    CHECK_FALSE(r.active.in_doubt(writes, &r.a));
+    CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
+    CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes, &r.a));
     r.asks(r.a, ask::acquire, where, writes, false);
     r.a.ask_.abandoned = true;
     r.active.note(r.a);
-    CHECK(r.active.in_doubt(writes));
+    CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
     r.active.forget(r.a);
-    CHECK_FALSE(r.active.in_doubt(writes));
+    CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes));
   }
 }
 
@@ -162,23 +162,23 @@ TEST_CASE("active requests: of a side that several share it leaves that side alo
           "[unit][machine]") {
   room r;
   r.asks(r.a, ask::release, place::shared, reads, false);
-  CHECK(r.active.in_doubt(writes));
-  CHECK_FALSE(r.active.in_doubt(reads));
+  CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
+  CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), reads));
   r.a.ask_.fix = 1;
-  CHECK(r.active.in_doubt(reads));
+  CHECK(r.active.in_doubt(read_write_kind().rules(), reads));
 }
 
 TEST_CASE("active requests: one release that waits to be sent can take a try along, two cannot", "[unit][machine]") {
   room r;
   r.asks(r.a, ask::release, place::outbox, writes, false);
-  CHECK_FALSE(r.active.in_doubt(writes));
+  CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes));
   CHECK_FALSE(r.active.release_sent());
   CHECK(r.active.unsent_release(r.b) == &r.a);
   CHECK(r.active.unsent_release(r.a) == nullptr);
   CHECK(r.active.dropped_release(r.b));
   CHECK_FALSE(r.active.dropped_release(r.a));
   r.asks(r.b, ask::release, place::outbox, writes, true);
-  CHECK(r.active.in_doubt(writes));
+  CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
   CHECK_FALSE(r.active.dropped_release(r.a));
   r.holds(r.a, writes, start);  // not its last
   CHECK(r.active.unsent_release(r.c) == &r.b);

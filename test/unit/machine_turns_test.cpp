@@ -18,56 +18,56 @@ constexpr instant start{std::chrono::hours(1)};
 TEST_CASE("streak: it is over after so many turns, or so much time, and begins anew after a release",
           "[unit][machine]") {
   local_handoff_options const limit{.max_streak = 3, .max_time = 10ms};
-  streak turns(limit);
+  streak turns;
   instant now = start;
   CHECK_FALSE(turns.runs());
   for (int i = 0; i < 3; ++i) {
-    CHECK(turns.allows(now));
+    CHECK(turns.allows(limit, now));
     turns.count(now);
   }
   CHECK(turns.runs());
-  CHECK_FALSE(turns.allows(now));
+  CHECK_FALSE(turns.allows(limit, now));
   turns.end();
   CHECK_FALSE(turns.runs());
-  CHECK(turns.allows(now));
+  CHECK(turns.allows(limit, now));
   turns.count(now);
-  CHECK(turns.allows(now + 10ms - 1ns));
-  CHECK_FALSE(turns.allows(now + 10ms));
+  CHECK(turns.allows(limit, now + 10ms - 1ns));
+  CHECK_FALSE(turns.allows(limit, now + 10ms));
 }
 
 TEST_CASE("streak: where none is wanted none begins", "[unit][machine]") {
   local_handoff_options const limit{.max_streak = 0};
-  CHECK_FALSE(streak(limit).allows(start));
+  CHECK_FALSE(streak{}.allows(limit, start));
 }
 
 TEST_CASE("streak: a release that did not run has not ended it", "[unit][machine]") {
   local_handoff_options const limit{.max_streak = 1};
-  streak turns(limit);
+  streak turns;
   turns.count(start);
   turns.end();
   turns.go_on();
-  CHECK_FALSE(turns.allows(start));
+  CHECK_FALSE(turns.allows(limit, start));
   turns.end();
   turns.count(start);
   turns.go_on();  // a new one has begun meanwhile
   turns.end();
-  CHECK(turns.allows(start));
+  CHECK(turns.allows(limit, start));
 }
 
 TEST_CASE("streak: the lock is left to others for as long as it was, up to two limits", "[unit][machine]") {
   local_handoff_options const limit{.max_streak = 4, .max_time = 10ms};
-  streak turns(limit);
+  streak turns;
   turns.end();
-  turns.leave(start, 128ms);
+  turns.leave(limit, start, 128ms);
   CHECK(turns.left_until() <= start);
   for (auto const& [lasted, most, left] :
        {std::tuple{4ms, 128ms, 4ms}, std::tuple{40ms, 128ms, 10ms}, std::tuple{9ms, 5ms, 5ms}}) {
     turns.count(start);
     turns.end();
-    turns.leave(start + lasted, most);
+    turns.leave(limit, start + lasted, most);
     CHECK(turns.left_until() == start + lasted + left);
     turns.end();
-    turns.leave(start + lasted, most);  // a release between takes nothing off
+    turns.leave(limit, start + lasted, most);  // a release between takes nothing off
     CHECK(turns.left_until() == start + lasted + left);
   }
   turns.leave_no_longer();
