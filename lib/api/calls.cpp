@@ -1,6 +1,6 @@
 #include <api/calls.hpp>
 
-#include <api/joint_lock.hpp>
+#include <joint/joint_lock.hpp>
 
 #include <algorithm>
 #include <span>

@@ -1,7 +1,7 @@
 #include <api/lease_state.hpp>
 
 #include <api/calls.hpp>
-#include <api/joint_lock.hpp>
+#include <joint/joint_lock.hpp>
 
 namespace latchkey::detail {
 

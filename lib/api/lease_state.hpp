@@ -1,8 +1,8 @@
 #pragma once
 
-#include <api/joint_hold.hpp>
 #include <api/lock_key.hpp>
 #include <engine/loss_listener.hpp>
+#include <joint/joint_hold.hpp>
 #include <latchkey/lease.hpp>
 
 #include <condition_variable>

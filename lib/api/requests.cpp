@@ -1,8 +1,8 @@
 #include <api/requests.hpp>
 
 #include <api/calls.hpp>
-#include <api/joint_lock.hpp>
 #include <base/clock.hpp>
+#include <joint/joint_lock.hpp>
 
 #include <algorithm>
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t owners = 3;  // of each process
 
-// Redlock's figure, as lib/api/joint_hold.hpp has it.
+// Redlock's figure, as lib/joint/joint_hold.hpp has it.
 nanoseconds drift_of(milliseconds lease) { return detail::to_nanoseconds(lease) / 100 + milliseconds(2); }
 
 }  // namespace

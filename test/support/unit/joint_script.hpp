@@ -1,6 +1,6 @@
 #pragma once
 
-#include <machine/joint_acquire.hpp>
+#include <joint/machine/joint_acquire.hpp>
 
 #include <map>
 #include <string>

@@ -1,8 +1,8 @@
-#include <api/joint_hold.hpp>
+#include <joint/joint_hold.hpp>
 
 #include <api/calls.hpp>
-#include <api/joint_task.hpp>
 #include <api/run_later.hpp>
+#include <joint/joint_task.hpp>
 
 #include <boost/asio/error.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <api/joint_task.hpp>
-#include <machine/joint_vote.hpp>
+#include <joint/joint_task.hpp>
+#include <joint/machine/joint_vote.hpp>
 
 namespace latchkey::detail {
 

@@ -1,4 +1,4 @@
-#include <api/joint_task.hpp>
+#include <joint/joint_task.hpp>
 
 #include <api/calls.hpp>
 #include <base/clock.hpp>

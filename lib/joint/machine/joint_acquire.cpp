@@ -1,4 +1,4 @@
-#include <machine/joint_acquire.hpp>
+#include <joint/machine/joint_acquire.hpp>
 
 #include <machine/operation.hpp>
 #include <wire/server_error.hpp>

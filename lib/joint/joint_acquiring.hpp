@@ -1,7 +1,7 @@
 #pragma once
 
-#include <api/joint_task.hpp>
-#include <machine/joint_acquire.hpp>
+#include <joint/joint_task.hpp>
+#include <joint/machine/joint_acquire.hpp>
 
 #include <boost/asio/steady_timer.hpp>
 

@@ -1,4 +1,4 @@
-#include <api/joint_acquiring.hpp>
+#include <joint/joint_acquiring.hpp>
 
 #include <api/calls.hpp>
 #include <api/requests.hpp>

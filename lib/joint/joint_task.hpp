@@ -1,6 +1,6 @@
 #pragma once
 
-#include <api/joint_lock.hpp>
+#include <joint/joint_lock.hpp>
 
 #include <condition_variable>
 #include <memory>

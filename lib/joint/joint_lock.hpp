@@ -1,9 +1,9 @@
 #pragma once
 
-#include <api/joint_hold.hpp>
 #include <api/lock_key.hpp>
 #include <engine/attachment.hpp>
-#include <machine/joint_acquire.hpp>
+#include <joint/joint_hold.hpp>
+#include <joint/machine/joint_acquire.hpp>
 
 #include <atomic>
 #include <deque>

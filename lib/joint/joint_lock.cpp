@@ -1,8 +1,8 @@
-#include <api/joint_lock.hpp>
+#include <joint/joint_lock.hpp>
 
 #include <api/calls.hpp>
-#include <api/joint_acquiring.hpp>
-#include <api/joint_gathering.hpp>
+#include <joint/joint_acquiring.hpp>
+#include <joint/joint_gathering.hpp>
 
 #include <boost/asio/error.hpp>
 

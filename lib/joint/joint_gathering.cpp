@@ -1,4 +1,4 @@
-#include <api/joint_gathering.hpp>
+#include <joint/joint_gathering.hpp>
 
 #include <api/requests.hpp>
 

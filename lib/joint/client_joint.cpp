@@ -1,6 +1,6 @@
 #include <api/calls.hpp>
-#include <api/joint_lock.hpp>
 #include <api/lock_key.hpp>
+#include <joint/joint_lock.hpp>
 #include <latchkey/client.hpp>
 
 #include <algorithm>
