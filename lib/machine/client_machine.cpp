@@ -142,12 +142,9 @@ struct client_machine::impl final : session_user {
         hold& late = *static_cast<hold*>(node.of);
         return late.of->of.on_hold_deadline(late);
       }
-      case timer_node::type::hint: return static_cast<name_machine*>(node.of)->on_hint();
-      case timer_node::type::own_hint: {
-        owner_state& waits = *static_cast<owner_state*>(node.of);
-        return waits.of.on_own_hint(waits);
-      }
-      case timer_node::type::linger: return static_cast<name_machine*>(node.of)->on_linger();
+      case timer_node::type::hint: return static_cast<shared_channel_waiters*>(node.of)->on_hint();
+      case timer_node::type::own_hint: return static_cast<own_channel*>(node.of)->on_hint();
+      case timer_node::type::linger: return static_cast<shared_channel_waiters*>(node.of)->on_linger();
       case timer_node::type::link: return server.on_link_timer(*static_cast<link*>(node.of));
       case timer_node::type::session: return server.on_timer();
       case timer_node::type::watchdog: return renewals.tick();

@@ -14,8 +14,8 @@ void name_machine::acquire(owner_state& one, operation& call) {
                     "the owner has this name already as a " + std::string(other->which().rules().name));
   switch (kind_.admit(call.mode, one.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
-    case kind::admission::at_once: return send_acquire(one, call, !active_.release_sent());
-    case kind::admission::queue: return join(one, call);
+    case kind::admission::at_once: return send_acquire(call, !active_.release_sent());
+    case kind::admission::queue: return enqueue(one, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
   }
@@ -26,14 +26,20 @@ void name_machine::acquire(owner_state& one, operation& call) {
 bool name_machine::replaces_unsent_release(owner_state const& one, operation const& call) const {
   request const& asked = one.ask_;
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
-      asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue_.empty() ||
+      asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue().empty() ||
       !kind_.rules().exclusive || kind_.rules().own_channel ||
-      !streak_.allows(shared_.settings.local_handoff, shared_.now))
+      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now))
     return false;
-  return !active_.dropped_release(one) && !active_.in_doubt(kind_.rules(), call.mode);
+  return !active_.dropped_release(one) && !in_doubt(call.mode);
 }
 
-void name_machine::send_acquire(owner_state& one, operation& call, bool may_go_direct) {
+void name_machine::enqueue(owner_state& one, operation& call) {
+  watch_deadline(call);
+  waiters_->join(one, call);
+}
+
+void name_machine::send_acquire(operation& call, bool may_go_direct) {
+  owner_state& one = *call.of_owner;
   request asked;
   asked.what = ask::acquire;
   asked.mode = call.mode;
@@ -41,7 +47,7 @@ void name_machine::send_acquire(owner_state& one, operation& call, bool may_go_d
   asked.lease = lease_for(call);
   asked.amount = call.amount;
   asked.call = &call;
-  asked.ticket = queue_.ticket();
+  asked.ticket = queue().ticket();
   asked.bundle = call.bundle;
   begin(one, asked);
   call.where = operation::place::trying;
@@ -64,7 +70,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   instant const deadline = was.lease > 0 ? after(sent, milliseconds(was.lease)) : never;
   auto const& rules = kind_.rules();
   bool const outer_lost = was.doubtful || (was.target > 1 && one.live(was.mode) != was.target - 1);
-  bool const came_while_trying = dirty_;
+  bool const heard = waiters_->heard();
   one.in_line = false;
 
   if (rules.exclusive && was.target == 1) {  // whoever else believed to keep it out has lost that on the server
@@ -82,15 +88,15 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
     if (kind_.rules().takes) note(event_type::abandoned, one.owner);
     repair(one, was.mode);
     if (!call) return;
-    bool const was_head = queue_.is_head(*call);
-    leave(*call);
+    bool const was_head = queue().is_head(*call);
+    waiters_->leave(*call);
     if (outer_lost && deadline > shared_.now) {  // the count is repaired first, then it tries anew
       one.behind.push_back(*call);
       call->where = operation::place::behind_owner;
     } else {
       complete(*call, errc::timeout, "the lease had ended before its answer came");
     }
-    if (was_head) new_head();
+    if (was_head) waiters_->new_head();
     return;
   }
 
@@ -102,12 +108,12 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 
   // Other calls of this owner need not wait for him: they re-enter, or never could.
   if (keeps && one.queued > 0)
-    for (auto it = queue_.from(*one.waits); it != queue_.end() && one.queued > 0;) {
+    for (auto it = queue().from(*one.waits); it != queue().end() && one.queued > 0;) {
       operation& same = *it++;
       bool const waits_on =
           same.of_owner != &one || kind_.admit(same.mode, one.live_by_mode()) == kind::admission::queue;
       if (waits_on) continue;
-      leave(same);
+      waiters_->leave(same);
       one.behind.push_back(same);
       same.where = operation::place::behind_owner;
     }
@@ -115,28 +121,9 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   unsigned kept_out_sides = 0;
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
     if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_sides |= 1u << mode;
-  finish_once_calls(queue_.ticket(), kept_out_sides);
+  waiters_->finish_once_calls(queue().ticket(), kept_out_sides);
   if (rules.grant_for_all) grant_others(was.ticket);
-  if (!was_queued || queue_.empty() || rules.own_channel) return;
-  bool const shares = rules.shares(was.mode, queue_.head().mode);
-  // Of a run that is on its way the last one to be answered looks after who has come meanwhile.
-  if (shares && !parked(queue_.head())) return queue_.head().where == operation::place::trying ? void() : try_run();
-  if (came_while_trying && listening() == view::on) return try_head();
-  if (answer.spent && queue_.head_idle()) {  // the answer was for the next one, too
-    note_told(queue_.head());
-    if (listening() == view::off) new_head();
-    return sleep_until_hint(answer.hint);
-  }
-  if (rules.grant_wakes_next) return try_head();
-  if (listening() == view::on || listening() == view::refused) {
-    if (!queue_.head_idle()) return new_head();
-    if (rules.exclusive && !shares) {  // a caller of this client has it: a try would only hear so
-      note_told(queue_.head());
-      if (!queue_.head().once) finish_once_calls(queue_.ticket());
-    }
-    return sleep_until_hint(left(shared_.now, deadline).count());
-  }
-  new_head();
+  if (was_queued && !queue().empty()) waiters_->granted(was, answer, deadline, heard);
 }
 
 // A hold begins.
@@ -162,78 +149,35 @@ void name_machine::served(operation& call) {
   count(shared_.counters.wait_time, shared_.now - call.started);
   note(event_type::granted, call.owner, {}, {}, shared_.now - call.started);
   call.yes = true;
-  leave(call);
+  waiters_->leave(call);
   complete(call);
 }
 
 // What was granted to one is granted to all who waited when it was asked for, and who keep nothing.
 void name_machine::grant_others(std::uint64_t up_to) {
-  for (auto it = queue_.begin(); it != queue_.end();) {
+  for (auto it = queue().begin(); it != queue().end();) {
     operation& call = *it++;
     if (call.where == operation::place::waiting && call.ticket <= up_to && !call.keeps) served(call);
   }
-}
-
-// The server said: somebody else has it. `hint` is when his lease ends, in milliseconds from now.
-void name_machine::busy(owner_state& one, request const& was, std::int64_t hint) {
-  operation& call = *was.call;
-  if (!call.queued) return join(one, call);  // it re-entered, but the holds that let it were gone when it was sent
-  if (!call.waited) note(event_type::waiting, one.owner);
-  call.where = operation::place::waiting;
-  call.waited = call.tried = true;
-  call.unseen = false;
-  call.error = {};
-  queue_.note_busy();
-  bool const was_head = queue_.is_head(call);
-  bool const stays = !call.once && !call.late;
-  std::int64_t const refused = call.amount;
-  if (!stays) {
-    leave(call);
-    complete(call);
-  }
-  if (kind_.rules().own_channel) {
-    if (hint < 0) note(event_type::no_time_to_live);
-    if (stays) wait_alone(one, was.mode, hint);
-    return;
-  }
-  // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
-  // What it found may also have been our own remains: then it proves nothing for the others.
-  bool const proves = stays || !active_.in_doubt(kind_.rules(), was.mode);
-  // Nor does it prove for a side that several share that somebody else was in the way of another side.
-  unsigned sides = ~0u;
-  if (!stays && !kind_.rules().shares(was.mode, was.mode)) sides = ~unsigned(kind_.rules().shared_modes);
-  // Nor that there is not enough for who wants less.
-  if (proves) finish_once_calls(stays ? queue_.ticket() : was.ticket, sides, stays ? 0 : refused);
-  if (queue_.empty() || !was_head) return;
-  operation& head = queue_.head();
-  bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
-  if (&head != &call && (!asked_too || !proves || !queue_.head_idle())) return new_head();
-  head.tried = true;
-  if (dirty_ && listening() == view::on && queue_.head_idle()) return try_head();
-  if (hint < 0) note(event_type::no_time_to_live);
-  if (listening() == view::off && kind_.rules().listens) new_head();
-  sleep_until_hint(hint);
-  if (dirty_ && listening() == view::asked) look_soon();
-  ++head.polls;
 }
 
 // Another of its bundle was busy: nothing is known of this lock, and nothing was done.
 void name_machine::untried(request const& was) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
-  bool const was_head = queue_.is_head(call);
-  leave(call);
+  bool const was_head = queue().is_head(call);
+  waiters_->leave(call);
   call.unseen = was.repeated;
   call.untried = true;
   complete(call);
-  if (was_head) new_head();
+  if (was_head) waiters_->new_head();
 }
 
 // The caller goes; what he asked for may still happen, and is then given back.
 void name_machine::give_up(operation& call, error_code error) {
   if (call.where == operation::place::idle) return;  // ended meanwhile, by what became of another call
   owner_state& one = *call.of_owner;
-  bool const was_head = queue_.is_head(call);
+  bool const was_head = queue().is_head(call);
   bool const tried = call.where == operation::place::trying;
   switch (call.where) {
     case operation::place::behind_owner: {
@@ -250,14 +194,14 @@ void name_machine::give_up(operation& call, error_code error) {
       break;
     default: break;
   }
-  leave(call);
+  waiters_->leave(call);
   // What goes on behind has not been done, and will be.
   bool const open = call.goes_on() && error && !may_still_be_held(error);
   complete(call, open ? error_code(errc::connection_lost) : error);
-  if (was_head) new_head();
+  if (was_head) waiters_->new_head();
   advance(one);
   // What made it try has not been followed, and another call of this owner may wait for the same.
-  if (tried && one.own) wake_alone(one);
+  if (tried) waiters_->gave_up(one);
 }
 
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
@@ -272,7 +216,7 @@ void name_machine::take_back(owner_state& one) {
     shared_.requests->remove(one);
     return finish(one);
   }
-  dirty_ = true;  // the message that made it try has not been followed
+  waiters_->unfollowed();
   bool const clean = !asked.repeated && !asked.owes;
   unsigned char const mode = asked.mode;
   unsigned const fix = asked.fix;
@@ -306,22 +250,18 @@ void name_machine::fail_acquire(owner_state& one, request const& was, outcome co
 void name_machine::fail_acquire(owner_state& one, request const& was, error_code error, std::string_view text) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
-  bool const was_head = queue_.is_head(call);
+  bool const was_head = queue().is_head(call);
   if (call.queued && !call.once && classify(text).transient && !call.late) {
     call.where = operation::place::waiting;
     call.tried = true;
     call.error = error;
     call.text = text;
     ++call.polls;
-    milliseconds const pause = shared_.pause(call.polls, shared_.settings.retry_delay);
-    if (kind_.rules().own_channel) return wait_alone(one, was.mode, pause.count());
-    if (was_head) refuse_once_calls(error, text);
-    if (was_head) shared_.timers.set(hint_, after(shared_.now, pause));
-    return;
+    return waiters_->put_off(one, was, shared_.pause(call.polls, shared_.settings.retry_delay));
   }
-  leave(call);
+  waiters_->leave(call);
   complete(call, error, text);
-  if (was_head) new_head();
+  if (was_head) waiters_->new_head();
 }
 
 }  // namespace latchkey::detail

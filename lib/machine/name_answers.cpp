@@ -32,7 +32,7 @@ void name_machine::answered(owner_state& one, outcome const& answer) {
   }
   advance(one);
   if (partner) advance(*partner);
-  wake_parked();
+  waiters_->wake();
   if (partner) tidy(*partner);
   tidy(one);
   tidy_served();
@@ -57,7 +57,7 @@ void name_machine::on_acquire_answer(owner_state& one, outcome const& answer) {
     }
     case outcome::type::busy:
       repair_sides(one, was.fix);
-      if (was.call && !was.abandoned) busy(one, was, answer.hint);
+      if (was.call && !was.abandoned) told_busy(one, was, answer.hint);
       return;
     case outcome::type::untried:
       repair_sides(one, was.fix);
@@ -85,10 +85,7 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   repair_sides(one, more_ended);
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(one, was.mode);
-  if (answer.not_published && queue_.head_idle()) try_head();
-  if (answer.what == outcome::type::released) look_after_release();
-  // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
-  if (answer.what == outcome::type::absent && one.live() == 0) new_head();
+  waiters_->released(one, answer);
 }
 
 // What the caller of a release is told, by what the server found.
@@ -143,7 +140,7 @@ void name_machine::on_hand_off_answer(owner_state& one, outcome const& answer) {
       granted(to, next, was.sent, answer);
       break;
     case outcome::type::busy:
-      if (next.call && !next.abandoned) busy(to, next, answer.hint);
+      if (next.call && !next.abandoned) told_busy(to, next, answer.hint);
       break;
     default: {
       outcome refused = answer;
@@ -177,6 +174,21 @@ void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
       if (was.call) complete(*was.call, error_of(answer), words_of(answer));
   }
   repair_sides(one, was.fix);
+}
+
+void name_machine::on_leave_answer(owner_state& one) {
+  request const was = one.ask_;
+  finish(one);
+  one.in_line = false;
+  repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
+}
+
+// Who re-entered, and had lost the holds that let him when it was sent, queues like everybody.
+void name_machine::told_busy(owner_state& one, request const& was, std::int64_t hint) {
+  if (was.call->queued)
+    waiters_->refused(one, was, hint);
+  else
+    enqueue(one, *was.call);
 }
 
 void name_machine::renewed(renewal& side, outcome const& answer) {
@@ -220,7 +232,7 @@ void name_machine::after_renewal(renewal& side) {
   owner_state& one = *side.of;
   if (one.live(side.mode) > 0) shared_.renewals->again(side);
   advance(one);
-  wake_parked();
+  waiters_->wake();
   tidy(one);
   tidy_served();
 }

@@ -10,7 +10,7 @@ namespace latchkey::detail {
 
 std::vector<operation*> name_machine::calls() {
   std::vector<operation*> all;
-  for (auto& call : queue_) all.push_back(&call);
+  for (auto& call : queue()) all.push_back(&call);
   for (auto& one : owners_) {
     if (one.ask_.call && !one.ask_.call->queued) all.push_back(one.ask_.call);
     for (auto& call : one.behind) all.push_back(&call);
@@ -37,9 +37,7 @@ void name_machine::close(std::uint64_t closer) {
     tidy(*one);
   }
   served_.clear();
-  if (listening() != view::off) shared_.channels->drop(channel(), *this);
-  shared_.timers.drop(hint_);
-  shared_.timers.drop(linger_);
+  waiters_->close();
 }
 
 void name_machine::give_up_calls() {

@@ -74,7 +74,7 @@ void name_machine::on_hold_deadline(hold& late) {
   if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
   owner_state& one = *late.of;
   lose_ended(one, late.mode);
-  wake_parked();
+  waiters_->wake();
   tidy_served();
 }
 
@@ -109,8 +109,8 @@ void name_machine::forced(instant sent) {
       if (!certain) repair(*one, mode);
     }
   // Where messages are refused nobody else wakes it.
-  new_head();
-  wake_parked();
+  waiters_->new_head();
+  waiters_->wake();
   tidy_served();
 }
 
@@ -176,7 +176,7 @@ void name_machine::resolve(owner_state& one) {
     repair_sides(one, fix);
     if (!one.ask_.under_way()) {  // nothing was taken
       advance(one);
-      wake_parked();
+      waiters_->wake();
       tidy(one);
     }
     return;
@@ -190,7 +190,7 @@ void name_machine::resolve(owner_state& one) {
 void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
-  if (asked.what == ask::release && asked.target == 0) streak_.go_on();
+  if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
   asked.where = request::place::outbox;
   shared_.requests->add(one);
   owner_state* const partner = asked.partner;
@@ -208,7 +208,7 @@ void name_machine::not_run(owner_state& one, server_error const* why, std::strin
   if (why) count_attempt(one, why->code, text, why->transient);
   advance(one);
   if (partner) advance(*partner);
-  wake_parked();
+  waiters_->wake();
   if (partner) tidy(*partner);
   tidy(one);
   tidy_served();

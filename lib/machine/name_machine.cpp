@@ -9,19 +9,19 @@
 namespace latchkey::detail {
 
 name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : lock_name(shared, which, std::move(name)), holders_(*this) {
-  hint_.what = timer_node::type::hint;
-  hint_.of = this;
-  linger_.what = timer_node::type::linger;
-  linger_.of = this;
+    : waited_name(shared, which, std::move(name)) {
+  waited_name& about = *this;
+  if (which.rules().own_channel)
+    waiters_ = &either_waiters_.emplace<own_channel_waiters>(about);
+  else
+    waiters_ = &either_waiters_.emplace<shared_channel_waiters>(about);
 }
 
 name_machine::~name_machine() {
   name_machine* last = this;
   while (last->next_namesake_ != this) last = last->next_namesake_;
   last->next_namesake_ = next_namesake_;
-  shared_.timers.drop(hint_);
-  shared_.timers.drop(linger_);
+  for (owner_state& one : owners_) one.own.reset();
 }
 
 void name_machine::meet(name_machine& namesake) {
@@ -36,25 +36,16 @@ owner_state& name_machine::record_of(std::uint64_t owner) {
 
 owner_state* name_machine::known(std::uint64_t owner) const { return owners_.find(owner); }
 
-bool name_machine::idle() const { return owners_.empty() && queue_.empty() && listening() == view::off; }
+bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
 
 // --- calls ---
-
-namespace {
-
-template <class List>
-void room_for_one(List& in) {
-  if (in.capacity() == in.size()) in.reserve(2 * in.size());
-}
-
-}  // namespace
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 void name_machine::prepare(std::uint64_t owner) {
   active_.make_room();
   holders_.make_room();
-  room_for_one(parked_);
-  room_for_one(served_);
+  waiters_->make_room();
+  if (served_.capacity() == served_.size()) served_.reserve(2 * served_.size());
   record_of(owner);
 }
 
@@ -77,7 +68,7 @@ void name_machine::arrive(owner_state& one, operation& call) {
   if (replaces) {
     shared_.requests->remove(one);
     finish(one);
-    streak_.count(shared_.now);
+    waiters_->turns().count(shared_.now);
   } else if (one.ask_.under_way() || !one.behind.empty()) {
     one.behind.push_back(call);
     call.where = operation::place::behind_owner;
@@ -146,13 +137,13 @@ void name_machine::expire(operation& call) {
       return watch_deadline(call);
     }
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
-    bool const busy = queue_.busy_since_it_joined(call) || (!queue_.empty() && queue_.head().waited) ||
+    bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited) ||
                       holders_.keep_out(one, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
     if (told_busy && !call.once) {
       give_up(call, {});
     } else {
-      if (call.queued && call.text.empty()) call.text = queue_.head().text;
+      if (call.queued && call.text.empty()) call.text = queue().head().text;
       give_up(call, errc::timeout);
     }
   } else {
@@ -179,7 +170,7 @@ void name_machine::begin(owner_state& one, request what) {
 void name_machine::finish(owner_state& one) {
   active_.forget(one);
   one.ask_ = request{.first_sent = one.ask_.first_sent};
-  if (kind_.rules().own_channel) park(one);
+  waiters_->finished(one);
 }
 
 void name_machine::send(owner_state& one, bool may_go_direct) {
@@ -217,14 +208,14 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
   if (asked.what == ask::release && one.live(asked.mode) == 0) {
     recall_unsent_try(one);
-    if (can_hand_off(one)) pair_up(one, queue_.head());
+    if (waiters_->can_hand_off(one)) pair_up(one, queue().head());
   }
   if (asked.what == ask::release) {
     asked.target = one.live(asked.mode);
     // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
     auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, watchdog_time), 1);
     asked.lease = asked.target > 0 ? stays : 0;
-    if (asked.target == 0 && !unsent_try()) streak_.end();
+    if (asked.target == 0 && !waiters_->unsent_try()) waiters_->turns().end();
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);
     bool const live = holders_.lasts(extended);
@@ -236,7 +227,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   asked.sent = shared_.now;
   asked.doubtful = false;
   if (!asked.repeated) asked.first_sent = shared_.now;
-  (asked.partner ? asked.partner->ask_ : asked).ticket = queue_.ticket();
+  (asked.partner ? asked.partner->ask_ : asked).ticket = queue().ticket();
   field.clear();
   kind_.add_field(field, shared_.client_id, one.owner, asked.mode);
   out.what = asked.what;
@@ -284,7 +275,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
 bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
   owner_state const* const one = known(owner);
   if (!one || one->live() == 0) return false;
-  return holders_.excludes(*one, mode) || std::any_of(queue_.begin(), queue_.end(), [&](operation const& call) {
+  return holders_.excludes(*one, mode) || std::any_of(queue().begin(), queue().end(), [&](operation const& call) {
            return holders_.excludes(*one, call.mode);
          });
 }
@@ -304,10 +295,6 @@ name_machine const* name_machine::in_use_elsewhere(std::uint64_t owner) const {
     if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;
   }
   return nullptr;
-}
-
-std::string name_machine::field_of(owner_state const& one, unsigned char mode) const {
-  return kind_.field(shared_.client_id, one.owner, mode);
 }
 
 }  // namespace latchkey::detail

@@ -1,20 +1,13 @@
 #pragma once
 
-#include <machine/active_requests.hpp>
-#include <machine/context.hpp>
-#include <machine/holders.hpp>
-#include <machine/owner_state.hpp>
-#include <machine/streak.hpp>
-#include <machine/subscriptions.hpp>
-#include <machine/wait_queue.hpp>
+#include <machine/waiters.hpp>
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
 
-#include <boost/container/options.hpp>
 #include <boost/container/small_vector.hpp>
-#include <boost/container/vector.hpp>
 
 #include <string>
+#include <variant>
 
 namespace latchkey::detail {
 
@@ -26,19 +19,17 @@ std::string_view words_of(outcome const& answer);
 //
 // The owners and the queue of waiters live here together, since every answer concerns both.
 // Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
-// name_closing.cpp (the end of the client),
-// name_waiting.cpp (the queue and what wakes it), name_own_channel.cpp (waiters that stand in a queue on the server),
-// name_command.cpp (what a kind can do beside), name_answers.cpp (what the server said), name_faults.cpp (lost
-// connections and lost holds), name_machine.cpp (the rest).
-class name_machine final : public listener, private lock_name {
+// name_closing.cpp (the end of the client), name_command.cpp (what a kind can do beside), name_answers.cpp (what the
+// server said), name_faults.cpp (lost connections and lost holds), name_machine.cpp (the rest).
+class name_machine final : private waited_name {
  public:
   name_machine(context& shared, kind const& which, std::string name);
   ~name_machine();
 
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
-  std::string channel() const { return kind_.channel(name_, {}); }
   using lock_name::note;
+  using waited_name::field_of;
   // The two have the same name and are of different kinds.
   void meet(name_machine& namesake);
 
@@ -84,24 +75,12 @@ class name_machine final : public listener, private lock_name {
   void waits_on(owner_state& one, server_error const& why, std::string_view text);
 
   // --- the watchdog ---
-  std::string field_of(owner_state const& one, unsigned char mode) const;
   void renewed(renewal& one, outcome const& answer);
   void renewal_unanswered(renewal& one, error_code const& why);
 
   // --- force-unlock ---
   void forced(instant sent);
 
-  // --- messages ---
-  void on_confirmed() override;
-  void on_message(std::string_view payload) override;
-  void on_refused() override;
-
-  // --- time ---
-  void on_hint();
-  void on_linger();
-  void on_own_hint(owner_state& one);
-  // Something was heard on the channel of this waiter alone.
-  void wake_alone(owner_state& one);
   void on_hold_deadline(hold& one);
 
   // Nothing is held, waited for, under way or listened to: may be destroyed.
@@ -117,12 +96,13 @@ class name_machine final : public listener, private lock_name {
   void begin(owner_state& one, request what);
   void finish(owner_state& one);
   void send(owner_state& one, bool may_go_direct);
-  void complete(operation& call, error_code error = {}, std::string_view text = {});
+  void complete(operation& call, error_code error = {}, std::string_view text = {}) override;
   void watch_deadline(operation& call);
   void tidy(owner_state& one);
   void tidy_served();
-  bool unsent_try() const;
-  bool parked(operation const& call) const { return !call.tried && active_.in_doubt(kind_.rules(), call.mode); }
+  wait_queue& queue() { return waiters_->queue(); }
+  wait_queue const& queue() const { return waiters_->queue(); }
+  void enqueue(owner_state& one, operation& call);
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_closing.cpp
@@ -132,13 +112,12 @@ class name_machine final : public listener, private lock_name {
   // name_acquire.cpp
   void acquire(owner_state& one, operation& call);
   bool replaces_unsent_release(owner_state const& one, operation const& call) const;
-  void send_acquire(owner_state& one, operation& call, bool may_go_direct);
+  void send_acquire(operation& call, bool may_go_direct) override;
   std::int64_t lease_for(operation const& call) const;
   void granted(owner_state& one, request const& was, instant sent, outcome const& answer);
   void keep(owner_state& one, request const& was, operation& call, instant sent, instant deadline);
   void grant_others(std::uint64_t up_to);
   void served(operation& call);
-  void busy(owner_state& one, request const& was, std::int64_t hint);
   void untried(request const& was);
   void give_up(operation& call, error_code error);
   void take_back(owner_state& one);
@@ -154,41 +133,15 @@ class name_machine final : public listener, private lock_name {
   void foresee(request const& asked);
   void on_end_moved(request const& was, outcome const& answer);
 
-  // name_waiting.cpp
-  void join(owner_state& one, operation& call);
-  void note_told(operation& head);
-  void leave(operation& call);
-  void new_head();
-  void try_head(bool may_go_direct = false);
-  void try_run();
-  void try_beside(operation& call, bool may_go_direct);
-  void wake_parked();
-  void sleep_until_hint(std::int64_t hint);
-  void look_soon();
-  milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls);
-  void subscribe();
-  void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
-  void refuse_once_calls(error_code const& why, std::string_view text);
-
-  // name_own_channel.cpp
-  operation* waiter_of(owner_state& one);
-  void wait_alone(owner_state& one, unsigned char mode, std::int64_t hint);
-  instant time_to_look(std::int64_t hint, bool deaf, unsigned polls);
-  void park(owner_state& one);
-  void wake_all_alone();
-  void leave_line(owner_state& one);
-  void on_leave_answer(owner_state& one);
-
   // name_release.cpp
   void release(owner_state& one, operation& call);
   void begin_release(owner_state& one, hold& ended, operation* call);
   void end_unawaited(owner_state& one, hold& ended);
   void extend(owner_state& one, operation& call);
-  void look_after_release();
-  bool leaves_to_others(operation& head);
-  bool can_hand_off(owner_state const& from) const;
   void recall_unsent_try(owner_state const& from);
   void pair_up(owner_state& from, operation& waiter);
+  void hand_over(owner_state& leaving, operation& head, bool may_go_direct) override;
+  void leave_line(owner_state& one);
   void give_back(owner_state& one, unsigned char mode, bool repeated = false);
 
   // name_answers.cpp
@@ -196,6 +149,8 @@ class name_machine final : public listener, private lock_name {
   void on_release_answer(owner_state& one, outcome const& answer);
   void on_hand_off_answer(owner_state& one, outcome const& answer);
   void on_extend_answer(owner_state& one, outcome const& answer);
+  void on_leave_answer(owner_state& one);
+  void told_busy(owner_state& one, request const& was, std::int64_t hint);
   void on_unseen_give_back(owner_state& one, outcome answer);
   void conclude_release(owner_state& one, request const& was, outcome const& answer);
 
@@ -214,22 +169,10 @@ class name_machine final : public listener, private lock_name {
   // Of most names there are many, each with one owner: lists that begin inside.
   template <class T>
   using few = boost::container::small_vector<T, 1>;
-  template <class T>
-  using rare =
-      boost::container::vector<T, void,
-                               boost::container::vector_options_t<boost::container::stored_size<std::uint32_t>>>;
-
-  owner_set owners_;
-  active_requests active_;
-  holders holders_;
-  rare<std::uint64_t> parked_;  // owners whose waiter looks again after the next answer: see park
-  few<std::uint64_t> served_;   // owners of whom a call was completed in this step
-  wait_queue queue_;
-  bool dirty_ = false;  // a message came that no try has followed yet
-  streak streak_;
+  few<std::uint64_t> served_;           // owners of whom a call was completed in this step
   name_machine* next_namesake_ = this;  // a ring: machines of the same name, one for each kind
-  timer_node hint_;                     // when the head tries again without a message
-  timer_node linger_;                   // when the channel is given up
+  std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;
+  waiters* waiters_ = nullptr;  // the one of them that the kind wants
 };
 
 }  // namespace latchkey::detail

@@ -1,6 +1,5 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
-#include <machine/own_channel.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -18,8 +17,8 @@ void name_machine::release(owner_state& one, operation& call) {
   watch_deadline(call);
   begin_release(one, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
-  if (one.live(one.ask_.mode) == 0 && can_hand_off(one)) {
-    pair_up(one, queue_.head());
+  if (one.live(one.ask_.mode) == 0 && waiters_->can_hand_off(one)) {
+    pair_up(one, queue().head());
     send(one, true);
   } else {
     send(one, !active_.release_sent());
@@ -111,50 +110,11 @@ void name_machine::extend(owner_state& one, operation& call) {
   send(one, !active_.release_sent());
 }
 
-// Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
-bool name_machine::unsent_try() const {
-  return streak_.runs() && !kind_.rules().hand_off && !queue_.empty() &&
-         queue_.head().where == operation::place::trying &&
-         queue_.head().of_owner->ask_.where == request::place::outbox;
-}
-
-// The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks
-// after a pause in which others may take it.
-void name_machine::look_after_release() {
-  if (!kind_.rules().listens) {
-    streak_.leave(shared_.settings.local_handoff, shared_.now, milliseconds(kind_.rules().poll_most));
-    if (!queue_.head_idle()) return;
-    queue_.head().polls = 0;
-    if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
-  } else if (listening() == view::asked) {
-    new_head();
-  }
-}
-
-// What is left to others after a streak nobody of this client takes, unless the first of them cannot wait for so long,
-// or some do not wait at all.
-bool name_machine::leaves_to_others(operation& head) {
-  if (shared_.now >= streak_.left_until() || queue_.any_once()) return false;
-  if (streak_.left_beyond(shared_.now, head.patience())) return false;
-  if (!head.tried) note_told(head);
-  shared_.timers.set(hint_, streak_.left_until());
-  return true;
-}
-
-bool name_machine::can_hand_off(owner_state const& from) const {
-  if (!kind_.rules().hand_off || !streak_.allows(shared_.settings.local_handoff, shared_.now) || !queue_.head_idle() ||
-      shared_.closed())
-    return false;
-  operation const& head = queue_.head();
-  if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
-  return head.tried || !active_.in_doubt(kind_.rules(), head.mode, &from);
-}
-
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
-  if (!kind_.rules().hand_off || queue_.empty()) return;
-  operation& head = queue_.head();
+  if (!kind_.rules().hand_off || queue().empty()) return;
+  operation& head = queue().head();
   owner_state& to = *head.of_owner;
   request const& asked = to.ask_;
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
@@ -163,8 +123,7 @@ void name_machine::recall_unsent_try(owner_state const& from) {
   shared_.requests->remove(to);
   finish(to);
   head.where = operation::place::waiting;
-  dirty_ = true;
-  if (to.own) to.own->dirty = true;
+  waiters_->recalled(to);
 }
 
 // One request for both: `from` is released and the waiter granted.
@@ -182,13 +141,28 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
   granted.amount = waiter.amount;
   granted.call = &waiter;
   granted.partner = &from;
-  granted.ticket = queue_.ticket();
+  granted.ticket = queue().ticket();
   granted.where = from.ask_.where;
   begin(to, granted);
   waiter.where = operation::place::trying;
-  dirty_ = false;
-  shared_.timers.drop(hint_);
-  streak_.count(shared_.now);
+  waiters_->paired();
+  waiters_->turns().count(shared_.now);
+}
+
+void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_direct) {
+  shared_.requests->remove(leaving);
+  pair_up(leaving, head);
+  send(leaving, may_go_direct);
+}
+
+// Nobody of this owner waits any more, and the server may still have it in its queue.
+void name_machine::leave_line(owner_state& one) {
+  if (!one.in_line || one.ask_.under_way() || one.queued > 0 || !one.behind.empty()) return;
+  request asked;
+  asked.what = ask::leave;
+  asked.give_back = true;
+  begin(one, asked);
+  send(one, false);
 }
 
 // Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.

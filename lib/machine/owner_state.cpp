@@ -1,4 +1,4 @@
-#include <machine/own_channel.hpp>
+#include <machine/waiters.hpp>
 #include <machine/owner_state.hpp>
 
 #include <algorithm>

@@ -157,7 +157,7 @@ struct owner_state : outbox_hook, owner_hook {
   operation* waits = nullptr;                // the first of its operations in the queue of the name
   unsigned queued = 0;                       // how many there are
   unsigned char outbox_order = 0;            // which list of the outbox it stands in
-  bool parked = false;                       // see name_machine::park
+  bool parked = false;                       // see own_channel_waiters::park
   bool holds_now = false;                    // stands among the holders of the name
   bool in_line = false;                      // the server may have it in a queue
 

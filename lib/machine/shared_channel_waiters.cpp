@@ -1,0 +1,281 @@
+#include <machine/outbox.hpp>
+#include <machine/waiters.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+namespace {
+
+constexpr milliseconds linger_time{1'000};  // a channel is kept this long for the next waiter
+constexpr milliseconds unheard_pause{50};   // in which a channel should be confirmed
+
+}  // namespace
+
+shared_channel_waiters::shared_channel_waiters(waited_name& name) : waiters(name) {
+  hint_.what = timer_node::type::hint;
+  linger_.what = timer_node::type::linger;
+  hint_.of = linger_.of = this;
+}
+
+shared_channel_waiters::~shared_channel_waiters() {
+  of_.shared_.timers.drop(hint_);
+  of_.shared_.timers.drop(linger_);
+}
+
+void shared_channel_waiters::close() {
+  if (listening() != view::off) of_.shared_.channels->drop(channel(), *this);
+  of_.shared_.timers.drop(hint_);
+  of_.shared_.timers.drop(linger_);
+}
+
+void shared_channel_waiters::join(owner_state& one, operation& call) {
+  // Then the first one looks, for all.
+  bool const hurries = streak_.left_beyond(of_.shared_.now, call.patience());
+  if (hurries) streak_.leave_no_longer();
+  if (!hurries && told_at_once(one, call)) return;
+  enter(call);
+  of_.shared_.timers.drop(linger_);
+  if (hurries && queue_.size() > 1) return try_head();
+  if (queue_.size() > 1) {  // what is tried before it lets it in beside, if anything
+    operation const& before = queue_.before(call);
+    bool const beside = rules().shares(before.mode, call.mode) && before.where == operation::place::trying;
+    return beside ? try_beside(call, true) : void();
+  }
+  // The answer that resolves the name, or that ends what its owner has under way, makes it try.
+  if (of_.in_doubt(call.mode) || one.ask_.under_way()) return;
+  bool const behind_ours = of_.holders_.keep_out(one, call.mode);
+  bool const hears = listening() == view::on && !dirty_;
+  if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
+  // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
+  note_told(call);
+  subscribe();
+}
+
+void shared_channel_waiters::leave(operation& call) {
+  bool const stood_here = call.queued;
+  waiters::leave(call);
+  if (!stood_here || !queue_.empty()) return;
+  of_.shared_.timers.drop(hint_);
+  if (listening() != view::off) of_.shared_.timers.set(linger_, after(of_.shared_.now, linger_time));
+}
+
+void shared_channel_waiters::new_head() {
+  if (queue_.empty()) return;
+  if (!queue_.head_idle()) {
+    dirty_ = true;  // another request of its owner is under way; the answer makes it try
+    return;
+  }
+  operation& head = queue_.head();
+  // The confirmation makes it try, or a look if that does not come soon.
+  if (listening() == view::asked && hint_.is_linked()) return look_soon();
+  bool const heard = listening() != view::off;
+  if ((!heard || !head.tried) && of_.in_doubt(head.mode)) return;
+  if (heard) return try_head();
+  bool const behind_ours = of_.holders_.keep_out(*head.of_owner, head.mode);
+  if (!rules().listens) {
+    bool const answered = head.tried || queue_.busy_since_it_joined(head);
+    if (answered && hint_.is_linked()) return;
+    if (!behind_ours) return try_head();
+    note_told(head);
+  } else if (!head.tried && !behind_ours) {
+    return try_head();
+  }
+  subscribe();
+}
+
+// One request for the head of the queue: with a release that still waits to be sent it makes a hand-off.
+void shared_channel_waiters::try_head(bool may_go_direct) {
+  if (!queue_.head_idle()) return;
+  context& shared = of_.shared_;
+  operation& head = queue_.head();
+  owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
+  if (leaving && !streak_.allows(shared.settings.local_handoff,
+                                 shared.now)) {  // it is really released first; its answer wakes the head
+    dirty_ = true;
+    return;
+  }
+  if (leaves_to_others(head)) return;
+  dirty_ = false;
+  shared.timers.drop(hint_);
+  bool const direct = may_go_direct && queue_.size() == 1;
+  if (leaving && !rules().hand_off) {  // it leaves in the same turn, right behind the release
+    streak_.count(shared.now);
+    return of_.send_acquire(head, false);
+  }
+  if (!leaving) return of_.send_acquire(head, direct && !of_.active_.release_sent());
+  of_.hand_over(*leaving, head, direct);
+}
+
+void shared_channel_waiters::wake() {
+  if (!queue_.head_idle() || of_.in_doubt(queue_.head().mode)) return;
+  operation const& head = queue_.head();
+  if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
+  if (!head.tried || listening() == view::off) new_head();
+}
+
+void shared_channel_waiters::paired() {
+  dirty_ = false;
+  of_.shared_.timers.drop(hint_);
+}
+
+// --- when to look ---
+
+void shared_channel_waiters::subscribe() {
+  if (listening() == view::off && rules().listens) of_.shared_.channels->want(channel(), *this);
+  if (!hint_.is_linked() && !of_.holders_.empty())
+    sleep_until_hint(left(of_.shared_.now, of_.holders_.latest_deadline()).count());
+}
+
+// The hint timer runs from the busy answer, subscribed or not.
+void shared_channel_waiters::sleep_until_hint(std::int64_t hint) {
+  unsigned const polls = queue_.empty() ? 0 : queue_.head().polls;
+  of_.shared_.timers.set(hint_, after(of_.shared_.now, sleep_time(hint, listening() == view::refused, polls)));
+}
+
+// It may be free, and the channel on which that is said is not confirmed: perhaps it never will be.
+void shared_channel_waiters::look_soon() {
+  instant const at = after(of_.shared_.now, unheard_pause);
+  if (!hint_.is_linked() || hint_.at > at) of_.shared_.timers.set(hint_, at);
+}
+
+// What is left to others after a streak nobody of this client takes, unless the first of them cannot wait for so long,
+// or some do not wait at all.
+bool shared_channel_waiters::leaves_to_others(operation& head) {
+  instant const now = of_.shared_.now;
+  if (now >= streak_.left_until() || queue_.any_once()) return false;
+  if (streak_.left_beyond(now, head.patience())) return false;
+  if (!head.tried) note_told(head);
+  of_.shared_.timers.set(hint_, streak_.left_until());
+  return true;
+}
+
+// --- answers ---
+
+// The server said: somebody else has it.
+void shared_channel_waiters::told_busy(owner_state&, request const& was, std::int64_t hint, bool stays, bool was_head) {
+  std::int64_t const refused = was.amount;
+  // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
+  // What it found may also have been our own remains: then it proves nothing for the others.
+  bool const proves = stays || !of_.in_doubt(was.mode);
+  // Nor does it prove for a side that several share that somebody else was in the way of another side.
+  unsigned sides = ~0u;
+  if (!stays && !rules().shares(was.mode, was.mode)) sides = ~unsigned(rules().shared_modes);
+  // Nor that there is not enough for who wants less.
+  if (proves) finish_once_calls(stays ? queue_.ticket() : was.ticket, sides, stays ? 0 : refused);
+  if (queue_.empty() || !was_head) return;
+  operation& head = queue_.head();
+  bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
+  if (&head != was.call && (!asked_too || !proves || !queue_.head_idle())) return new_head();
+  head.tried = true;
+  if (dirty_ && listening() == view::on && queue_.head_idle()) return try_head();
+  if (hint < 0) of_.note(event_type::no_time_to_live);
+  if (listening() == view::off && rules().listens) new_head();
+  sleep_until_hint(hint);
+  if (dirty_ && listening() == view::asked) look_soon();
+  ++head.polls;
+}
+
+void shared_channel_waiters::put_off(owner_state&, request const& was, milliseconds pause) {
+  if (!queue_.is_head(*was.call)) return;
+  refuse_once_calls(was.call->error, was.call->text);
+  of_.shared_.timers.set(hint_, after(of_.shared_.now, pause));
+}
+
+void shared_channel_waiters::granted(request const& was, outcome const& answer, instant deadline, bool heard) {
+  bool const shares = rules().shares(was.mode, queue_.head().mode);
+  // Of a run that is on its way the last one to be answered looks after who has come meanwhile.
+  if (shares && !parked(queue_.head())) return queue_.head().where == operation::place::trying ? void() : try_run();
+  if (heard && listening() == view::on) return try_head();
+  if (answer.spent && queue_.head_idle()) {  // the answer was for the next one, too
+    note_told(queue_.head());
+    if (listening() == view::off) new_head();
+    return sleep_until_hint(answer.hint);
+  }
+  if (rules().grant_wakes_next) return try_head();
+  if (listening() == view::on || listening() == view::refused) {
+    if (!queue_.head_idle()) return new_head();
+    if (rules().exclusive && !shares) {  // a caller of this client has it: a try would only hear so
+      note_told(queue_.head());
+      if (!queue_.head().once) finish_once_calls(queue_.ticket());
+    }
+    return sleep_until_hint(left(of_.shared_.now, deadline).count());
+  }
+  new_head();
+}
+
+void shared_channel_waiters::released(owner_state const& one, outcome const& answer) {
+  if (answer.not_published && queue_.head_idle()) try_head();
+  if (answer.what == outcome::type::released) look_after_release();
+  // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
+  if (answer.what == outcome::type::absent && one.live() == 0) new_head();
+}
+
+// The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks
+// after a pause in which others may take it.
+void shared_channel_waiters::look_after_release() {
+  if (!rules().listens) {
+    streak_.leave(of_.shared_.settings.local_handoff, of_.shared_.now, milliseconds(rules().poll_most));
+    if (!queue_.head_idle()) return;
+    queue_.head().polls = 0;
+    if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
+  } else if (listening() == view::asked) {
+    new_head();
+  }
+}
+
+// --- what wakes the head ---
+
+void shared_channel_waiters::on_confirmed() {
+  if (!queue_.head_idle()) {
+    dirty_ = true;  // the try under way may have run before the server listened for us
+    return;
+  }
+  if (parked(queue_.head())) return;  // only the answer that resolves the name makes it try
+  try_head();
+}
+
+void shared_channel_waiters::on_message(std::string_view payload) {
+  ++of_.shared_.counters.messages;
+  if (!of_.kind_.wakes(payload)) return;
+  bool const may_try = queue_.head_idle() && !parked(queue_.head());
+  if (may_try)
+    try_run();
+  else
+    dirty_ = true;
+}
+
+// The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
+// Nobody tries past a waiter whom he would keep out.
+void shared_channel_waiters::try_run() {
+  if (!queue_.head_idle() && queue_.head().where == operation::place::waiting)
+    dirty_ = true;  // its owner's answer wakes it
+  try_head();
+  for (auto it = queue_.begin(); it != queue_.end() && rules().shares(queue_.head().mode, it->mode);)
+    try_beside(*it++, false);
+}
+
+void shared_channel_waiters::try_beside(operation& call, bool may_go_direct) {
+  if (call.where != operation::place::waiting || call.of_owner->ask_.under_way() || of_.in_doubt(call.mode)) return;
+  of_.send_acquire(call, may_go_direct && !of_.active_.release_sent());
+}
+
+void shared_channel_waiters::on_refused() {
+  if (queue_.head_idle() && !parked(queue_.head()))
+    sleep_until_hint(of_.shared_.settings.lock_watchdog_timeout.count());
+}
+
+void shared_channel_waiters::on_hint() {
+  if (!queue_.head_idle() || parked(queue_.head())) {
+    dirty_ = true;
+    return;
+  }
+  try_head();
+}
+
+void shared_channel_waiters::on_linger() {
+  if (!queue_.empty() || listening() == view::off) return;
+  of_.shared_.channels->drop(channel(), *this);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,110 @@
+#include <machine/waiters.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr milliseconds shortest_hint{2};      // a hint of zero is polled with this floor
+constexpr milliseconds no_lease_hint{1'000};  // the holder's key has no time to live
+
+}  // namespace
+
+bool waiters::told_at_once(owner_state& one, operation& call) {
+  if (!call.once || !queue_.head_idle() || !queue_.head().tried) return false;
+  operation const& head = queue_.head();
+  if (head.error && !of_.holders_.keep_out(one, call.mode)) {
+    of_.complete(call, head.error, head.text);
+  } else {
+    call.waited = true;
+    of_.complete(call);
+  }
+  return true;
+}
+
+void waiters::enter(operation& call) {
+  queue_.join(call);
+  ++of_.shared_.counters.waiting;
+  ++of_.tally_.waiting;
+}
+
+void waiters::leave(operation& call) {
+  if (!call.queued) return;
+  queue_.leave(call);
+  --of_.shared_.counters.waiting;
+  --of_.tally_.waiting;
+}
+
+void waiters::note_told(operation& head) {
+  if (!head.waited) of_.note(event_type::waiting, head.owner);
+  head.waited = head.tried = true;
+  head.error = {};
+  queue_.note_busy();
+}
+
+void waiters::refused(owner_state& one, request const& was, std::int64_t hint) {
+  operation& call = *was.call;
+  call.where = operation::place::waiting;
+  call.unseen = false;
+  note_told(call);
+  bool const was_head = queue_.is_head(call);
+  bool const stays = !call.once && !call.late;
+  if (!stays) {
+    leave(call);
+    of_.complete(call);
+  }
+  told_busy(one, was, hint, stays, was_head);
+}
+
+void waiters::finish_once_calls(std::uint64_t up_to, unsigned sides, std::int64_t least) {
+  for (auto it = queue_.first_once(); it != queue_.end();) {
+    operation& call = *it++;
+    if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
+    if (call.amount < least) continue;
+    if ((sides >> call.mode & 1u) == 0) continue;
+    leave(call);
+    call.waited = true;
+    of_.complete(call);
+  }
+}
+
+void waiters::refuse_once_calls(error_code const& why, std::string_view text) {
+  for (auto it = queue_.first_once(); it != queue_.end();) {
+    operation& call = *it++;
+    if (!call.once || call.where != operation::place::waiting) continue;
+    leave(call);
+    of_.complete(call, why, text);
+  }
+}
+
+bool waiters::can_hand_off(owner_state const& from) const {
+  context const& shared = of_.shared_;
+  if (!rules().hand_off || !streak_.allows(shared.settings.local_handoff, shared.now) || !queue_.head_idle() ||
+      shared.closed())
+    return false;
+  operation const& head = queue_.head();
+  if (head.of_owner == &from || head.mode != from.ask_.mode) return false;
+  return head.tried || !of_.active_.in_doubt(rules(), head.mode, &from);
+}
+
+bool waiters::unsent_try() const {
+  return streak_.runs() && !rules().hand_off && !queue_.empty() && queue_.head().where == operation::place::trying &&
+         queue_.head().of_owner->ask_.where == request::place::outbox;
+}
+
+milliseconds waiters::sleep_time(std::int64_t hint, bool deaf, unsigned polls) const {
+  milliseconds const most =
+      rules().hint_most > 0 ? milliseconds(rules().hint_most) : of_.shared_.settings.lock_watchdog_timeout;
+  milliseconds pause = hint < 0 ? no_lease_hint : std::clamp(milliseconds(hint), shortest_hint, most);
+  if (rules().polls || deaf) {
+    milliseconds const next(std::min<std::int64_t>(rules().poll_first << std::min(polls, 16u), rules().poll_most));
+    pause = std::min(pause, milliseconds(of_.shared_.random(next.count() / 2, next.count())));
+  }
+  // One millisecond more: PTTL rounds down, and a try just before the end would be wasted.
+  return pause + 1ms;
+}
+
+}  // namespace latchkey::detail

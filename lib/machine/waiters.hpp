@@ -1,0 +1,217 @@
+#pragma once
+
+#include <machine/active_requests.hpp>
+#include <machine/holders.hpp>
+#include <machine/lock_name.hpp>
+#include <machine/streak.hpp>
+#include <machine/subscriptions.hpp>
+#include <machine/wait_queue.hpp>
+
+#include <boost/container/options.hpp>
+#include <boost/container/vector.hpp>
+
+#include <string>
+#include <vector>
+
+namespace latchkey::detail {
+
+// What the waiters of a name look at, and what they ask its machine for.
+struct waited_name : lock_name {
+  using lock_name::lock_name;
+
+  // One request for this waiter.
+  virtual void send_acquire(operation& call, bool may_go_direct) = 0;
+  // A release that still waits to be sent becomes a hand-off to the head of the queue.
+  virtual void hand_over(owner_state& leaving, operation& head, bool may_go_direct) = 0;
+  virtual void complete(operation& call, error_code error = {}, std::string_view text = {}) = 0;
+
+  // Does what is under way decide whether the lock is free for this side?
+  bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_.rules(), mode); }
+  std::string field_of(owner_state const& one, unsigned char mode) const {
+    return kind_.field(shared_.client_id, one.owner, mode);
+  }
+
+  owner_set owners_;
+  active_requests active_;
+  holders holders_{*this};
+
+ protected:
+  ~waited_name() = default;
+};
+
+// The callers of one client who wait for a name, and when they ask the server. What wakes a waiter is a message, a hint
+// (the time at which the server said that it is worth a look) or an answer to somebody else of this client.
+class waiters {
+ public:
+  explicit waiters(waited_name& name) : of_(name) {}
+  waiters(waiters const&) = delete;
+  waiters& operator=(waiters const&) = delete;
+
+  wait_queue const& queue() const { return queue_; }
+  wait_queue& queue() { return queue_; }
+  streak& turns() { return streak_; }
+
+  // \throws std::bad_alloc: nothing has changed.
+  virtual void make_room() {}
+  // Nothing is listened to, and nobody waits.
+  virtual bool idle() const { return queue_.empty(); }
+  // The client ends: what waits has been told, and nothing is listened to any more.
+  virtual void close() {}
+
+  // A caller who holds nothing: behind those who came before.
+  virtual void join(owner_state& one, operation& call) = 0;
+  // Does nothing for who does not stand here.
+  virtual void leave(operation& call);
+  // The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
+  virtual void new_head() {}
+  // An answer has come: those try who waited for the name to be resolved, or who hear no messages.
+  virtual void wake() = 0;
+
+  // --- what became of the try of a waiter ---
+  // Somebody else has it; `hint` is when his lease ends, in milliseconds from now.
+  void refused(owner_state& one, request const& was, std::int64_t hint);
+  // The trouble may pass: it looks again after this pause.
+  virtual void put_off(owner_state& one, request const& was, milliseconds pause) = 0;
+  // It was granted until `deadline`, and others are behind it. `heard`: a message had come while it tried.
+  virtual void granted(request const&, outcome const&, instant, bool) {}
+  // The request of this owner is over.
+  virtual void finished(owner_state&) {}
+  // A release of this owner was answered.
+  virtual void released(owner_state const&, outcome const&) {}
+  // A waiter, or one of its calls, has given up although it was trying.
+  virtual void gave_up(owner_state&) {}
+
+  // --- what was heard and not followed ---
+  virtual bool heard() const { return false; }
+  // Nobody has followed what made somebody try, or the end of a hold moved.
+  virtual void unfollowed() {}
+  // The try of this waiter will not be sent.
+  virtual void recalled(owner_state&) {}
+  // The head is granted with the release that it waits for.
+  virtual void paired() {}
+
+  // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
+  void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
+  // A release of this owner may take the head of the queue along.
+  bool can_hand_off(owner_state const& from) const;
+  // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
+  bool unsent_try() const;
+  bool parked(operation const& call) const { return !call.tried && of_.in_doubt(call.mode); }
+
+ protected:
+  ~waiters() = default;
+
+  kind::traits const& rules() const { return of_.kind_.rules(); }
+  // Somebody is asked already, and the head knows what the server would say. True: this call is completed.
+  bool told_at_once(owner_state& one, operation& call);
+  void enter(operation& call);
+  // Without a try of its own it is known what the server would say: busy.
+  void note_told(operation& head);
+  // Nor would they be told anything else than the head, which waits for the trouble to pass.
+  void refuse_once_calls(error_code const& why, std::string_view text);
+  milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls) const;
+  virtual void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) = 0;
+
+  waited_name& of_;
+  wait_queue queue_;
+  streak streak_;
+};
+
+// They share one channel: the head of the queue talks to the server, for all.
+class shared_channel_waiters final : public waiters, private listener {
+ public:
+  explicit shared_channel_waiters(waited_name& name);
+  ~shared_channel_waiters();
+
+  bool idle() const override { return waiters::idle() && listening() == view::off; }
+  void close() override;
+  void join(owner_state& one, operation& call) override;
+  void leave(operation& call) override;
+  void new_head() override;
+  void wake() override;
+  void put_off(owner_state& one, request const& was, milliseconds pause) override;
+  void granted(request const& was, outcome const& answer, instant deadline, bool heard) override;
+  void released(owner_state const& one, outcome const& answer) override;
+  bool heard() const override { return dirty_; }
+  void unfollowed() override { dirty_ = true; }
+  void recalled(owner_state&) override { dirty_ = true; }
+  void paired() override;
+
+  // --- time ---
+  void on_hint();
+  void on_linger();
+
+ private:
+  void on_confirmed() override;
+  void on_message(std::string_view payload) override;
+  void on_refused() override;
+
+  void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) override;
+  void try_head(bool may_go_direct = false);
+  void try_run();
+  void try_beside(operation& call, bool may_go_direct);
+  void subscribe();
+  void sleep_until_hint(std::int64_t hint);
+  void look_soon();
+  void look_after_release();
+  bool leaves_to_others(operation& head);
+  std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
+
+  bool dirty_ = false;  // a message came that no try has followed yet
+  timer_node hint_;     // when the head tries again without a message
+  timer_node linger_;   // when the channel is given up
+};
+
+// They stand in a queue on the server (kind::traits::own_channel): each enters it when it comes, listens on a channel
+// of its own, tries for itself, and leaves that queue when it gives up.
+class own_channel_waiters final : public waiters {
+ public:
+  using waiters::waiters;
+
+  void make_room() override;
+  void join(owner_state& one, operation& call) override;
+  void leave(operation& call) override;
+  void wake() override;
+  void put_off(owner_state& one, request const& was, milliseconds pause) override;
+  void finished(owner_state& one) override { park(one); }
+  void gave_up(owner_state& one) override;
+  void recalled(owner_state& one) override;
+
+ private:
+  friend class own_channel;
+
+  void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) override;
+  static operation* waiter_of(owner_state& one);
+  void wait(owner_state& one, unsigned char mode, std::int64_t hint);
+  instant time_to_look(std::int64_t hint, bool deaf, unsigned polls) const;
+  void park(owner_state& one);
+  // Something was heard that concerns this one alone.
+  void wake(owner_state& one);
+
+  // Owners whose waiters look again after the next answer: see park.
+  boost::container::vector<std::uint64_t, void,
+                           boost::container::vector_options_t<boost::container::stored_size<std::uint32_t>>>
+      parked_;
+};
+
+// What wakes one of them: a channel and a timer for this owner alone, as long as it waits.
+class own_channel final : public listener {
+ public:
+  own_channel(own_channel_waiters& in, owner_state& of, std::string channel);
+  ~own_channel();
+
+  void on_confirmed() override;
+  void on_message(std::string_view payload) override;
+  void on_refused() override;
+  void on_hint();
+
+  bool dirty = false;  // something was heard that no try has followed yet
+  timer_node hint;     // when it tries again without a message
+
+ private:
+  own_channel_waiters& in_;
+  owner_state& of_;
+  std::string const channel_;
+};
+
+}  // namespace latchkey::detail
