@@ -1,17 +1,24 @@
-#include <common/bare_client.hpp>
-
 #include <codec/command_writer.hpp>
+#include <common/bare_client.hpp>
+#include <common/numbers.hpp>
 #include <latchkey/config.hpp>
+#include <support/command_counter.hpp>
 #include <wire/kind.hpp>
 #include <wire/verdict.hpp>
 
-#include <fcntl.h>
 #include <hiredis/hiredis.h>
 
+#include <fcntl.h>
+
+#include <chrono>
+#include <memory>
 #include <stdexcept>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 namespace bench {
+
 namespace {
 
 using latchkey::detail::ask;
@@ -135,6 +142,123 @@ void bare_client::pair() {
       hear(i);
     }
   }
+}
+
+namespace {
+
+char unhex(char c) { return static_cast<char>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10); }
+
+// One word of a line of MONITOR, without its quotes.
+std::string word_at(std::string_view line, std::size_t& at) {
+  std::string word;
+  for (++at; at < line.size() && line[at] != '"'; ++at) {
+    if (line[at] != '\\') {
+      word += line[at];
+      continue;
+    }
+    char const what = line[++at];
+    if (what == 'x') {
+      word += static_cast<char>(unhex(line[at + 1]) * 16 + unhex(line[at + 2]));
+      at += 2;
+    } else {
+      word += what == 'n'   ? '\n'
+              : what == 'r' ? '\r'
+              : what == 't' ? '\t'
+              : what == 'a' ? '\a'
+              : what == 'b' ? '\b'
+                            : what;
+    }
+  }
+  return word;
+}
+
+command_words words_of_line(std::string_view line) {
+  command_words words;
+  for (auto at = line.find('"'); at != line.npos; at = line.find('"', at + 1)) words.push_back(word_at(line, at));
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::vector<command_words>> record(std::vector<latchkey::test::redis_server const*> const& servers,
+                                               std::function<void()> const& what) {
+  std::vector<std::unique_ptr<latchkey::test::command_counter>> ears;
+  // What nobody waits for, as the end of a red lock's release, comes a little later.
+  auto const calm = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  calm();
+  for (auto const* server : servers) ears.push_back(std::make_unique<latchkey::test::command_counter>(*server));
+  what();
+  calm();
+  std::vector<std::vector<command_words>> heard;
+  for (auto const& ear : ears) {
+    auto& calls = heard.emplace_back();
+    for (auto const& line : ear->take_lines())
+      if (auto words = words_of_line(line); !words.empty() && words[0] == "EVALSHA") calls.push_back(std::move(words));
+  }
+  return heard;
+}
+
+namespace {
+
+constexpr int locks_of_a_chunk = 50;
+constexpr int chunks_under_way = 8;
+
+void append(std::string& bytes, command_words const& words) {
+  bytes += '*' + std::to_string(words.size()) + "\r\n";
+  for (auto const& word : words) bytes += '$' + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+}
+
+}  // namespace
+
+pipeline::pipeline(std::uint16_t port, std::string const& prefix, int locks)
+    : connection_(redisConnect("127.0.0.1", port), redisFree) {
+  if (!connection_ || connection_->err) throw std::runtime_error("the pipeline cannot connect");
+  bare_client(port, prefix).pair();  // the server knows the scripts from now on
+  for (int first = 0; first < locks; first += locks_of_a_chunk) {
+    std::string acquires, releases;
+    for (int i = first; i < first + locks_of_a_chunk; ++i) {
+      auto const pair = reentrant_pair(prefix + std::to_string(i));
+      append(acquires, pair[0]);
+      append(releases, pair[1]);
+    }
+    chunks_.push_back(acquires + releases);
+  }
+}
+
+pipeline::~pipeline() = default;
+
+void pipeline::send_chunk() {
+  auto const& bytes = chunks_[next_++ % chunks_.size()];
+  redisAppendFormattedCommand(connection_.get(), bytes.data(), bytes.size());
+  int done = 0;
+  while (done == 0)
+    if (redisBufferWrite(connection_.get(), &done) != REDIS_OK) throw std::runtime_error("the pipeline broke");
+}
+
+void pipeline::receive_chunk() {
+  for (int i = 0; i < 2 * locks_of_a_chunk; ++i) {
+    void* answer = nullptr;
+    if (redisGetReply(connection_.get(), &answer) != REDIS_OK) throw std::runtime_error("the pipeline broke");
+    auto* const reply = static_cast<redisReply*>(answer);
+    bool const good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
+                      reply->element[0]->type == REDIS_REPLY_INTEGER && reply->element[0]->integer < -2;
+    freeReplyObject(reply);
+    if (!good) throw std::runtime_error("the pipeline got an answer that it did not expect");
+  }
+}
+
+double pipeline::pairs_per_second(double seconds) {
+  for (int i = 0; i < chunks_under_way; ++i) send_chunk();
+  std::int64_t const began = now();
+  std::int64_t const end = began + static_cast<std::int64_t>(seconds * 1e9);
+  long chunks = 0;
+  for (; now() < end; ++chunks) {
+    receive_chunk();
+    send_chunk();
+  }
+  double const took = static_cast<double>(now() - began) * 1e-9;
+  for (int i = 0; i < chunks_under_way; ++i) receive_chunk();
+  return static_cast<double>(chunks * locks_of_a_chunk) / took;
 }
 
 }  // namespace bench

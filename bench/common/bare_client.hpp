@@ -1,6 +1,9 @@
 #pragma once
 
+#include <support/redis_server.hpp>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +59,38 @@ class bare_client {
   std::unique_ptr<redisContext, closer> connection_;
   waiting how_;
   std::vector<request> requests_;
+};
+
+}  // namespace bench
+
+namespace bench {
+
+// The script calls that clients on TCP sent to each of these servers while `what` ran.
+std::vector<std::vector<command_words>> record(std::vector<latchkey::test::redis_server const*> const& servers,
+                                               std::function<void()> const& what);
+
+}  // namespace bench
+
+struct redisContext;
+
+namespace bench {
+
+// The server's cap: pairs of as many locks as are wanted, one lock a call, over one connection that is never empty.
+class pipeline {
+ public:
+  pipeline(std::uint16_t port, std::string const& prefix, int locks);
+  ~pipeline();
+
+  // Pairs per second, measured for about this long.
+  double pairs_per_second(double seconds);
+
+ private:
+  void send_chunk();
+  void receive_chunk();
+
+  std::unique_ptr<redisContext, void (*)(redisContext*)> connection_;
+  std::vector<std::string> chunks_;  // bytes of some acquires and their releases
+  std::size_t next_ = 0;
 };
 
 }  // namespace bench

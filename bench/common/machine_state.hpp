@@ -36,4 +36,20 @@ double cpu_seconds_of(pid_t process);
 // One line: cores, processor, kernel, load.
 std::string describe_machine();
 
+// While it lives, one process for each core does nothing but compute.
+class busy_cores {
+ public:
+  busy_cores();
+  busy_cores(busy_cores const&) = delete;
+  busy_cores& operator=(busy_cores const&) = delete;
+  ~busy_cores();
+
+  std::vector<pid_t> const& processes() const { return processes_; }
+
+ private:
+  void stop() noexcept;
+
+  std::vector<pid_t> processes_;
+};
+
 }  // namespace bench

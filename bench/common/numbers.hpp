@@ -1,10 +1,29 @@
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace bench {
+
+// Nanoseconds.
+inline std::int64_t read_clock(clockid_t which) {
+  timespec now{};
+  ::clock_gettime(which, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+inline std::int64_t now() { return read_clock(CLOCK_MONOTONIC); }
+
+inline void sleep_until(std::int64_t moment) {
+  timespec const end{static_cast<time_t>(moment / 1'000'000'000), static_cast<long>(moment % 1'000'000'000)};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr) == EINTR) {
+  }
+}
 
 inline double quantile(std::vector<double> values, double part) {
   auto const at = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1) + 0.5);

@@ -1,7 +1,7 @@
 // How often memory is allocated, by this program, the library and hiredis.
 #include <costs/allocation_counter.hpp>
 #include <machines/world.hpp>
-#include <suite/groups.hpp>
+#include <suite/stage.hpp>
 
 #include <latchkey/latchkey.hpp>
 

@@ -1,12 +1,97 @@
-// Many locks at once through one client, beside what the server takes over one connection.
+#include <common/bare_client.hpp>
 #include <common/numbers.hpp>
-#include <common/pipeline.hpp>
-#include <suite/groups.hpp>
-#include <suite/many.hpp>
-
 #include <latchkey/latchkey.hpp>
+#include <suite/crowd.hpp>
+#include <suite/rounds.hpp>
+#include <suite/stage.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+
+#include <atomic>
+#include <barrier>
+#include <exception>
+#include <numeric>
+#include <thread>
 
 namespace bench {
+
+namespace {
+
+namespace asio = boost::asio;
+
+struct clock_of_all {
+  std::int64_t end = 0;
+  bool over() const { return now() >= end; }
+};
+
+asio::awaitable<void> caller(latchkey::distributed_lock lock, clock_of_all const& clock, double& count) {
+  auto const me = latchkey::owner::make();
+  while (!clock.over()) {
+    co_await lock.async_lock(me);
+    if (!clock.over()) ++count;
+    co_await lock.async_unlock(me);
+  }
+}
+
+crowd_result sum_up(std::vector<double> each, double seconds) {
+  double const all = std::accumulate(each.begin(), each.end(), 0.0);
+  return {all / seconds, std::move(each)};
+}
+
+}  // namespace
+
+double crowd_result::jain() const { return jain_index(each); }
+
+crowd_result crowd_of_coroutines(asio::io_context& io, std::vector<latchkey::distributed_lock> const& locks,
+                                 int callers, double seconds) {
+  std::vector<double> each(static_cast<std::size_t>(callers));
+  clock_of_all clock{now() + static_cast<std::int64_t>(seconds * 1e9)};
+  int left = callers;
+  std::exception_ptr failure;
+  for (std::size_t i = 0; i < each.size(); ++i)
+    asio::co_spawn(io, caller(locks[i % locks.size()], clock, each[i]), [&](std::exception_ptr failed) {
+      if (failed) failure = failed;
+      --left;
+    });
+  io.restart();
+  while (left > 0) io.run_one();
+  if (failure) std::rethrow_exception(failure);
+  return sum_up(std::move(each), seconds);
+}
+
+crowd_result crowd_of_threads(std::vector<latchkey::distributed_lock> const& locks, int callers, double seconds) {
+  std::vector<double> each(static_cast<std::size_t>(callers));
+  std::vector<std::exception_ptr> failures(each.size());
+  clock_of_all clock;
+  // Nobody begins before everybody is there.
+  std::barrier ready(callers, [&]() noexcept { clock.end = now() + static_cast<std::int64_t>(seconds * 1e9); });
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < each.size(); ++i)
+      threads.emplace_back([&, i] {
+        auto const lock = locks[i % locks.size()];
+        double count = 0;
+        ready.arrive_and_wait();
+        try {
+          while (!clock.over()) {
+            lock.lock();
+            if (!clock.over()) ++count;
+            lock.unlock();
+          }
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+        each[i] = count;
+      });
+  }
+  for (auto const& one : failures)
+    if (one) std::rethrow_exception(one);
+  return sum_up(std::move(each), seconds);
+}
+
+// Many locks at once through one client, beside what the server takes over one connection.
+
 namespace {
 
 namespace asio = boost::asio;
@@ -81,6 +166,52 @@ void run_crowd(stage& on) {
   on.draw("throughput", "coroutines", by_coroutines);
   on.draw("throughput", "threads", by_threads);
   on.draw("throughput", "server cap", by_server);
+  client.close();
+}
+
+// One lock that many callers of one process want all the time.
+
+void run_one_lock(stage& on) {
+  namespace asio = boost::asio;
+  asio::io_context io(1);
+  latchkey::client client(io, on.uri());
+  latchkey::client const threaded(on.uri());
+  bare_client polling(on.port(), new_name("one_lock"), bare_client::waiting::polls);
+  std::vector const lock{client.get_lock(new_name("one_lock"))};
+  std::vector const other_lock{threaded.get_lock(new_name("one_lock"))};
+  auto const poller = blocking_side("polling", [&] { polling.pair(); });
+  regime const& quick = *find_regime("back-to-back");
+  std::vector<double> per_trip, coroutines, jain, threads, thread_jain, trip;
+  auto const play = [&](double seconds) {
+    trip.push_back(median(poller.round(quick).times) / 2);
+    auto const found = crowd_of_coroutines(io, lock, 64, seconds);
+    coroutines.push_back(found.per_second);
+    per_trip.push_back(found.per_second * trip.back() * 1e-6);
+    jain.push_back(found.jain());
+    auto const by_threads = crowd_of_threads(other_lock, 8, seconds);
+    threads.push_back(by_threads.per_second);
+    thread_jain.push_back(by_threads.jain());
+  };
+  play(0.2);
+  per_trip.clear(), coroutines.clear(), jain.clear(), threads.clear(), thread_jain.clear(), trip.clear();
+  int const rounds = (on.rounds() + 4) / 5;
+  for (int i = 0; i < rounds; ++i) {
+    on.say("round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
+    play(1);
+  }
+  on.add({.name = "64 coroutines: acquisitions in a polling round trip",
+          .unit = "",
+          .figure = median(per_trip),
+          .least = 0.9});
+  on.add({.name = "64 coroutines: acquisitions", .unit = "1/s", .figure = median(coroutines)});
+  on.add({.name = "64 coroutines: Jain index", .unit = "", .figure = median(jain), .least = 0.99});
+  on.add({.name = "8 threads: acquisitions",
+          .unit = "1/s",
+          .figure = median(threads),
+          .against = "Redisson, 8 threads",
+          .least = 10,
+          .missing = "scripts/bench peers"});
+  on.add({.name = "8 threads: Jain index", .unit = "", .figure = median(thread_jain), .least = 0.99});
   client.close();
 }
 

@@ -1,8 +1,7 @@
 // The free pair of every kind beside a bare client that sends what the library was heard to send.
 #include <common/bare_client.hpp>
-#include <common/recorder.hpp>
-#include <suite/groups.hpp>
 #include <suite/rounds.hpp>
+#include <suite/stage.hpp>
 #include <support/exclusive_kinds.hpp>
 
 #include <latchkey/latchkey.hpp>

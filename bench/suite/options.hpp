@@ -1,12 +1,19 @@
 #pragma once
 
-#include <common/option_values.hpp>
-#include <suite/groups.hpp>
+#include <suite/stage.hpp>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace bench {
+
+struct bad_option : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The value of --rounds: a whole number from 1 to `most`. Throws bad_option.
+int parse_rounds(std::string const& text, int most);
 
 struct suite_options {
   int rounds = 25;

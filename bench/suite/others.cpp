@@ -1,6 +1,6 @@
 // A free pair in a client that holds and waits for much else, beside a client that does not.
-#include <suite/groups.hpp>
 #include <suite/rounds.hpp>
+#include <suite/stage.hpp>
 
 #include <latchkey/latchkey.hpp>
 

@@ -1,9 +1,8 @@
 // One lock that several processes want all the time. Each process is a fork of this one, with a client of its own.
 #include <common/bare_client.hpp>
-#include <common/clocks.hpp>
 #include <common/numbers.hpp>
-#include <suite/groups.hpp>
 #include <suite/rounds.hpp>
+#include <suite/stage.hpp>
 #include <support/child_process.hpp>
 
 #include <latchkey/latchkey.hpp>

@@ -1,11 +1,22 @@
-#include <common/json_text.hpp>
 #include <suite/results.hpp>
 
 #include <cmath>
 #include <cstdio>
+#include <string>
 
 namespace bench {
+
 namespace {
+
+// A string as JSON writes it; control characters become spaces.
+std::string quoted(std::string const& text) {
+  std::string made = "\"";
+  for (char const c : text) {
+    if (c == '"' || c == '\\') made += '\\';
+    made += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return made + "\"";
+}
 
 std::string number(double value) {
   char text[40];

@@ -1,8 +1,8 @@
 // What the settings do whose names are in the manual's chapter: one plot each, and no target.
-#include <suite/groups.hpp>
-#include <suite/many.hpp>
+#include <suite/crowd.hpp>
 #include <suite/rounds.hpp>
 #include <suite/slow_calls.hpp>
+#include <suite/stage.hpp>
 
 #include <latchkey/latchkey.hpp>
 

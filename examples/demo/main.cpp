@@ -1,18 +1,185 @@
-#include "json.hpp"
 #include "options.hpp"
-#include "run_row.hpp"
-#include "table.hpp"
-#include "verdict.hpp"
+#include "private_server.hpp"
+#include "processes.hpp"
+#include "redis.hpp"
+#include "report.hpp"
 #include "worker.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
+
+namespace demo {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array not_from_clients{
+    "del"sv,     "exists"sv, "hdel"sv,    "hexists"sv,  "hget"sv, "hincrby"sv,         "hset"sv,
+    "pexpire"sv, "pttl"sv,   "publish"sv, "spublish"sv, "info"sv, "config|resetstat"sv};
+
+bool from_client(std::string_view command) {
+  return std::find(not_from_clients.begin(), not_from_clients.end(), command) == not_from_clients.end();
+}
+
+}  // namespace
+
+/// How many commands clients sent in a row, from what `INFO commandstats` says at its end.
+///
+/// The server counts what scripts call among the rest. Commands that only scripts call here are left out; the recipe's
+/// script calls GET once, as requests do, so that one GET is taken off for each EVAL. What the demo itself asks is
+/// left out too. The one GET and one SET of each request for the stock are counted, in every row.
+std::int64_t commands_of_clients(std::string_view command_statistics, way how) {
+  constexpr auto prefix = "cmdstat_"sv;
+  constexpr auto calls_mark = ":calls="sv;
+  std::int64_t total = 0;
+  std::int64_t evals = 0;
+  while (!command_statistics.empty()) {
+    auto const end = command_statistics.find('\n');
+    auto const line = command_statistics.substr(0, end);
+    command_statistics.remove_prefix(end == std::string_view::npos ? command_statistics.size() : end + 1);
+
+    auto const mark = line.find(calls_mark);
+    if (!line.starts_with(prefix) || mark == std::string_view::npos) continue;
+    auto const command = line.substr(prefix.size(), mark - prefix.size());
+    auto const digits = line.substr(mark + calls_mark.size());
+    std::int64_t calls = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), calls);
+    if (from_client(command)) total += calls;
+    if (command == "eval") evals = calls;
+  }
+  return how == way::recipe ? total - evals : total;
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto redraw = 100ms;
+constexpr std::int64_t second_ns = 1'000'000'000;
+// Rows that are not recipes are not cut off; this only ends what would hang.
+constexpr std::int64_t hang_limit_s = 60;
+// How long requests may take to notice that the time is over.
+constexpr std::int64_t grace_ns = 10 * second_ns;
+constexpr std::int64_t connect_limit_ns = 30 * second_ns;
+
+void describe(job& all, options const& wanted, row const& chosen, private_server const& server) {
+  all.row = static_cast<std::uint32_t>(*find_row(chosen.name));
+  all.processes = static_cast<std::uint32_t>(wanted.processes);
+  all.concurrency = static_cast<std::uint32_t>(wanted.concurrency);
+  all.think_us = wanted.think_us;
+  auto const limit_s = chosen.how == way::recipe ? wanted.limit_s : std::max(wanted.limit_s, hang_limit_s);
+  all.limit_ns = limit_s * second_ns;
+  auto const& path = server.socket_path();
+  std::copy(path.begin(), path.end(), all.socket_path.begin());
+}
+
+// False: a worker ended instead, or they took too long.
+bool wait_until_ready(processes& workers, signals const& bell) {
+  auto const limit = now_ns() + connect_limit_ns;
+  auto const all = workers.running();
+  while (!workers.all_ready()) {
+    bell.wait(5ms);
+    workers.collect();
+    if (workers.running() < all || now_ns() > limit) return false;
+  }
+  return true;
+}
+
+void wait_until_over(shared_job const& shared, processes& workers, signals const& bell, progress& shown) {
+  while (workers.running() > 0 && now_ns() < shared->deadline_ns() + grace_ns) {
+    shown.update(shared->done.load(), shared->requests);
+    bell.wait(redraw);
+    workers.collect();
+  }
+  workers.kill_all();
+}
+
+void add_worker_records(row_result& result, job const& all) {
+  for (std::size_t i = 0; i < all.processes; ++i) {
+    auto const& worker = all.workers[i];
+    result.cpu_ms += static_cast<double>(worker.cpu_us) / 1e3;
+    if (result.error.empty() && worker.has_error.load()) result.error = worker.error.data();
+  }
+}
+
+}  // namespace
+
+/// Runs one row on an empty server.
+/// \throws interrupted, std::exception if the demo itself cannot work
+row_result run_row(options const& wanted, row const& chosen, private_server const& server, signals const& bell,
+                   progress& shown) {
+  row_result result;
+  result.name = chosen.name;
+  result.label = chosen.label;
+  result.how = chosen.how;
+
+  redis control(server.socket_path());
+  control.flush();
+  control.set_number(stock_key, wanted.stock);
+
+  shared_job const shared(static_cast<std::uint32_t>(wanted.requests));
+  describe(*shared, wanted, chosen, server);
+  processes workers(shared);
+  shown.begin(chosen);
+  bool const ready = wait_until_ready(workers, bell);
+  if (ready) {
+    control.reset_statistics();
+    shared->go_ns = now_ns();
+    workers.go();
+    wait_until_over(shared, workers, bell, shown);
+  } else {
+    workers.kill_all();
+  }
+
+  result.stock_fell = wanted.stock - control.get_number(stock_key);
+  result.commands = ready ? commands_of_clients(control.command_statistics(), chosen.how) : 0;
+  auto const over_ns = ready ? std::min(now_ns(), shared->deadline_ns()) : shared->go_ns;
+  summarise_requests(result, shared.requests(), shared->go_ns, over_ns, shared->deadline_ns());
+  add_worker_records(result, *shared);
+  if (result.error.empty()) result.error = workers.trouble();
+  if (result.error.empty() && !ready) result.error = "the workers could not connect in time";
+  shown.end(result);
+  return result;
+}
+
+/// How many connections the server must take.
+int connections_needed(options const& wanted) {
+  constexpr std::int64_t spare = 64;
+  // A latchkey client has at most three connections.
+  return static_cast<int>(wanted.concurrency + 4 * wanted.processes + spare);
+}
+
+/// Lets this process and those it starts have enough open files.
+/// \throws std::runtime_error if the system allows too few
+void raise_file_limit(options const& wanted) {
+  // The server needs some for itself beside those of its clients.
+  auto const needed = static_cast<rlim_t>(connections_needed(wanted) + 64);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed) {
+    throw std::runtime_error("this system allows " + std::to_string(limit.rlim_max) +
+                             " open files, and --concurrency " + std::to_string(wanted.concurrency) + " needs " +
+                             std::to_string(needed));
+  }
+  limit.rlim_cur = needed;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace demo
 
 namespace {
 

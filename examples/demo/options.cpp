@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include "rows.hpp"
+#include "options.hpp"
 
 #include <array>
 #include <charconv>

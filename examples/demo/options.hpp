@@ -1,11 +1,53 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace demo {
+
+/// How a request makes sure that it is alone with the stock.
+enum class way { no_lock, recipe, latchkey_threads, latchkey_coroutines, latchkey_recursion };
+
+enum class pause_kind { none, yield, sleep };
+
+/// What a recipe does between two attempts: `first` until `change_after` has passed since its first attempt, then
+/// `then`.
+struct retry_rule {
+  pause_kind first = pause_kind::none;
+  std::chrono::milliseconds change_after{0};
+  pause_kind then = pause_kind::none;
+  std::chrono::milliseconds sleep{0};
+};
+
+/// One row of the table.
+struct row {
+  std::string_view name;
+  std::string_view label;
+  std::string_view meaning;
+  way how;
+  retry_rule retry{};
+};
+
+constexpr bool is_latchkey(way how) { return how != way::no_lock && how != way::recipe; }
+
+std::span<row const> all_rows();
+
+/// The position of a row in `all_rows()`; empty if there is none of that name.
+std::optional<std::size_t> find_row(std::string_view name);
+
+/// All names, separated by commas.
+std::string row_names();
+
+/// What to do now, `waited` after the first attempt.
+constexpr pause_kind pause_now(retry_rule const& rule, std::chrono::nanoseconds waited) {
+  return waited < rule.change_after ? rule.first : rule.then;
+}
 
 /// What the command line asks for.
 struct options {

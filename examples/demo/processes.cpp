@@ -1,5 +1,5 @@
 #include "processes.hpp"
-
+#include "report.hpp"
 #include "worker.hpp"
 
 #include <fcntl.h>
@@ -8,12 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iostream>
 #include <system_error>
 #include <utility>
 
 namespace demo {
+
 namespace {
 
 [[noreturn]] void fail(char const* what) { throw std::system_error(errno, std::generic_category(), what); }
@@ -133,6 +136,77 @@ void processes::kill_all() noexcept {
     pid = -1;
     --running_;
   }
+}
+
+namespace {
+
+constexpr auto between_lines = std::chrono::seconds(5);
+constexpr std::size_t label_width = 24;
+constexpr char const* clear_line = "\r\x1b[K";
+
+std::string outcome(row_result const& result) {
+  auto text = std::to_string(result.done) + " requests in " + fixed(result.seconds, 1) + " s";
+  if (result.cut_off) text += ", cut off";
+  if (!result.error.empty()) text += ", " + result.error;
+  if (result.oversold() != 0) text += ", " + std::to_string(result.oversold()) + " oversold";
+  return text;
+}
+
+}  // namespace
+
+std::string bar(std::int64_t done, std::int64_t all, std::size_t width) {
+  auto const part =
+      all > 0 ? static_cast<double>(std::clamp<std::int64_t>(done, 0, all)) / static_cast<double>(all) : 0;
+  auto const filled = static_cast<std::size_t>(part * static_cast<double>(width));
+  return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
+}
+
+std::string progress::head() const {
+  auto label = label_;
+  label.resize(std::max(label.size(), label_width), ' ');
+  return "[" + std::to_string(number_) + "/" + std::to_string(rows_) + "] " + label + " ";
+}
+
+void progress::begin(row const& shown) {
+  ++number_;
+  label_ = shown.label;
+  begun_ = clock::now();
+  next_line_ = begun_ + between_lines;
+}
+
+void progress::update(std::int64_t done, std::int64_t all) {
+  auto const now = clock::now();
+  auto const passed = fixed(std::chrono::duration<double>(now - begun_).count(), 1) + " s";
+  auto const count = std::to_string(done) + "/" + std::to_string(all);
+  if (terminal_) {
+    std::cout << clear_line << head() << bar(done, all, 20) << " " << count << "  " << passed << std::flush;
+  } else if (now >= next_line_) {
+    next_line_ += between_lines;
+    std::cout << head() << count << " after " << passed << std::endl;
+  }
+}
+
+void progress::end(row_result const& result) {
+  clear();
+  std::cout << head() << outcome(result) << std::endl;
+}
+
+void progress::clear() {
+  if (terminal_) std::cout << clear_line << std::flush;
+}
+
+signals::signals() {
+  ::sigemptyset(&set_);
+  for (int const number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) ::sigaddset(&set_, number);
+  ::sigprocmask(SIG_BLOCK, &set_, nullptr);
+  // A reader of our output who goes away must not end us before we have cleaned up.
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+void signals::wait(std::chrono::milliseconds limit) const {
+  timespec const time{limit.count() / 1000, limit.count() % 1000 * 1'000'000};
+  int const number = ::sigtimedwait(&set_, nullptr, &time);
+  if (number > 0 && number != SIGCHLD) throw interrupted(number);
 }
 
 }  // namespace demo

@@ -1,5 +1,4 @@
 #include <demo/options.hpp>
-#include <demo/rows.hpp>
 #include <fuzz/input.hpp>
 #include <simulation/options.hpp>
 #include <suite/options.hpp>

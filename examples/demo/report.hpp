@@ -1,7 +1,7 @@
 #pragma once
 
-#include "rows.hpp"
-#include "shared_job.hpp"
+#include "options.hpp"
+#include "worker.hpp"
 
 #include <cstdint>
 #include <string>
@@ -51,5 +51,32 @@ double percentile(std::vector<double> const& sorted, double percent);
 /// row that served a lucky few and was cut off would look quick.
 void summarise_requests(row_result& result, std::span<request_record const> records, std::int64_t go_ns,
                         std::int64_t over_ns, std::int64_t deadline_ns);
+
+/// With this many digits after the point.
+std::string fixed(double value, int digits);
+/// Two or three digits that count: 0.42, 4.2, 42, 421.
+std::string short_number(double value);
+/// A wait: with one digit after the point below 10 ms, in whole milliseconds from there.
+std::string milliseconds_text(double ms);
+
+/// Did this row do what it must? A recipe or no lock may oversell and be cut off; a latchkey row may not, nor may it
+/// lose or hang anything. Errors that nobody planned are wrong in every row.
+bool row_is_good(row_result const& result);
+
+/// One line: what the rows show.
+std::string conclusion(std::vector<row_result> const& results);
+
+/// Lines of cells, set in columns as wide as their widest cell: the first and the last one to the left, the others to
+/// the right. No spaces at line ends.
+std::string format_table(std::vector<std::vector<std::string>> const& lines);
+
+/// The table of the demo, with its headings.
+std::string result_table(std::vector<row_result> const& results);
+
+/// What a reader should know about the columns.
+std::string table_notes(std::vector<row_result> const& results);
+
+/// What ran and what came out, for programs.
+std::string to_json(options const& wanted, std::vector<row_result> const& results);
 
 }  // namespace demo
