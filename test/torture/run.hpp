@@ -1,8 +1,12 @@
 #pragma once
 
+#include <torture/history.hpp>
 #include <torture/options.hpp>
+#include <torture/stage.hpp>
 
+#include <map>
 #include <string>
+#include <vector>
 
 namespace latchkey::torture {
 
@@ -15,5 +19,26 @@ int show(std::string const& folder);
 
 // Makes a folder for histories.
 std::string new_folder();
+
+// How far a run is: a bar that moves on a terminal, a line now and then elsewhere.
+class progress {
+ public:
+  explicit progress(double minutes);
+
+  void update(board const& shared, std::map<std::string, int> const& struck);
+  void end() const;
+
+ private:
+  bool const terminal_;
+  std::int64_t const length_;
+  std::int64_t const began_ = now();
+  std::int64_t next_ = began_;
+};
+
+// Most frequent first.
+std::string in_words(std::map<std::string, int> const& counts);
+
+// What is still on the servers when all workers have ended and the longest lease is over, and should not be.
+std::vector<std::string> find_remains(stage& on);
 
 }  // namespace latchkey::torture

@@ -2,7 +2,6 @@
 
 #include <support/fault_proxy.hpp>
 #include <support/redis_server.hpp>
-#include <torture/board.hpp>
 #include <torture/history.hpp>
 #include <torture/options.hpp>
 

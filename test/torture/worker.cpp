@@ -1,5 +1,3 @@
-#include <torture/lock_coroutine.hpp>
-#include <torture/slot.hpp>
 #include <torture/worker.hpp>
 
 #include <boost/asio/co_spawn.hpp>
@@ -8,11 +6,135 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <thread>
 
 namespace latchkey::torture {
+
+namespace {
+
+// What a call without a wait of its own may take, and what ends later than its wait because it cannot be cut short.
+milliseconds limit_of(config const& settings, milliseconds wait) { return wait + longest_call(settings); }
+
+}  // namespace
+
+slot::slot(workplace& in, std::uint8_t kind, std::uint16_t number, bool coroutine)
+    : in_(in),
+      kind_(kind),
+      number_(number),
+      coroutine_(coroutine),
+      dice_(simulation::mix(in.run.seed, static_cast<std::uint64_t>(in.run.index), in.run.incarnation, number)) {}
+
+// A semaphore of a killed process lacks its permits for ever, so that each is used for a while only.
+std::uint32_t slot::current_pool() const {
+  return static_cast<std::uint32_t>(now() / pool_life % 1'000'000) * locks_of_a_kind;
+}
+
+plan slot::draw() {
+  auto const lease = in_.run.lease;
+  auto const part = [&](int low, int high) { return lease * dice_.between(low, high) / 100; };
+  plan made;
+  made.lock = dice_.one_in(4) ? 1 : 0;
+  if (kind().who == rule::permits && !kind().leased) made.lock += current_pool();
+  made.reads = kind().who == rule::readers_writer && !dice_.one_in(3);
+  made.wait = dice_.one_in(10)  ? milliseconds(0)
+              : dice_.one_in(5) ? milliseconds(dice_.between(1, 50))
+                                : part(100, 1'000);
+  if (dice_.one_in(5)) made.lease = std::max(part(5, 150), milliseconds(20));
+  made.work = dice_.one_in(200) ? part(10, 250).count() * ms : dice_.one_in(10) ? dice_.between(0, 5) * ms : 0;
+  made.same_owner = dice_.one_in(2);
+  made.drops = dice_.one_in(10);
+  made.reenters = kind().reenters && dice_.one_in(10);
+  made.cancels = dice_.one_in(30);
+  if (dice_.one_in(50)) made.extends = part(5, 200);
+  if (kind().who == rule::alone || kind().who == rule::readers_writer) {
+    made.mixes = dice_.one_in(20);
+    if (!made.lease && !made.extends && dice_.one_in(30)) made.max_hold = std::max(part(5, 150), milliseconds(20));
+    if (coroutine_ && dice_.one_in(100)) made.retakes = 300;
+  }
+  return made;
+}
+
+plan slot::last(std::uint32_t lock) const {
+  plan made;
+  made.lock = lock;
+  if (kind().who == rule::permits && !kind().leased) made.lock += current_pool();
+  made.wait = last_wait;
+  return made;
+}
+
+record slot::line(what happened) const {
+  record made;
+  made.what = happened;
+  made.section = section_;
+  made.kind = kind_;
+  made.slot = number_;
+  made.lock = lock_;
+  return made;
+}
+
+void slot::ask(plan const& what) {
+  section_ = in_.log.new_section();
+  lock_ = what.lock;
+  auto made = line(what::ask);
+  made.a = what.wait.count() * ms;
+  made.b = what.lease ? what.lease->count() * ms : what.max_hold ? what.max_hold->count() * ms : 0;
+  made.c = limit_of(in_.settings, what.wait).count() * ms;
+  made.code = (what.reads ? mode::shared : 0u) | (what.wait == last_wait ? mode::final_round : 0u) |
+              (coroutine_ ? mode::coroutine : 0u);
+  in_.log.write(made);
+}
+
+void slot::granted(std::uint64_t token) {
+  auto made = line(what::granted);
+  made.a = static_cast<std::int64_t>(token);
+  in_.log.write(made);
+}
+
+void slot::refused(error_code const& why) {
+  auto made = line(what::refused);
+  made.code = static_cast<std::uint32_t>(why.value());
+  in_.log.write(made);
+}
+
+void slot::leave(std::int64_t trusted, std::uint32_t told, std::int64_t longest_lease) {
+  auto made = line(what::leave);
+  made.a = trusted;
+  made.b = longest_lease;
+  made.c = limit_of(in_.settings, {}).count() * ms;
+  made.code = told;
+  in_.log.write(made);
+}
+
+void slot::released(outcome how) {
+  auto made = line(what::released);
+  made.code = static_cast<std::uint32_t>(how);
+  in_.log.write(made);
+  auto& mine = in_.shared.sections[static_cast<std::size_t>(in_.run.index)];
+  mine.fetch_add(1, std::memory_order_relaxed);
+}
+
+void slot::released(error_code const& why) {
+  released(static_cast<outcome>(static_cast<std::uint32_t>(outcome::error) + static_cast<std::uint32_t>(why.value())));
+}
+
+void slot::begin(call which, std::uint32_t lock, milliseconds limit) {
+  section_ = in_.log.new_section();
+  lock_ = lock;
+  auto made = line(what::begin);
+  made.c = limit.count() * ms;
+  made.code = static_cast<std::uint32_t>(which);
+  in_.log.write(made);
+}
+
+void slot::end(error_code const& why, std::int64_t value) {
+  auto made = line(what::end);
+  made.code = static_cast<std::uint32_t>(why.value());
+  made.a = value;
+  in_.log.write(made);
+}
 
 namespace {
 
