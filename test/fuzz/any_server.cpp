@@ -1,6 +1,5 @@
-#include <fuzz/any_reply.hpp>
 #include <fuzz/any_server.hpp>
-#include <fuzz/every_kind.hpp>
+#include <fuzz/input.hpp>
 #include <wire/script.hpp>
 
 #include <algorithm>

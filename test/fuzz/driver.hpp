@@ -1,7 +1,6 @@
 #pragma once
 
 #include <fuzz/any_server.hpp>
-#include <fuzz/every_kind.hpp>
 #include <fuzz/input.hpp>
 #include <machine/client_machine.hpp>
 #include <machine/hold_link.hpp>
@@ -27,14 +26,14 @@ struct call : detail::operation {
 
 // A whole client in virtual time, with an engine, callers and a server of which the bytes decide what they do. It may
 // be lied to, so it cannot be asked whether it holds what it believes: only that it keeps its promises to callers.
-// Bodies: driver.cpp (events), driver_calls.cpp (callers).
+// Bodies: machine_fuzz.cpp (events), machine_fuzz.cpp (callers).
 class driver {
  public:
   explicit driver(input from);
   void play();
 
  private:
-  // driver.cpp
+  // machine_fuzz.cpp
   void event(unsigned char what);
   void check();
   void perform();
@@ -49,7 +48,7 @@ class driver {
   void close();
   void finish();
 
-  // driver_calls.cpp
+  // machine_fuzz.cpp
   call& made(detail::operation::type what);
   call& about(detail::operation::type what, call const& held);
   void start(call& one, bool may_borrow);

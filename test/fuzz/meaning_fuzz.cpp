@@ -1,5 +1,4 @@
-#include <fuzz/any_reply.hpp>
-#include <fuzz/every_kind.hpp>
+#include <fuzz/input.hpp>
 #include <wire/server_error.hpp>
 #include <wire/verdict.hpp>
 

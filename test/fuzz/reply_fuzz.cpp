@@ -1,5 +1,5 @@
 #include <codec/reply_reader.hpp>
-#include <fuzz/any_reply.hpp>
+#include <fuzz/input.hpp>
 
 #include <algorithm>
 #include <vector>
