@@ -1,6 +1,6 @@
 #pragma once
-// The world as a class: a state, and what can be done to it. Bodies: server (here), queue.hpp (waiting and trying),
-// requests.hpp (sending, giving up, losing), answers.hpp (what the client makes of an answer), engine.hpp (discards,
+// The world as a class: a state, and what can be done to it. Bodies: server (here), engine.hpp (waiting and trying),
+// requests.hpp (sending, giving up, losing), requests.hpp (what the client makes of an answer), engine.hpp (discards,
 // KILL, the turn).
 
 #include "state.hpp"
@@ -53,7 +53,7 @@ struct model {
   bool head_idle() const { return s.queue_n && !s.w[s.queue[0]].what; }
   bool parked() const { return o.parked_ignores && s.w[s.queue[0]].place == UNTRIED && in_doubt(); }
 
-  // --- queue.hpp ---
+  // --- engine.hpp: the queue ---
   void join(int x, bool once, bool may_direct);
   void leave(int x);
   void new_head();
@@ -84,7 +84,7 @@ struct model {
   void told_lost(int x);
   int extension(int x) const;
 
-  // --- answers.hpp ---
+  // --- requests.hpp: answers ---
   void busy(int x);
   void granted(int x, int target, int lease, int age);
   void answer(request const& r, int lane);

@@ -4,12 +4,11 @@
 //   g++ -O2 -std=c++20 search.cpp -o model      ./model help      ./model owners=2 timeouts=1 ticks=0
 //
 // How to read it: a `state` (state.hpp) is the whole world. `all_steps` (steps.hpp, users.hpp) makes every state that
-// may come next; the client's part in them is class `model` (queue, requests, answers, engine). `check` (checks.hpp)
+// may come next; the client's part in them is class `model` (queue, requests, answers, engine). `check` (users.hpp)
 // says what must be true. This file searches breadth first, so every history that is printed is a shortest one; with
 // walk=N it walks at random. Time is counted in ticks: a watchdog lease lasts 2, a long one 3, a short one 1. Visited
 // states are kept as 64-bit hashes.
 
-#include "checks.hpp"
 #include "users.hpp"
 
 #include <ctime>

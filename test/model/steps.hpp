@@ -1,9 +1,7 @@
 #pragma once
 // Everything that may happen next: the server, the connections, the engine, time and faults.
 
-#include "answers.hpp"
 #include "engine.hpp"
-#include "queue.hpp"
 #include "requests.hpp"
 
 struct stepper {
