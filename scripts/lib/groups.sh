@@ -1,7 +1,7 @@
 # The groups of tests: what each is, what it needs, how it runs. Sourced by scripts/test.
 
 declare -A about=(
-  [unit]="codec, wire format and machines, in virtual time; needs nothing"
+  [unit]="codec, wire format and machines, in virtual time; needs no server"
   [compile]="floors, headers alone, what must not compile, cost of including, sizes of classes and functions"
   [docs]="the code in README.md and docs/ is the code of compiled files"
   [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
@@ -78,13 +78,11 @@ packages_of() {
     tidy) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 clang-tidy-14 ;;
     clang) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 ;;
     fuzz) echo "${packages_build[@]}" "${packages_fuzz[@]}" ;;
-    unit | compile | docs | package) echo "${packages_build[@]}" "${packages_test[@]}" ;;
+    unit | compile | docs | package | mutants) echo "${packages_build[@]}" "${packages_test[@]}" ;;
     model) echo g++ python3 ;;
-    simulate) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_simulate[@]}" ;;
     interop)
       echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)
       ;;
-    mutants) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_simulate[@]}" ;;
     *) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" ;;
   esac
 }

@@ -69,11 +69,10 @@ without_services() {
 # What it takes to build the library, and to run a server.
 packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libhiredis-dev)
 packages_server=(redis-server)
-packages_test=(catch2 libbenchmark-dev libsqlite3-dev python3 universal-ctags)
+packages_test=(catch2 libbenchmark-dev liblua5.1-0-dev libsqlite3-dev python3 universal-ctags)
 packages_interop=(default-jdk-headless maven)
 packages_bench=(libbenchmark-dev python3)
 packages_plot=(python3-matplotlib)  # draws what scripts/bench measured
-packages_simulate=(liblua5.1-0-dev)
 packages_clang=(clang-14)
 # libFuzzer and the sanitizers of Clang; its tools show names instead of addresses.
 packages_fuzz=(clang-14 libclang-rt-14-dev llvm-14)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <simulation/server.hpp>
+#include <support/server_model/server.hpp>
 #include <support/unit/task.hpp>
 #include <wire/kind.hpp>
 
@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace latchkey::simulation {
+
+using namespace model;  // the server
 
 using test::task;
 

@@ -3,7 +3,7 @@
 #include <machine/actions.hpp>
 #include <simulation/clocks.hpp>
 #include <simulation/randomness.hpp>
-#include <simulation/server.hpp>
+#include <support/server_model/server.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -14,6 +14,8 @@
 #include <vector>
 
 namespace latchkey::simulation {
+
+using namespace model;  // the server
 
 using detail::role;
 

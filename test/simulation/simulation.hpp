@@ -9,8 +9,8 @@
 #include <simulation/moves.hpp>
 #include <simulation/network.hpp>
 #include <simulation/planted.hpp>
-#include <simulation/server.hpp>
 #include <simulation/step_numbers.hpp>
+#include <support/server_model/server.hpp>
 
 #include <algorithm>
 #include <map>

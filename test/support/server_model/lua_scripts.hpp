@@ -1,6 +1,6 @@
 #pragma once
 
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 struct lua_State;
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 // Runs the text of scripts as Redis does, by Lua 5.1. One interpreter serves the program; every script is compiled
 // once. Which scripts a server knows is the server's affair.
@@ -55,4 +55,4 @@ class lua_scripts {
   std::string const none_;
 };
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

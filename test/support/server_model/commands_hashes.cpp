@@ -1,8 +1,8 @@
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
 #include <algorithm>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -129,4 +129,4 @@ constexpr command table[] = {
 
 commands_view hash_commands() { return table; }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

@@ -1,6 +1,6 @@
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -81,4 +81,4 @@ constexpr command table[] = {
 
 commands_view key_commands() { return table; }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <codec/reply_reader.hpp>
-#include <simulation/lua_scripts.hpp>
+#include <support/server_model/lua_scripts.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 // What the server tells the network.
 class server_user {
@@ -23,6 +23,7 @@ class server_user {
   virtual void hung_up(std::uint32_t connection) = 0;  // the same, and what it had said before arrives
   // A command is about to run, or has run. `said` is null before.
   virtual void ran(std::uint32_t connection, words_view words, reply const& said) = 0;
+  virtual void published(std::string_view) {}
 
  protected:
   ~server_user() = default;
@@ -40,6 +41,8 @@ class server final : public publisher {
   // --- the network ---
   handle accept();
   void arrive(handle which, std::string_view bytes);  // runs what is complete
+  // Runs and answers one command. False: it has ended the connection.
+  bool serve(handle which, words_view words);
   void end_of_file(handle which);
   void turn_away(handle which) { hang_up(which); }
   bool knows(handle which) const { return connections_.contains(which); }
@@ -49,8 +52,16 @@ class server final : public publisher {
   // --- what befalls it ---
   void restart(bool with_data);
   void flush_scripts() { loaded_.clear(); }
+  // As SCRIPT LOAD. Throws what is wrong with it.
+  std::string const& load(std::string_view text);
   // From now on it runs another text in the place of this one.
   void replace(std::string const& sha, std::string_view text);
+  std::string password;  // empty: nobody is asked for it
+  std::string user = "default";
+  std::string run_id = "1";     // of the process; empty: it does not say
+  bool on_unix_socket = false;  // connections have no address of their own
+  int next_port = 40'000;
+  bool refuses_publish = false;
   bool loading = false;
   bool read_only = false;
   bool full = false;
@@ -83,12 +94,13 @@ class server final : public publisher {
   struct connection {
     std::uint64_t id;
     std::string address;
+    bool trusted;
     detail::reply_reader reader;
     std::set<std::string, std::less<>> channels;
   };
 
   bool hangs_up_on(words_view words) const;
-  void hang_up(handle which);
+  bool hang_up(handle which);  // answers false
   reply run(handle which, words_view words);
   reply run_client(handle which, words_view words);
   reply run_script(words_view words);
@@ -101,11 +113,10 @@ class server final : public publisher {
   handle next_handle_;
   std::uint64_t next_id_ = 1;
   int starts_ = 1;
-  int next_port_ = 40'000;
   std::unordered_set<std::string> loaded_;
   std::unordered_map<std::string, std::string> replaced_;
 };
 
 char const* name_of(server::sickness what);
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

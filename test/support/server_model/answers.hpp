@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 using detail::reply;
 
@@ -40,4 +40,4 @@ inline reply array(std::vector<reply> elements = {}) {
 // Appends it as RESP.
 void encode(reply const& said, std::string& out);
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

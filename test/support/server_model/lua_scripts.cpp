@@ -1,4 +1,4 @@
-#include <simulation/lua_scripts.hpp>
+#include <support/server_model/lua_scripts.hpp>
 
 #include <lua.hpp>
 #include <wire/script.hpp>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -221,4 +221,4 @@ reply lua_scripts::taken(lua_State* lua, int depth) {
   return made;
 }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

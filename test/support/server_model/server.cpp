@@ -1,9 +1,9 @@
-#include <simulation/server.hpp>
+#include <support/server_model/server.hpp>
 
 #include <charconv>
 #include <stdexcept>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -29,7 +29,8 @@ char const* name_of(server::sickness what) {
 
 server::handle server::accept() {
   handle const made = next_handle_++;
-  connections_.emplace(made, connection{next_id_++, "127.0.0.1:" + std::to_string(next_port_++), {}, {}});
+  std::string address = on_unix_socket ? "/run/redis.sock:0" : "127.0.0.1:" + std::to_string(next_port++);
+  connections_.emplace(made, connection{next_id_++, std::move(address), password.empty(), {}, {}});
   return made;
 }
 
@@ -42,16 +43,20 @@ void server::arrive(handle which, std::string_view bytes) {
     if (found->second.reader.next(got) != detail::reply_reader::result::reply) return;
     words.clear();
     for (auto& element : got.elements) words.push_back(std::move(element.text));
-    ++commands;
-    bool const hangs = hangs_up_on(words);
-    if (hangs && which % 2 == 0) return hang_up(which);  // every other one hears nothing more
-    if (hangs && sick == sickness::hangs_up) return hang_up(which);
-    reply const said = run(which, words);
-    user_.ran(which, words, said);
-    bool const said_by_itself = is(words[0], "subscribe") || is(words[0], "unsubscribe");
-    if (!said_by_itself || said.is_error()) answer(which, said);
-    if (hangs) return hang_up(which);
+    if (!serve(which, words)) return;
   }
+}
+
+bool server::serve(handle which, words_view words) {
+  ++commands;
+  bool const hangs = hangs_up_on(words);
+  // Every other one hears nothing more.
+  if (hangs && (which % 2 == 0 || sick == sickness::hangs_up)) return hang_up(which);
+  reply const said = run(which, words);
+  user_.ran(which, words, said);
+  bool const said_by_itself = is(words[0], "subscribe") || is(words[0], "unsubscribe");
+  if (!said_by_itself || said.is_error()) answer(which, said);
+  return !hangs || hang_up(which);
 }
 
 namespace {
@@ -74,9 +79,10 @@ bool server::hangs_up_on(words_view words) const {
   }
 }
 
-void server::hang_up(handle which) {
+bool server::hang_up(handle which) {
   connections_.erase(which);
   user_.hung_up(which);
+  return false;
 }
 
 void server::end_of_file(handle which) { connections_.erase(which); }
@@ -96,13 +102,17 @@ void server::restart(bool with_data) {
   loaded_.clear();
   next_id_ = 1;
   ++starts_;
+  if (!run_id.empty()) run_id = std::to_string(starts_);
 }
 
-void server::replace(std::string const& sha, std::string_view text) {
+std::string const& server::load(std::string_view text) {
   std::string problem;
-  replaced_[sha] = scripts_.load(text, problem);
-  if (replaced_[sha].empty()) throw std::invalid_argument(problem);
+  std::string const& sha = scripts_.load(text, problem);
+  if (sha.empty()) throw std::invalid_argument(problem);
+  return *loaded_.insert(sha).first;
 }
+
+void server::replace(std::string const& sha, std::string_view text) { replaced_[sha] = load(text); }
 
 std::size_t server::subscriptions(std::function<bool(handle)> const& counts) const {
   std::size_t count = 0;
@@ -129,7 +139,13 @@ reply server::execute(words_view words) {
 reply server::run(handle which, words_view words) {
   auto const& first = words[0];
   if (sick == sickness::says_a_word || (sick == sickness::says_it_later && !greets(words))) return error(word);
-  if (is(first, "auth")) return ok();
+  if (is(first, "auth")) {
+    bool const right = password.empty() || (words.back() == password && (words.size() == 2 || words[1] == user));
+    if (!right) return error("WRONGPASS invalid username-password pair or user is disabled.");
+    connections_.at(which).trusted = true;
+    return ok();
+  }
+  if (!connections_.at(which).trusted) return error("NOAUTH Authentication required.");
   if (busy) return error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
   if (is(first, "select")) return ok();
   if (is(first, "client")) return run_client(which, words);
@@ -141,7 +157,7 @@ reply server::run(handle which, words_view words) {
     if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
     return array({text("master"), number(0), array()});
   }
-  if (is(first, "info")) return text("# Server\r\nrun_id:" + std::to_string(starts_) + "\r\n");
+  if (is(first, "info")) return text("# Server\r\n" + (run_id.empty() ? "" : "run_id:" + run_id + "\r\n"));
   if (loading) return error("LOADING Redis is loading the dataset in memory");
   if (is(first, "script")) {
     reply there = array();
@@ -208,6 +224,8 @@ void server::subscribe(handle which, words_view words, bool in) {
 }
 
 reply server::publish(std::string_view channel, std::string_view payload) {
+  if (refuses_publish) return error("NOPERM this user has no permissions to access one of the channels");
+  user_.published(channel);
   bool const lost = lose_messages > 0;
   bool const twice = !lost && double_messages > 0;
   lose_messages -= lost;
@@ -223,4 +241,4 @@ reply server::publish(std::string_view channel, std::string_view payload) {
   return number(heard);
 }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

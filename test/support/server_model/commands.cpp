@@ -1,11 +1,11 @@
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <unordered_map>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 std::vector<command> const& all_commands() {
   static std::vector<command> const all = [] {
@@ -97,4 +97,4 @@ void encode(reply const& said, std::string& out) {
   for (auto const& element : said.elements) encode(element, out);
 }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 // The data of one Redis. Times are milliseconds of the server's clock, as they are there.
 class keyspace {
@@ -43,4 +43,4 @@ class keyspace {
   std::map<std::string, value, std::less<>> values_;
 };
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

@@ -1,8 +1,8 @@
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
 #include <algorithm>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -201,4 +201,4 @@ constexpr command table[] = {
 
 commands_view sorted_set_commands() { return table; }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

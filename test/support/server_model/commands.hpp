@@ -1,14 +1,14 @@
 #pragma once
 
-#include <simulation/answers.hpp>
-#include <simulation/keyspace.hpp>
+#include <support/server_model/answers.hpp>
+#include <support/server_model/keyspace.hpp>
 
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 using words_view = std::span<std::string const>;
 
@@ -78,4 +78,4 @@ Value* look_up(surroundings& at, std::string const& key, bool& refused) {
 // Indexes as Redis takes them: from 0, from the end if negative; the range is cut to what is there.
 bool cut_range(std::int64_t& first, std::int64_t& last, std::size_t size);
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

@@ -1,6 +1,6 @@
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -84,4 +84,4 @@ constexpr command table[] = {
 
 commands_view string_commands() { return table; }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

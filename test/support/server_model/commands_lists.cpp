@@ -1,8 +1,8 @@
-#include <simulation/commands.hpp>
+#include <support/server_model/commands.hpp>
 
 #include <algorithm>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 namespace {
 
@@ -110,4 +110,4 @@ constexpr command table[] = {
 
 commands_view list_commands() { return table; }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model

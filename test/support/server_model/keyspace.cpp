@@ -1,6 +1,6 @@
-#include <simulation/keyspace.hpp>
+#include <support/server_model/keyspace.hpp>
 
-namespace latchkey::simulation {
+namespace latchkey::model {
 
 keyspace::value* keyspace::find(std::string_view key) {
   auto const found = values_.find(key);
@@ -33,4 +33,4 @@ std::vector<std::string> keyspace::keys() {
   return made;
 }
 
-}  // namespace latchkey::simulation
+}  // namespace latchkey::model
