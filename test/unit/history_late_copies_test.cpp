@@ -40,7 +40,7 @@ TEST_CASE("history 2: a late hand-off does not grant again") {
   w.await(back);
   REQUIRE(back.granted());
   w.server.run_left_behind();
-  CHECK(w.server.store.all() == std::set<std::string>{"k/" + w.field(1) + "=1"});
+  CHECK(w.server.all() == std::set<std::string>{"k/" + w.field(1) + "=1"});
   w.finish();
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("history 3: a late acquire whose caller gave up leaves no ghost") {
   granted(w, w.acquire(1, {.name = "other"}));
   leave_unread(w, role::shared, [&] { w.cancel(w.acquire(1)); });
   // Cancelled before it was sent, it would not be there at all.
-  REQUIRE(w.server.store.all().size() == 1);
+  REQUIRE(w.server.all().size() == 1);
   w.resolve();
   leave_unread(w, role::shared, [&] {
     task& a = w.acquire(1);
@@ -58,7 +58,7 @@ TEST_CASE("history 3: a late acquire whose caller gave up leaves no ghost") {
   });
   w.resolve();
   w.server.run_left_behind();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("history 4: a late acquire does not run after a busy answer") {
   CHECK(a->busy());
   w.server.stranger_releases("k", "stranger:1");
   w.server.run_left_behind();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("history 5: a late re-entry does not raise the count") {
   granted(w, *inner);
   w.await(w.release(*inner));
   w.server.run_left_behind();
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.release(outer);
   w.finish();
 }
@@ -100,11 +100,11 @@ TEST_CASE("history 5: where KILL is refused, the count that a request names heal
   granted(w, *inner);
   w.await(w.release(*inner));
   w.server.run_left_behind();
-  REQUIRE(w.server.store.count("k", w.field(1)) == 2);
+  REQUIRE(w.server.count("k", w.field(1)) == 2);
   task& ended = w.release(outer);
   w.await(ended);
   CHECK(ended.released == release_result::released);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("history 7: a late renewal is killed with its connection") {
   granted(w, w.acquire(1, {.lease = 100s}));
   w.run();
   CHECK(w.server.run_left_behind() == 0);
-  CHECK(w.server.store.ttl("k") == 100'000);
+  CHECK(w.server.ttl("k") == 100'000);
   w.finish();
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("history 7: where KILL is refused, a late renewal does not shorten the
   w.await(w.release(a));
   granted(w, w.acquire(1, {.lease = 100s}));
   REQUIRE(w.server.run_left_behind() == 1);
-  CHECK(w.server.store.ttl("k") == 100'000);
+  CHECK(w.server.ttl("k") == 100'000);
   w.finish();
 }
 
@@ -164,6 +164,6 @@ TEST_CASE("history 14: one request of an owner at a time, even if a script must 
   w.await(ended);
   w.await(again);
   CHECK(again.granted());
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.finish();
 }

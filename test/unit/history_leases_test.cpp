@@ -22,13 +22,13 @@ TEST_CASE("history 6: a re-entry that is answered after the outer hold lapsed le
   w.mute(role::shared);
   task& inner = w.acquire(1, {.wait = 1s, .lease = 50s});
   w.run();
-  REQUIRE(w.server.store.count("k", w.field(1)) == 2);
+  REQUIRE(w.server.count("k", w.field(1)) == 2);
   w.pass(2s);
   CHECK(outer.losses == 1);
   w.cancel(inner);
   w.mute(role::shared, false);
   w.run();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.drop(outer);
   w.finish();
 }
@@ -38,7 +38,7 @@ TEST_CASE("history 8: a renewal does not shorten what a longer re-entry needs") 
   granted(w, w.acquire(1));
   task& inner = granted(w, w.acquire(1, {.lease = 200s}));
   w.pass(15s);
-  CHECK(w.server.store.ttl("k") >= 185'000);
+  CHECK(w.server.ttl("k") >= 185'000);
   CHECK(inner.shown.until() - w.now == 185s);
   w.finish();
 }
@@ -47,10 +47,10 @@ TEST_CASE("history 8: a short re-entry does not shorten the outer hold") {
   world w;
   task& outer = granted(w, w.acquire(1, {.lease = 100s}));
   granted(w, w.acquire(1, {.lease = 1s}));
-  CHECK(w.server.store.ttl("k") == 100'000);
+  CHECK(w.server.ttl("k") == 100'000);
   w.pass(2s);
   CHECK(outer.losses == 0);
-  CHECK(w.server.store.ttl("k") == 98'000);
+  CHECK(w.server.ttl("k") == 98'000);
   w.finish();
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("history 9: a partial release keeps the longest lease that stays") {
   task& ended = w.release(third);
   w.await(ended);
   CHECK(ended.released == release_result::still_held);
-  CHECK(w.server.store.ttl("k") == 100'000);
+  CHECK(w.server.ttl("k") == 100'000);
   w.finish();
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("history 9: a watchdog hold that stays counts the whole watchdog time"
   w.pass(8s);
   task& inner = granted(w, w.acquire(1, {.lease = 1s}));
   w.await(w.release(inner));
-  CHECK(w.server.store.ttl("k") == 30'000);
+  CHECK(w.server.ttl("k") == 30'000);
   w.finish();
 }
 
@@ -85,11 +85,11 @@ TEST_CASE("history 10: a hold lost while its renewal is under way is given back"
   w.mute(role::shared);
   w.deafen(role::shared, false);
   w.run();
-  REQUIRE(w.server.store.ttl("k") == 30'000);
+  REQUIRE(w.server.ttl("k") == 30'000);
   w.pass(1s);
   CHECK(a.losses == 1);
   w.run();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.mute(role::shared, false);
   w.drop(a);
   w.finish();
@@ -106,7 +106,7 @@ TEST_CASE("history 10: a hold lost while its re-entry is under way is given back
   w.mute(role::shared, false);
   w.run();
   CHECK(inner.granted());
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.drop(outer);
   w.finish();
 }
@@ -142,7 +142,7 @@ TEST_CASE("history 11: absent in the first answer means expired") {
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.store.clear();
+  w.server.clear();
   task& ended = w.release(a);
   w.await(ended);
   CHECK(ended.released == release_result::expired);
@@ -163,7 +163,7 @@ TEST_CASE("history 12: a hand-off that found the holder expired grants, and does
   w.await(c);
   CHECK(ended.released == release_result::unknown);
   CHECK(c.granted());
-  CHECK(w.server.store.all() == std::set<std::string>{"k/" + w.field(3) + "=1"});
+  CHECK(w.server.all() == std::set<std::string>{"k/" + w.field(3) + "=1"});
   w.finish();
 }
 

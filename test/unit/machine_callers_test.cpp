@@ -47,7 +47,7 @@ TEST_CASE("sweep: tasks that share an owner do not exclude each other") {
     task& c = w.acquire(1);
     for (task* one : {&a, &b, &c}) w.await(*one);
     w.expect(a.granted() && b.granted() && c.granted() && !other.done(), "all three re-enter");
-    w.expect(w.server.store.count("k", w.field(1)) == 3, "three holds");
+    w.expect(w.server.count("k", w.field(1)) == 3, "three holds");
     for (task* one : {&a, &b, &c})
       if (one->granted() && !one->shown.lost) w.release(*one);
     w.await(other);
@@ -64,13 +64,13 @@ TEST_CASE("sweep: max_hold ends the hold, on the server too") {
       auto const rest = [&] { return std::chrono::floor<milliseconds>(end - w.now); };
       for (int i = 8; i > 0; --i) {
         if (one.granted() && one.shown.until() > end) w.fail("trusted for longer than max_hold");
-        w.expect(w.now + milliseconds(w.server.store.ttl("k")) <= end, "the server does not keep it for longer");
+        w.expect(w.now + milliseconds(w.server.ttl("k")) <= end, "the server does not keep it for longer");
         w.pass((rest() - 2ms) / i);
       }
       w.expect(one.losses == 0, "renewed until then");
       w.pass(rest() + 1ms);
       w.expect(one.losses == 1, "and lost");
-      w.expect(!w.server.store.has("k", w.field(1)), "free");
+      w.expect(!w.server.has("k", w.field(1)), "free");
       if (one.granted()) w.drop(one);
     }});
 }
@@ -85,12 +85,12 @@ TEST_CASE("sweep: of an owner's holds the longest counts, and what max_hold boun
     w.await(renewed);
     w.pass(13s);
     w.expect(bounded.losses == 1 && fixed.trusted(w.now) && renewed.trusted(w.now), "one is lost");
-    w.expect(w.server.store.count("k", w.field(1)) == 2, "two are there");
+    w.expect(w.server.count("k", w.field(1)) == 2, "two are there");
     if (renewed.granted() && !renewed.shown.lost) w.release(renewed);
     w.run();
-    w.expect(w.server.store.ttl("k") <= 7'000, "as long as the fixed one needs");
+    w.expect(w.server.ttl("k") <= 7'000, "as long as the fixed one needs");
     w.pass(8s);
-    w.expect(fixed.losses == 1 && !w.server.store.has("k", w.field(1)), "over");
+    w.expect(fixed.losses == 1 && !w.server.has("k", w.field(1)), "over");
   }});
 }
 

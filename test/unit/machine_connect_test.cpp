@@ -7,18 +7,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct connecting : world {
-  explicit connecting(config settings = {}) : world(settings) {
-    server.teach(detail::no_keys_script(), "nothing", [](script_world&, words_view, words_view) { return integer(1); });
-  }
-};
-
 constexpr auto loading = "LOADING Redis is loading the dataset in memory";
 
 }  // namespace
 
 TEST_CASE("connect: three connections, one script, nothing left") {
-  connecting w;
+  world w;
   task& one = w.connect(10s);
   w.run();
   CHECK(one.completions == 1);
@@ -38,7 +32,7 @@ TEST_CASE("connect: three connections, one script, nothing left") {
 TEST_CASE("connect: tries until its wait ends, whatever the attempts of others, and says the last words") {
   config settings;
   settings.retry_attempts = 0;
-  connecting w(settings);
+  world w(settings);
   w.server.refuse("EVALSHA nothing", loading, -1);
   task& one = w.connect(5s);
   w.pass(4'990ms);
@@ -56,7 +50,7 @@ TEST_CASE("connect: tries until its wait ends, whatever the attempts of others, 
 }
 
 TEST_CASE("connect: no route, then a server that is silent") {
-  connecting w;
+  world w;
   w.unreachable = "Connection refused";
   task& none = w.connect(1s);
   w.pass(1s);
@@ -75,7 +69,7 @@ TEST_CASE("connect: no route, then a server that is silent") {
 TEST_CASE("connect: a link that cannot be had is not waited for, one that dies after the answer asks again") {
   config settings;
   settings.on_event = [](event const&) {};
-  connecting w(settings);
+  world w(settings);
   w.server.refuse("CLIENT LIST", "NOPERM this user has no permissions to run the 'client|list' command", -1);
   w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to run the 'subscribe' command", -1);
   task& one = w.connect(10s);
@@ -87,7 +81,7 @@ TEST_CASE("connect: a link that cannot be had is not waited for, one that dies a
   CHECK(w.noted(event_type::subscribe_refused) == 1);
   w.finish();
 
-  connecting v;
+  world v;
   task& two = v.connect(10s);
   v.until([&] { return v.connected(role::messages); });
   v.deafen(role::messages);
@@ -104,7 +98,7 @@ TEST_CASE("connect: a link that cannot be had is not waited for, one that dies a
 TEST_CASE("connect: cancelled or closed at every moment") {
   for (bool const closes : {false, true})
     for (int steps = 0;; ++steps) {
-      connecting w;
+      world w;
       task& one = w.connect(10s);
       for (int i = 0; i < steps && !one.done(); ++i) w.step();
       bool const was_done = one.done();

@@ -1,11 +1,8 @@
 // The fair lock in the machines, against a modelled server that does what its scripts do.
 #include <support/catch.hpp>
-#include <support/unit/fake_fair.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <wire/kinds.hpp>
-
-#include <memory>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -13,11 +10,21 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct line_world {
-  explicit line_world(std::size_t clients = 1, config settings = {}) : w(settings, clients) { fair.teach(w.server); }
-  fake_fair fair;
-  world w;
-};
+constexpr auto queue = "redisson_lock_queue:{k}", scores = "redisson_lock_timeout:{k}";
+
+std::size_t length(world& w) { return static_cast<std::size_t>(w.server.ask({"LLEN", queue}).integer); }
+
+// Who stands in the queue of the server, in order, with spaces between.
+std::string line(world& w) {
+  std::string made;
+  for (auto const& one : w.server.ask({"LRANGE", queue, "0", "-1"}).elements)
+    made += (made.empty() ? "" : " ") + one.text;
+  return made;
+}
+
+std::int64_t score(world& w, std::uint64_t owner) {
+  return std::stoll(w.server.ask({"ZSCORE", scores, w.field(owner)}).text);
+}
 
 how in_line(milliseconds wait = -1ms, std::size_t client = 0) {
   return {.wait = wait, .client = client, .which = &detail::fair_kind()};
@@ -26,14 +33,13 @@ how in_line(milliseconds wait = -1ms, std::size_t client = 0) {
 }  // namespace
 
 TEST_CASE("fair lock: served in the order of arrival over two clients, by one message each", "[unit][machine]") {
-  line_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   std::vector<task*> all{&granted(w, w.acquire(1, in_line()))};
   for (std::uint64_t i = 2; i <= 6; ++i) {
     all.push_back(&w.acquire(i, in_line(-1ms, i % 2)));
     w.run();
   }
-  CHECK(f.fair.of().size() == 5);
+  CHECK(length(w) == 5);
   for (std::size_t i = 0; i + 1 < all.size(); ++i) {
     CHECK_FALSE(all[i + 1]->done());
     w.release(*all[i]);
@@ -42,14 +48,13 @@ TEST_CASE("fair lock: served in the order of arrival over two clients, by one me
   }
   w.release(*all.back());
   w.run();
-  CHECK(f.fair.shown().empty());
+  CHECK(line(w).empty());
   w.finish();
 }
 
 TEST_CASE("fair lock: a release passes it on inside the client only if that one is first over all clients",
           "[unit][machine]") {
-  line_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   task& a = granted(w, w.acquire(1, in_line()));
   task& b = w.acquire(2, in_line());
   w.run();
@@ -68,7 +73,7 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that one 
   CHECK_FALSE(d.done());
   CHECK(w.snapshot().handed_off == 1);
   CHECK(w.server.ran("(publish)") == 1);
-  CHECK(f.fair.shown() == w.field(4));
+  CHECK(line(w) == w.field(4));
   w.release(other);
   w.run();
   CHECK(d.granted());
@@ -78,8 +83,7 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that one 
 
 TEST_CASE("fair lock: a caller whose time is over takes no wake-up with him that another of his owner needs",
           "[unit][machine]") {
-  line_world f;
-  world& w = f.w;
+  world w;
   w.server.stranger_takes("k", stranger, 1'500);
   task& late = w.acquire(2, in_line(1'100ms));
   task& stays = w.acquire(2, in_line());
@@ -94,8 +98,7 @@ TEST_CASE("fair lock: a caller whose time is over takes no wake-up with him that
 }
 
 TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first gets it", "[unit][machine]") {
-  line_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   task& a = granted(w, w.acquire(1, in_line()));
   task& theirs = w.acquire(2, in_line(-1ms, 1));
   w.run();
@@ -104,7 +107,7 @@ TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first 
   w.run();
   CHECK(theirs.granted());
   CHECK_FALSE(b.done());
-  CHECK(f.fair.shown() == w.field(3));
+  CHECK(line(w) == w.field(3));
   w.release(theirs);
   w.run();
   CHECK(b.granted());
@@ -113,8 +116,7 @@ TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first 
 }
 
 TEST_CASE("fair lock: who does not hear yet when the lock comes free keeps its place", "[unit][machine]") {
-  line_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   task& a = granted(w, w.acquire(1, in_line()));
   w.mute(role::messages, true, 1);
   w.deafen(role::messages, true, 1);
@@ -143,8 +145,7 @@ TEST_CASE("fair lock: who does not hear yet when the lock comes free keeps its p
 }
 
 TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[unit][machine]") {
-  line_world f;
-  world& w = f.w;
+  world w;
   task& a = granted(w, w.acquire(1, in_line()));
   auto brief = in_line(7s);
   brief.line_time = 7s;
@@ -161,13 +162,13 @@ TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[uni
   };
   CHECK(ran("fair_acquire", w.field(2) + " 1 30000 7000 1"));
   CHECK(ran("fair_acquire", w.field(3) + " 1 30000 300000 1"));
-  CHECK(f.fair.of().back().score == f.fair.of().front().score + 300'000);
-  auto const score = f.fair.of().back().score;
+  auto const last = score(w, 3);
+  CHECK(last == score(w, 2) + 300'000);
   w.cancel(b);
   w.cancel(other);
   w.run();
   CHECK(ran("fair_leave", w.field(2) + " 7000"));
-  CHECK(f.fair.of().front().score == score - 7'000);
+  CHECK(score(w, 3) == last - 7'000);
   w.release(a);
   w.run();
   CHECK(c.granted());
@@ -175,10 +176,10 @@ TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[uni
 }
 
 TEST_CASE("fair lock: a dead head costs the others its grace where nobody listens for it", "[unit][machine]") {
-  line_world f;
-  world& w = f.w;
+  world w;
   task& a = granted(w, w.acquire(1, in_line()));
-  f.fair.of().push_back({"dead:1", 1'000'000'000});
+  w.server.ask({"RPUSH", queue, "dead:1"});
+  w.server.ask({"ZADD", scores, "1000000000", "dead:1"});
   task& b = w.acquire(2, in_line());
   w.run();
   w.release(a);
@@ -193,11 +194,8 @@ TEST_CASE("fair lock: a dead head costs the others its grace where nobody listen
 }
 
 TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
-  auto const fair = std::make_shared<fake_fair>();
   sweep({.play =
-             [fair](world& w) {
-               fair->clear();
-               fair->teach(w.server);
+             [](world& w) {
                task& a = w.acquire(1, in_line());
                w.await(a);
                task& b = w.acquire(2, in_line(-1ms, 1));
@@ -214,17 +212,14 @@ TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
                w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
                if (c.granted()) w.drop(c);
                w.resolve();
-               if (!fair->shown().empty()) w.fail("left in the queue of the server: " + fair->shown());
+               if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w));
              },
          .clients = 2});
 }
 
 TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same owner") {
-  auto const fair = std::make_shared<fake_fair>();
   sweep({.play =
-             [fair](world& w) {
-               fair->clear();
-               fair->teach(w.server);
+             [](world& w) {
                task& a = w.acquire(1, in_line());
                w.await(a);
                task& again = w.acquire(1, in_line());
@@ -245,29 +240,28 @@ TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same
                w.expect(back.granted(), "its next turn");
                if (back.granted()) w.drop(back);
                w.resolve();
-               if (!fair->shown().empty()) w.fail("left in the queue of the server: " + fair->shown());
+               if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w));
              },
          .clients = 2});
 }
 
 TEST_CASE("fair lock: who leaves the client's queue because another was granted leaves the server's, too",
           "[unit][machine]") {
-  line_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
   w.acquire(2, in_line());
   task& waited = w.acquire(3, in_line(1'400ms));
   task& tried = w.once(3, in_line());  // one request of an owner at a time: it waits for the first one's turn
   w.acquire(2, in_line());
   w.run();
-  REQUIRE(f.fair.of().size() == 2);
+  REQUIRE(length(w) == 2);
   w.pass(1'401ms);
   REQUIRE(waited.busy());
   REQUIRE_FALSE(tried.done());
   w.release(held);
   w.run();
   CHECK(tried.busy());
-  CHECK(f.fair.shown().empty());
+  CHECK(line(w).empty());
   w.finish();
 }
 
@@ -275,20 +269,19 @@ TEST_CASE("fair lock: those far from the head look seldom, and each is served by
   constexpr std::size_t many = 2'000;
   config settings;
   settings.local_handoff.max_streak = 0;
-  line_world f(2, settings);
-  world& w = f.w;
+  world w(settings, 2);
   w.keeps_history = false;
   w.most_steps = 1'000'000;
   task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
   std::vector<task*> all;
   for (std::uint64_t i = 2; i < many + 2; ++i) all.push_back(&w.acquire(i, in_line()));
   w.run();
-  CHECK(f.fair.of().size() == many);
+  CHECK(length(w) == many);
   auto const tries = w.snapshot().scripts;
   auto const calls = w.snapshot().commands;
   w.pass(10s);
   auto const commands = w.snapshot().commands - calls;
-  CHECK(f.fair.of().size() == many);
+  CHECK(length(w) == many);
   CHECK(w.snapshot().scripts - tries <= 2 * many / 5);
   CHECK(commands <= 500);  // most leave together
   w.release(held);
@@ -306,8 +299,7 @@ TEST_CASE("fair lock: those far from the head look seldom, and each is served by
 }
 
 TEST_CASE("fair lock: who hears nothing comes by himself before the server passes him over, however far he stands") {
-  line_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   w.server.refuse("SUBSCRIBE", "NOPERM no channel", -1);
   task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
   std::vector<task*> all;

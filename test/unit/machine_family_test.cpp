@@ -1,5 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_kinds.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <wire/kinds.hpp>
@@ -27,12 +26,6 @@ relative any_relative() {
                                     {"plain", detail::plain_kind, true}}));
 }
 
-void teach_all(world& w) {
-  teach_spin(w.server);
-  teach_fenced(w.server);
-  teach_plain(w.server);
-}
-
 // In the order of their grants.
 void expect_rising(world& w, std::vector<task const*> const& holders) {
   std::uint64_t last = 0;
@@ -50,7 +43,6 @@ TEST_CASE("sweep: family: a holder, a waiter, and one whose wait ends") {
   INFO(one.name);
   detail::kind const& which = one.kind();
   sweep({.play = [&](world& w) {
-    teach_all(w);
     task& a = w.acquire(1, {.which = &which});
     w.await(a);
     task& again = w.acquire(1, {.which = &which});
@@ -80,7 +72,6 @@ TEST_CASE("sweep: family: two clients") {
   detail::kind const& which = one.kind();
   sweep({.play =
              [&](world& w) {
-               teach_all(w);
                task& a = w.acquire(1, {.which = &which});
                w.await(a);
                task& b = w.acquire(2, {.client = 1, .which = &which});
@@ -121,13 +112,12 @@ TEST_CASE("non-reentrant lock: a repeated acquire that finds its own field is on
   leave_unanswered(w, role::shared, [&] { one = &w.acquire(1, {.which = &which}); });
   w.await(*one);
   CHECK(one->granted());
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.finish();
 }
 
 TEST_CASE("fenced lock: a repeated grant has a token of its own, above those of all earlier holders") {
   world w;
-  teach_fenced(w.server);
   detail::kind const& which = detail::fenced_kind();
   task& before = granted(w, w.acquire(9, {.which = &which}));
   w.await(w.release(before));
@@ -147,7 +137,6 @@ TEST_CASE("fenced lock: a repeated grant has a token of its own, above those of 
 
 TEST_CASE("spin lock: waiters of one client are one who looks, and a release needs no pause") {
   world w;
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   task& a = granted(w, w.acquire(1, spin));
   task& b = w.acquire(2, spin);
@@ -169,7 +158,6 @@ TEST_CASE("spin lock: waiters of one client are one who looks, and a release nee
 
 TEST_CASE("spin lock: callers who end one after the other look no more often than one who stays") {
   world w;
-  teach_spin(w.server);
   w.server.stranger_takes("k", "another library", 600'000);
   std::vector<task*> all;
   for (unsigned i = 1; i <= 400; ++i) all.push_back(&w.acquire(i, {.wait = i * 25ms, .which = &detail::spin_kind()}));
@@ -189,7 +177,6 @@ TEST_CASE("spin lock: after a streak it stays free for as long as that was, so t
   config settings;
   settings.local_handoff = {.max_streak = 4, .max_time = 10ms};
   world w(settings);
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   for (std::uint64_t next = 2; next < 7; ++next) {
@@ -212,7 +199,6 @@ TEST_CASE("spin lock: a release that nobody is told of lets the next one of the 
   config settings;
   settings.local_handoff.max_streak = 0;
   world w(settings);
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   for (int i = 0; i < 8; ++i) {
     task& a = granted(w, w.acquire(1, spin));
@@ -230,7 +216,6 @@ TEST_CASE("spin lock: a release that nobody is told of lets the next one of the 
 
 TEST_CASE("spin lock: contended, two calls a turn within a client, and one try more for each pause elsewhere") {
   world w({}, 2);
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()}, elsewhere{.client = 1, .which = &detail::spin_kind()};
   task& a = granted(w, w.acquire(1, spin));
   task& b = w.acquire(2, elsewhere);
@@ -247,7 +232,6 @@ TEST_CASE("spin lock: contended, two calls a turn within a client, and one try m
 
 TEST_CASE("plain lock: a message wakes a waiter at once, and without one he looks now and then") {
   world w({}, 2);
-  teach_plain(w.server);
   how const plain{.which = &detail::plain_kind()}, elsewhere{.client = 1, .which = &detail::plain_kind()};
   task& a = granted(w, w.acquire(1, plain));
   task& b = w.acquire(2, elsewhere);
@@ -262,10 +246,10 @@ TEST_CASE("plain lock: a message wakes a waiter at once, and without one he look
   CHECK(b.granted());
   w.release(b);
   w.run();
-  w.server.stranger_takes("k", "another library", 600'000);
+  w.server.ask({"SET", "k", "another library", "PX", "600000"});
   task& c = w.acquire(3, plain);
   w.pass(5s);
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.pass(258ms);
   CHECK(c.granted());
   w.finish();
@@ -275,7 +259,6 @@ TEST_CASE("spin lock: however long a streak may be, it is left free for no longe
   config settings;
   settings.local_handoff = {.max_streak = 4, .max_time = 1h};
   world w(settings);
-  teach_spin(w.server);
   how const spin{.wait = 60s, .which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   bool const brief = GENERATE(false, true);
@@ -296,7 +279,6 @@ TEST_CASE("spin lock: however long a streak may be, it is left free for no longe
 
 TEST_CASE("spin lock: who has it over and over in one client leaves it to others at the end of a streak") {
   world w({}, 2);
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   task& other = w.acquire(9, {.client = 1, .which = &detail::spin_kind()});
@@ -317,7 +299,6 @@ TEST_CASE("spin lock: who has it over and over in one client leaves it to others
 
 TEST_CASE("spin lock: who cannot wait until others have had their time looks before his wait is over") {
   world w;
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   for (int turns = 0; turns < 5; ++turns) {
@@ -332,7 +313,6 @@ TEST_CASE("spin lock: who cannot wait until others have had their time looks bef
 
 TEST_CASE("spin lock: who comes while it is left to others, and has no time, ends that") {
   world w;
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   for (int turns = 0; held->granted() && turns < 100; ++turns) {
@@ -358,7 +338,6 @@ TEST_CASE("spin lock: a try without a wait that stands behind a waiter is not ke
   config settings;
   settings.local_handoff = {.max_streak = 3, .max_time = 10s};
   world w(settings);
-  teach_spin(w.server);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   for (std::uint64_t next = 2; next < 5; ++next) {

@@ -52,7 +52,7 @@ TEST_CASE("a wait is the bound of a call to a server that has stopped", "[edge-1
       CHECK(one.error == errc::timeout);
       w.deafen(role::shared, false);
       w.pass(10s);
-      CHECK_FALSE(w.server.store.has("k", w.field(1)));
+      CHECK_FALSE(w.server.has("k", w.field(1)));
       w.finish();
     }
 }
@@ -92,7 +92,7 @@ TEST_CASE("a wait is the bound of a call to a server that says no for long", "[e
         CHECK(one.text.find(words) != std::string::npos);
         w.server.accept_all();
         w.pass(10s);
-        CHECK(w.server.store.all().empty());
+        CHECK(w.server.all().empty());
         w.finish();
       }
 }
@@ -112,7 +112,7 @@ TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for 
     CHECK(latchkey::may_still_be_held(one.error));
     w.unreachable.clear();
     w.pass(10s);
-    CHECK(w.server.store.all().empty());
+    CHECK(w.server.all().empty());
     w.finish();
   }
 }
@@ -146,16 +146,16 @@ TEST_CASE("whoever was asked and never answered is not told that nothing is left
   task& one = w.once(1);
   task& waits = w.acquire(2, {.name = "other"});
   w.run();
-  REQUIRE(w.server.store.has("k", w.field(1)));
+  REQUIRE(w.server.has("k", w.field(1)));
   SECTION("the new connection is refused for good") {
-    w.server.password = "changed";
+    w.server.redis.password = "changed";
     w.lose(role::shared, fate::ran);
     w.await(one);
     w.await(waits);
     CHECK(one.error == errc::connection_lost);
     CHECK(waits.error == errc::connection_lost);
     CHECK(one.text.find("NOAUTH") != std::string::npos);
-    w.server.password.clear();
+    w.server.redis.password.clear();
   }
   SECTION("no new connection can be made") {
     w.unreachable = "Connection refused";
@@ -194,14 +194,14 @@ TEST_CASE("a release that ends without an answer goes on", "[edge-15]") {
   CHECK(ended.text.find("Connection refused") != std::string::npos);
   w.unreachable.clear();
   w.pass(5s);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
 TEST_CASE("a single try behind a waiter whom the server refused is refused, too", "[edge-22]") {
   world w;
   warm_up(w);
-  w.server.store.full = true;
+  w.server.redis.full = true;
   task& waits = w.acquire(1);
   w.run();
   REQUIRE_FALSE(waits.done());
@@ -219,7 +219,7 @@ TEST_CASE("a single try behind a waiter whom the server refused is refused, too"
     CHECK(early.text.starts_with("OOM"));
   }
   SECTION("once it is somebody else's the answer is busy") {
-    w.server.store.full = false;
+    w.server.redis.full = false;
     w.server.stranger_takes("k", "stranger", 60'000);
     w.pass(3s);
     task& later = w.once(3);
@@ -227,7 +227,7 @@ TEST_CASE("a single try behind a waiter whom the server refused is refused, too"
     CHECK(later.busy());
     w.server.stranger_releases("k", "stranger");
   }
-  w.server.store.full = false;
+  w.server.redis.full = false;
   w.await(waits);
   CHECK(waits.granted());
   w.finish();

@@ -1,5 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_permits.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <wire/commands.hpp>
@@ -32,13 +31,15 @@ constexpr auto try_release = number(detail::permit_command::try_release);
 constexpr auto count_down = number(detail::latch_command::count_down);
 
 void expect_free(world& w, std::int64_t n) {
-  if (auto const free = w.server.store.count("k", "value"); free != n)
+  if (auto const free = w.server.number("k"); free != n)
     w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
 }
 
-std::size_t taken(world& w) {
-  auto const* set = w.server.store.find("{k}:timeout");
-  return set ? set->fields.size() : 0;
+std::size_t taken(world& w) { return static_cast<std::size_t>(w.server.ask({"ZCARD", "{k}:timeout"}).integer); }
+
+// A script that answers each of its items so.
+std::string each(std::string const& words) {
+  return "local made = {} for i = 1, #KEYS / 4 do made[i] = \"" + words + "\" end return made";
 }
 
 // Calls `then` for each as soon as it is done, in whatever order that is.
@@ -54,25 +55,17 @@ void serve(world& w, std::vector<task*> waiting, Then const& then) {
   });
 }
 
-world& semaphore_world(world& w, std::int64_t free) {
+// So many permits are free.
+void prepare(world& w, std::int64_t free) {
   w.exclusive = false;
-  teach_semaphore(w.server);
-  w.server.store.set("k", "value", free);
-  return w;
-}
-
-world& permit_world(world& w, std::int64_t free) {
-  w.exclusive = false;
-  teach_permit_semaphore(w.server);
-  w.server.store.set("k", "value", free);
-  return w;
+  w.server.set("k", free);
 }
 
 }  // namespace
 
 TEST_CASE("semaphore: the waiters of a client are served in their order, the big request first if it came first") {
   world w;
-  semaphore_world(w, 1);
+  prepare(w, 1);
   task& big = w.acquire(1, some(3));
   w.run();
   task& small = w.acquire(2, some(1));
@@ -91,7 +84,7 @@ TEST_CASE("semaphore: the waiters of a client are served in their order, the big
 
 TEST_CASE("semaphore: that there is too little for one says nothing to who wants less") {
   world w;
-  semaphore_world(w, 0);
+  prepare(w, 0);
   task& before = w.acquire(9, some(1));
   w.run();
   w.await(w.command(release, some(3)));
@@ -110,10 +103,10 @@ TEST_CASE("semaphore: that there is too little for one says nothing to who wants
 
 TEST_CASE("semaphore: what a client claims is renewed every second and left alone by others") {
   world w({}, 2);
-  semaphore_world(w, 1);
+  prepare(w, 1);
   task& big = w.acquire(1, some(2));
   w.pass(5s);
-  CHECK(w.server.store.ttl("latchkey_semaphore_claim:{k}") > 900);
+  CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") > 900);
   task& small = w.acquire(2, some(1, 1));
   w.pass(5s);
   CHECK_FALSE(small.done());
@@ -125,10 +118,10 @@ TEST_CASE("semaphore: what a client claims is renewed every second and left alon
 
 TEST_CASE("semaphore: a waiter that missed its message looks again") {
   world w;
-  semaphore_world(w, 0);
+  prepare(w, 0);
   task& one = w.acquire(1, some(1));
   w.run();
-  w.server.store.set("k", "value", 1);
+  w.server.set("k", 1);
   w.pass(10'001ms);
   CHECK(one.granted());
   CHECK(w.noted(event_type::no_time_to_live) == 0);
@@ -137,7 +130,7 @@ TEST_CASE("semaphore: a waiter that missed its message looks again") {
 
 TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
   world w;
-  semaphore_world(w, 2);
+  prepare(w, 2);
   w.await(w.command(release, some(1)));
   w.mute(role::shared);
   task& one = w.acquire(1, some(3));
@@ -153,7 +146,7 @@ TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
 TEST_CASE("sweep: semaphore: callers of two clients take and give back") {
   sweep({.play =
              [](world& w) {
-               semaphore_world(w, 2);
+               prepare(w, 2);
                std::vector<task*> all;
                for (std::uint64_t i = 1; i <= 5; ++i) {
                  how one = some(i % 3 == 2 ? 2 : 1, i % 2);
@@ -172,7 +165,7 @@ TEST_CASE("sweep: semaphore: callers of two clients take and give back") {
 
 TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
   world w;
-  permit_world(w, 1);
+  prepare(w, 1);
   task& first = granted(w, w.acquire(1, a_permit(3s)));
   task& second = w.acquire(2, a_permit());
   w.pass(3'100ms);
@@ -186,7 +179,7 @@ TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
 
 TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter ends") {
   world w;
-  permit_world(w, 1);
+  prepare(w, 1);
   how one = a_permit(9s);
   one.keeps = false;
   granted(w, w.acquire(1, one));
@@ -202,7 +195,7 @@ TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter
 
 TEST_CASE("permit semaphore: a permit that its client believes to hold is on the server") {
   world w;
-  permit_world(w, 2);
+  prepare(w, 2);
   task& one = granted(w, w.acquire(1, a_permit(3s)));
   w.await(w.extend(one, 60s));
   w.pass(50s);
@@ -217,18 +210,14 @@ TEST_CASE("permit semaphore: a permit that its client believes to hold is on the
 
 TEST_CASE("permit semaphore: a release that is refused for a while is made up for") {
   world w;
-  permit_world(w, 2);
+  prepare(w, 2);
   task& kept = granted(w, w.acquire(1, a_permit()));
   task& dropped = granted(w, w.acquire(2, a_permit()));
-  int refused = 0;
-  w.server.teach(detail::permit_release(), "release", [&refused](script_world&, words_view keys, words_view) {
-    ++refused;
-    return array(std::vector<reply>(keys.size() / 4, bulk("READONLY You can't write against a read only replica.")));
-  });
+  w.server.answer_with(detail::permit_release(), each("READONLY You can't write against a read only replica."));
   w.drop(dropped);
   task& ended = w.release(kept);
-  w.until([&] { return refused >= 3; });
-  teach_permit_semaphore(w.server);
+  w.until([&] { return w.server.ran("EVALSHA permit_semaphore_release") >= 3; });
+  w.server.answer_with(detail::permit_release(), {});
   w.await(ended);
   CHECK(ended.released == release_result::released);
   w.run();
@@ -241,12 +230,10 @@ TEST_CASE("permit semaphore: of a permit without a lease whose release is refuse
   config settings;
   settings.on_event = [](event const&) {};
   world w(settings);
-  permit_world(w, 2);
+  prepare(w, 2);
   task& without = granted(w, w.acquire(1, a_permit()));
   task& with = granted(w, w.acquire(2, a_permit(10s)));
-  w.server.teach(detail::permit_release(), "release", [](script_world&, words_view keys, words_view) {
-    return array(std::vector<reply>(keys.size() / 4, bulk("NOPERM this user has no permissions to run this command")));
-  });
+  w.server.answer_with(detail::permit_release(), each("NOPERM this user has no permissions to run this command"));
   task& first = w.release(without);
   w.await(first);
   CHECK(first.error == errc::server_error);
@@ -259,7 +246,7 @@ TEST_CASE("permit semaphore: of a permit without a lease whose release is refuse
 TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") {
   sweep({.play =
              [](world& w) {
-               permit_world(w, 1);
+               prepare(w, 1);
                task& a = w.acquire(1, a_permit());
                task& b = w.acquire(2, a_permit(60s));
                how direct = a_permit();
@@ -283,7 +270,7 @@ TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") 
 TEST_CASE("sweep: permit semaphore: ids are given back by name, once") {
   sweep({.play =
              [](world& w) {
-               permit_world(w, 1);
+               prepare(w, 1);
                for (std::uint64_t i = 1; i <= 3; ++i) {
                  how one = a_permit();
                  one.keeps = false;
@@ -308,8 +295,7 @@ TEST_CASE("sweep: latch: waiters go on at zero, and every count is counted once"
   sweep({.play =
              [](world& w) {
                w.exclusive = false;
-               teach_latch(w.server);
-               w.server.store.set("k", "value", 3);
+               w.server.set("k", 3);
                std::vector<task*> all;
                for (std::uint64_t i = 1; i <= 4; ++i) {
                  how one = zero();
@@ -318,7 +304,7 @@ TEST_CASE("sweep: latch: waiters go on at zero, and every count is counted once"
                }
                w.run();
                for (int i = 0; i < 2; ++i) w.await(w.command(count_down, zero()));
-               if (w.server.store.count("k", "value") != 1) w.fail("a count was lost, or counted twice");
+               if (w.server.number("k") != 1) w.fail("a count was lost, or counted twice");
                for (task* one : all)
                  if (one->granted()) w.fail("not yet zero");
                w.await(w.command(count_down, zero()));
@@ -329,6 +315,6 @@ TEST_CASE("sweep: latch: waiters go on at zero, and every count is counted once"
              },
          .after =
              [](world& w) {
-               if (w.server.store.find("k")) w.fail("the count is left");
+               if (w.server.exists("k")) w.fail("the count is left");
              }});
 }

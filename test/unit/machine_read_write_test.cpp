@@ -1,5 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_read_write.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <wire/kinds.hpp>
@@ -21,18 +20,16 @@ how on(unsigned char side, std::size_t client = 0, milliseconds lease = 0ms) {
 }
 
 struct rw_world : world {
-  explicit rw_world(std::size_t clients = 1, config given = {}) : world(std::move(given), clients) {
-    teach_read_write_lock(server);
-  }
+  using world::world;
   std::int64_t stamp(std::uint64_t owner, int i) {
-    return server.store.ttl("{k}:" + field(owner) + ":rwlock_timeout:" + std::to_string(i));
+    return server.ttl("{k}:" + field(owner) + ":rwlock_timeout:" + std::to_string(i));
   }
 };
 
 }  // namespace
 
 TEST_CASE("read/write lock: a downgrade keeps the read hold, renewed, and lets other readers in") {
-  rw_world w(2);
+  rw_world w({}, 2);
   task& writer = granted(w, w.acquire(1, on(write_side)));
   task& reader = granted(w, w.acquire(1, on(read_side)));
   task& other = w.acquire(2, on(read_side, 1));
@@ -50,7 +47,7 @@ TEST_CASE("read/write lock: a downgrade keeps the read hold, renewed, and lets o
 }
 
 TEST_CASE("read/write lock: holds of one owner end in any order, and the longest that stays counts") {
-  rw_world w(2);
+  rw_world w({}, 2);
   task& brief = granted(w, w.acquire(1, on(read_side, 0, 5s)));
   task& longer = granted(w, w.acquire(1, on(read_side, 0, 50s)));
   task& theirs = granted(w, w.acquire(2, on(read_side, 1, 1s)));
@@ -60,19 +57,19 @@ TEST_CASE("read/write lock: holds of one owner end in any order, and the longest
   CHECK(w.stamp(1, 2) == -2);
   w.release(theirs);
   w.run();
-  CHECK(w.server.store.ttl("k") > 45'000);
+  CHECK(w.server.ttl("k") > 45'000);
   task& again = granted(w, w.acquire(1, on(read_side, 0, 5s)));
   w.release(longer);
   w.run();
-  CHECK(w.server.store.ttl("k") <= 5'000);
+  CHECK(w.server.ttl("k") <= 5'000);
   w.pass(6s);
   CHECK(again.losses == 1);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
 TEST_CASE("read/write lock: an acquire that corrects the count keeps the longest of the holds that stay") {
-  rw_world w(2);
+  rw_world w({}, 2);
   granted(w, w.acquire(1, on(read_side, 0, 500ms)));
   granted(w, w.acquire(1, on(read_side, 0, 60s)));
   task& other = granted(w, w.acquire(2, on(read_side, 1)));
@@ -83,14 +80,13 @@ TEST_CASE("read/write lock: an acquire that corrects the count keeps the longest
   w.pass(1s);
   w.release(other);  // sets the hash to what the stamps say
   w.run();
-  CHECK(w.server.store.ttl("k") > 50'000);
+  CHECK(w.server.ttl("k") > 50'000);
   w.finish();
 }
 
 TEST_CASE("sweep: read/write lock: a writer, readers, a downgrade") {
   sweep({.play =
              [](world& w) {
-               teach_read_write_lock(w.server);
                task& writer = w.acquire(1, on(write_side));
                w.await(writer);
                task& own = w.acquire(1, on(read_side));
@@ -119,7 +115,6 @@ TEST_CASE("sweep: read/write lock: a writer, readers, a downgrade") {
 
 TEST_CASE("sweep: read/write lock: both sides of one owner, leases, extend") {
   sweep({.play = [](world& w) {
-    teach_read_write_lock(w.server);
     task& writer = w.acquire(1, on(write_side));
     w.await(writer);
     task& reader = w.acquire(1, on(read_side, 0, 2s));
@@ -195,7 +190,6 @@ void walk(std::uint64_t seed) {
   settings.lock_watchdog_timeout = 3s;
   settings.timeout = 1s;
   world w(settings, 2);
-  teach_read_write_lock(w.server);
   w.any_order = seed * 2 + 1;
   w.faulty = true;
   w.late_bytes = false;

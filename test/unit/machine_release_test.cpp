@@ -11,7 +11,7 @@ TEST_CASE("sweep: re-entry, three deep, released one by one") {
     for (int i = 0; i < 3; ++i) {
       held.push_back(&w.acquire(1, {.direct = i == 1}));
       w.await(*held.back());
-      w.expect(held.back()->granted() && w.server.store.count("k", w.field(1)) == i + 1, "one more");
+      w.expect(held.back()->granted() && w.server.count("k", w.field(1)) == i + 1, "one more");
     }
     for (int i = 2; i >= 0; --i) {
       auto const at = static_cast<std::size_t>(i);
@@ -19,7 +19,7 @@ TEST_CASE("sweep: re-entry, three deep, released one by one") {
       task& ended = w.release(*held[at], i == 0);
       w.await(ended);
       w.expect(ended.released == (i > 0 ? release_result::still_held : release_result::released), "one less");
-      w.expect(w.server.store.count("k", w.field(1)) == i, "the server counts along");
+      w.expect(w.server.count("k", w.field(1)) == i, "the server counts along");
     }
   }});
 }
@@ -100,7 +100,7 @@ TEST_CASE("sweep: an inner hold with a short lease does not shorten the outer on
     w.await(inner);
     w.pass(2s);
     w.expect(inner.losses == 1 && outer.losses == 0, "only the inner one is lost");
-    w.expect(w.server.store.count("k", w.field(1)) == 1, "it is given back on the server");
+    w.expect(w.server.count("k", w.field(1)) == 1, "it is given back on the server");
     if (outer.granted() && !outer.shown.lost) {
       task& ended = w.release(outer);
       w.await(ended);
@@ -150,7 +150,7 @@ TEST_CASE("sweep: unlock leaves what a lease shows") {
     task& first = w.unlock(1);
     w.await(first);
     w.expect(!first.error && first.released == release_result::still_held, "the hold without a lease");
-    w.expect(leased.trusted(w.now) && w.server.store.count("k", w.field(1)) == 1, "the lease has its own");
+    w.expect(leased.trusted(w.now) && w.server.count("k", w.field(1)) == 1, "the lease has its own");
     task& second = w.unlock(1, {.direct = true});
     w.await(second);
     if (second.error != errc::not_owner && !outer.ended) w.fail("the hold of a lease was unlocked");

@@ -1,6 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_fair.hpp>
-#include <support/unit/fake_read_write.hpp>
 #include <support/unit/made_kind.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
@@ -53,7 +51,6 @@ TEST_CASE("a lock that is dropped and taken again before its release has left is
       for (std::uint64_t seed = 0; seed <= 10; ++seed) {
         CAPTURE(by_others, which->rules().name, seed);
         world w(streak_of(5), 2);
-        which->teach(w.server);
         how const ours{.which = which};
         task* held = &w.acquire(1, ours);
         w.await(*held);
@@ -80,9 +77,7 @@ TEST_CASE("a streak of retakes also ends by time") {
 }
 
 TEST_CASE("who drops a fair lock and takes it again at once stands behind those who wait") {
-  fake_fair line;
   world w({}, 2);
-  line.teach(w.server);
   task& held = granted(w, w.acquire(1, {.which = &detail::fair_kind()}));
   task& waiter = w.acquire(2, {.client = 1, .which = &detail::fair_kind()});
   w.run();
@@ -99,7 +94,6 @@ TEST_CASE("who drops a fair lock and takes it again at once stands behind those 
 
 TEST_CASE("a release whose place was taken by who cannot try at once is not forgotten when he leaves") {
   world w(streak_of(1), 2);
-  teach_read_write_lock(w.server);
   how const read{.which = &detail::read_write_kind(), .mode = 0};
   task& a = granted(w, w.acquire(1, read));
   task& b = granted(w, w.acquire(2, read));

@@ -23,8 +23,8 @@ TEST_CASE("handshake: the words that it says, in order, before any request") {
   settings.database = 3;
   settings.client_name = "shop";
   world w(settings);
-  w.server.password = "secret";
-  w.server.user = "alice";
+  w.server.redis.password = "secret";
+  w.server.redis.user = "alice";
   granted(w, w.acquire(1));
   std::vector<std::string> const first(w.server.log.begin(), w.server.log.begin() + 9);
   CHECK(first == std::vector<std::string>{"AUTH alice secret", "SELECT 3", "CLIENT SETNAME shop", "ROLE", "INFO server",
@@ -36,7 +36,7 @@ TEST_CASE("handshake: the words that it says, in order, before any request") {
 TEST_CASE("handshake: a wrong password ends every call at once, and nobody tries again") {
   for (auto const& settings : {with_password("wrong"), with_password("wrong", "alice"), with_password("")}) {
     world w(settings);
-    w.server.password = "secret";
+    w.server.redis.password = "secret";
     task& a = w.acquire(1);
     task& b = w.once(2);
     task& c = w.ask(detail::query::is_locked);
@@ -159,14 +159,14 @@ TEST_CASE("handshake: a server that does not say which scripts it has is asked b
 
 TEST_CASE("handshake: a replica is left again; a one-shot is told so, a waiter waits for a primary") {
   world w;
-  w.server.replica = true;
+  w.server.redis.read_only = true;
   task& a = w.once(1);
   task& b = w.acquire(2);
   w.await(a);
   CHECK(a.error == errc::read_only);
   CHECK_FALSE(b.done());
   CHECK(w.server.ran("EVAL") == 0);
-  w.server.replica = false;
+  w.server.redis.read_only = false;
   w.await(b);
   CHECK(b.granted());
   w.finish();

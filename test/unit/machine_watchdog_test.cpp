@@ -77,7 +77,7 @@ TEST_CASE("watchdog: what is gone on the server is lost here") {
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
   task& b = granted(w, w.acquire(1, {.name = "other"}));
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.pass(10s);
   CHECK(a.losses == 1);
   CHECK(b.losses == 0);
@@ -164,7 +164,7 @@ TEST_CASE("watchdog: a hundred thousand holds are renewed in batches, and nobody
   w.run();
   CHECK(w.machine().closed());
   CHECK(w.machine().quiet());
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   CHECK(w.snapshot().held == 0);
 }
 

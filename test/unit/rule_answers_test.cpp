@@ -61,7 +61,7 @@ TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too"
   w.run();
   w.cancel(listener);  // its subscription lingers
   w.run();
-  w.server.store.clear();
+  w.server.clear();
   w.mute(role::shared);
   task& b = w.once(2, {.direct = true});
   w.run();
@@ -152,10 +152,10 @@ TEST_CASE("rule: a release whose caller gives up behind another request still ha
     w.mute(role::shared, false);
     w.await(again);
     w.run();
-    CHECK(w.server.store.count("k", w.field(1)) == 1);
+    CHECK(w.server.count("k", w.field(1)) == 1);
     w.release(again);
     w.run();
-    CHECK(w.server.store.all().empty());
+    CHECK(w.server.all().empty());
     CHECK(w.snapshot().released == 2);
     w.finish();
   }

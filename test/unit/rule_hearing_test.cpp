@@ -86,7 +86,7 @@ TEST_CASE("rule: a message during a try that was granted passes to the next head
   w.run();
   w.mute(role::shared);
   w.server.stranger_releases("k", stranger);
-  w.until([&] { return w.server.store.has("k", w.field(1)); });
+  w.until([&] { return w.server.has("k", w.field(1)); });
   a.removed = true;
   w.watch_holds = false;
   w.server.stranger_forces("k");  // a's grant is under way, and gone already

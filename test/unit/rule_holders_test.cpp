@@ -1,5 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_permits.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <wire/commands.hpp>
@@ -26,14 +25,13 @@ how about(task const& one, milliseconds lease = 0ms, bool direct = false) {
   return made;
 }
 
-void teach_permits(world& w, std::int64_t free = 1) {
+void prepare(world& w, std::int64_t free = 1) {
   w.exclusive = false;
-  teach_permit_semaphore(w.server);
-  w.server.store.set("k", "value", free);
+  w.server.set("k", free);
 }
 
 void expect_free(world& w, std::int64_t n) {
-  if (auto const free = w.server.store.count("k", "value"); free != n)
+  if (auto const free = w.server.number("k"); free != n)
     w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
 }
 
@@ -76,7 +74,7 @@ TEST_CASE("rule: a grant that a force_unlock may have removed is not believed") 
   w.mute(role::direct);
   task& taken = w.acquire(1, {.direct = true});
   w.run();
-  REQUIRE(w.server.store.has("k", w.field(1)));
+  REQUIRE(w.server.has("k", w.field(1)));
   task& forced = w.force_unlock();
   taken.removed = false;
   w.await(forced);
@@ -87,14 +85,14 @@ TEST_CASE("rule: a grant that a force_unlock may have removed is not believed") 
   CHECK_FALSE(taken.done());
   w.await(taken);
   CHECK((taken.granted() && taken.trusted(w.now)));
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.finish();
 }
 
 TEST_CASE("sweep: a permit that is released by its id") {
   for (bool const direct : {false, true})
     sweep({.play = [direct](world& w) {
-      teach_permits(w);
+      prepare(w);
       task& held = w.acquire(1, a_permit());
       w.await(held);
       if (!held.granted()) return;
@@ -110,7 +108,7 @@ TEST_CASE("sweep: a permit that is released by its id") {
 
 TEST_CASE("rule: a permit is not shown from when the release of its id was sent") {
   world w;
-  teach_permits(w);
+  prepare(w);
   task& held = granted(w, w.acquire(1, a_permit()));
   w.mute(role::shared);
   task& done = w.command(try_release, about(held));
@@ -125,7 +123,7 @@ TEST_CASE("rule: a permit is not shown from when the release of its id was sent"
 
 TEST_CASE("rule: a permit whose release by id was refused is given back all the same") {
   world w;
-  teach_permits(w);
+  prepare(w);
   task& held = granted(w, w.acquire(1, a_permit()));
   w.run();
   w.deafen(role::shared);
@@ -142,14 +140,14 @@ TEST_CASE("rule: a permit whose release by id was refused is given back all the 
 TEST_CASE("sweep: a permit whose lease is set anew by its id") {
   for (milliseconds const lease : {500ms, 20'000ms})
     sweep({.play = [lease](world& w) {
-      teach_permits(w);
+      prepare(w);
       task& held = w.acquire(1, a_permit(5s));
       w.await(held);
       if (!held.granted()) return;
       task& done = w.command(update, about(held, lease));
       w.await(done);
       w.expect(done.value == 1 && held.losses == 0, "it was there");
-      auto const ends = w.server.store.find("{k}:timeout");
+      bool const ends = w.server.exists("{k}:timeout");
       if (done.done() && done.value == 1 && held.trusted(w.now) && !ends) w.fail("shown, and not there");
       w.expect(held.shown.until() >= w.now + std::min(lease, 5'000ms) - 100ms, "as long as it was asked for");
       w.expect(held.shown.until() <= w.now + lease, "and no longer");
@@ -178,7 +176,7 @@ TEST_CASE("rule: who finds its hold gone tells those who wait elsewhere") {
   task& held = granted(w, w.acquire(1));
   task& next = w.acquire(2, {.client = 1});
   w.run();
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.pass(11s);  // the renewal is due after ten
   CHECK((held.losses == 1 && fixed.losses == 1));
   CHECK(next.granted());
@@ -191,8 +189,7 @@ TEST_CASE("rule: a permit whose request the server has forgotten is an event") {
   for (bool const in_time : {true, false}) {
     world w(settings);
     w.exclusive = false;
-    teach_semaphore(w.server);
-    w.server.store.set("k", "value", 1);
+    w.server.set("k", 1);
     how const one{.wait = 1s, .which = &detail::semaphore_kind(), .keeps = false};
     w.drop(granted(w, w.acquire(9, {.name = "other"})));
     w.run();

@@ -1,5 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_scripts.hpp>
 #include <support/unit/stories.hpp>
 #include <wire/reentrant_scripts.hpp>
 
@@ -51,7 +50,7 @@ TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwh
       w.cancel(again);
     }
     w.pass(300ms);
-    CHECK(w.server.store.all().empty());
+    CHECK(w.server.all().empty());
     w.finish();
   }
 }
@@ -86,7 +85,7 @@ TEST_CASE("rule: a hand-off whose answer makes no sense gives back for both") {
   w.run();
   CHECK(ended.error == errc::server_error);
   CHECK(c.error == errc::server_error);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -176,13 +175,12 @@ TEST_CASE("rule: a borrower's re-entry whose outer hold lapsed meanwhile queues 
 TEST_CASE("rule: a refused acquire that took the place of an unsent release gives back") {
   world w;
   w.drop(granted(w, w.acquire(1)));
-  w.server.teach(detail::reentrant_acquire(), "acquire",
-                 [](script_world&, words_view, words_view) { return array({bulk("ERR value is not an integer")}); });
+  w.server.answer_with(detail::reentrant_acquire(), "return {'ERR value is not an integer'}");
   task& again = w.once(1);
   w.await(again);
   CHECK(again.error == errc::server_error);
   w.run();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -202,12 +200,10 @@ TEST_CASE("rule: a refused PING on the message link is no refused SUBSCRIBE, and
 
 namespace {
 
-// Every item of the script is refused.
-void refuse_items(world& w, detail::script const& text, std::string name, bool twice) {
-  w.server.teach(text, std::move(name), [twice](script_world&, words_view, words_view) {
-    reply const no = bulk("READONLY You can't write against a read only replica.");
-    return array({twice ? array({no, no}) : no});
-  });
+// The item of the script is refused; `twice`: it has two parts.
+void refuse_item(world& w, detail::script const& text, bool twice) {
+  std::string const no = "\"READONLY You can't write against a read only replica.\"";
+  w.server.answer_with(text, "return {" + (twice ? "{" + no + ", " + no + "}" : no) + "}");
 }
 
 }  // namespace
@@ -218,12 +214,12 @@ TEST_CASE("rule: a try that is refused after an unanswered copy is given back") 
   w.run();
   task* a = nullptr;
   leave_unanswered(w, role::shared, [&] { a = &w.once(1); });
-  REQUIRE(w.server.store.has("k", w.field(1)));
-  refuse_items(w, detail::reentrant_acquire(), "acquire", false);
+  REQUIRE(w.server.has("k", w.field(1)));
+  refuse_item(w, detail::reentrant_acquire(), false);
   w.pass(3s);
   CHECK(a->error == errc::connection_lost);  // what the first copy did is not known to its caller
   CHECK(a->text.starts_with("READONLY"));
-  CHECK_FALSE(w.server.store.has("k", w.field(1)));
+  CHECK_FALSE(w.server.has("k", w.field(1)));
   w.finish();
 }
 
@@ -233,12 +229,12 @@ TEST_CASE("rule: a grant that is refused after an unanswered copy of its hand-of
   task& b = w.acquire(2);
   w.run();
   leave_unanswered(w, role::shared, [&] { w.release(a); });
-  REQUIRE(w.server.store.has("k", w.field(2)));
-  refuse_items(w, detail::reentrant_hand_off(), "hand_off", true);
-  refuse_items(w, detail::reentrant_acquire(), "acquire", false);
+  REQUIRE(w.server.has("k", w.field(2)));
+  refuse_item(w, detail::reentrant_hand_off(), true);
+  refuse_item(w, detail::reentrant_acquire(), false);
   w.pass(1s);
   w.cancel(b);
   w.pass(3s);  // the pause before the next connection
-  CHECK_FALSE(w.server.store.has("k", w.field(2)));
+  CHECK_FALSE(w.server.has("k", w.field(2)));
   w.finish();
 }

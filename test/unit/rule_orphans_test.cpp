@@ -61,7 +61,7 @@ TEST_CASE("rule: an answer that comes after its connection was given up is not b
   w.mute(role::shared);
   task& a = w.acquire(1, {.lease = 4s});
   w.run();
-  REQUIRE(w.server.store.has("k", w.field(1)));
+  REQUIRE(w.server.has("k", w.field(1)));
   w.unreachable = "no route";
   auto const old = w.serial(role::shared);
   w.pass(3'500ms);  // past the time-out
@@ -87,7 +87,7 @@ TEST_CASE("rule: a borrower's answer does not count after the lane was taken bac
   w.pass(2'999ms);
   w.wait_for_next();  // past the time-out, and nothing else has happened yet
   detail::actions out;
-  reply late = array({integer(-3)});
+  reply late = model::array({model::number(-3)});
   CHECK(w.machine().lane_answer(old, std::move(late), w.now, out) == client_machine::lane_next::taken);
   CHECK(out.empty());
   w.borrower_stuck = false;
@@ -119,14 +119,14 @@ TEST_CASE("rule: the lanes end with their session") {
   w.run();
   REQUIRE(w.connected(role::direct));
   REQUIRE(w.connected(role::messages));
-  fake_server& second = w.add_server();
+  stepped_server& second = w.add_server();
   w.lose(role::shared, fate::gone);
   w.step();
   CHECK_FALSE(w.connected(role::direct));
   CHECK_FALSE(w.connected(role::messages));
   task& a = granted(w, w.acquire(1, {.direct = true}));
-  CHECK(w.server.store.count("k", w.field(1)) == 0);
-  CHECK(second.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 0);
+  CHECK(second.count("k", w.field(1)) == 1);
   w.run();
   CHECK(second.subscriptions() == 1);
   second.stranger_forces("other");
@@ -135,18 +135,18 @@ TEST_CASE("rule: the lanes end with their session") {
   CHECK(waiter.granted());
   w.drop(a);
   w.drop(first);
-  w.server.store.clear();
+  w.server.clear();
   w.finish();
 }
 
 TEST_CASE("rule: a lane that leads to another server is not used") {
   world w;
   task& first = granted(w, w.acquire(9, {.name = "other"}));
-  fake_server& second = w.add_server();
+  stepped_server& second = w.add_server();
   w.lanes_resolve_anew = true;  // a virtual address
   for (std::uint64_t i = 1; i < 4; ++i) {
     task& a = granted(w, w.acquire(i, {.direct = true}));
-    CHECK(w.server.store.count("k", w.field(i)) == 1);
+    CHECK(w.server.count("k", w.field(i)) == 1);
     w.await(w.release(a, true));
     w.run();
   }
@@ -170,7 +170,7 @@ TEST_CASE("rule: a force_unlock is never sent again") {
     w.server.stranger_takes("k", "stranger:2", 60'000);
     w.await(*forced);
     CHECK(forced->error == errc::connection_lost);
-    CHECK(w.server.store.has("k", "stranger:2"));
+    CHECK(w.server.has("k", "stranger:2"));
     CHECK(w.server.ran("EVALSHA force_unlock") == 1);
     w.server.stranger_releases("k", "stranger:2");
     w.finish();
@@ -189,7 +189,7 @@ TEST_CASE("rule: the caller of a force_unlock hears of its loss only after the K
   w.run();
   CHECK(forced->done());
   CHECK(w.server.run_left_behind() == 0);
-  CHECK(w.server.store.has("k", "stranger:1"));
+  CHECK(w.server.has("k", "stranger:1"));
   w.server.stranger_releases("k", "stranger:1");
   w.finish();
 }

@@ -13,7 +13,7 @@ namespace {
 void lost_and_given_back(world& w, task& held) {
   w.pass(1ms);
   CHECK(held.losses == 1);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.drop(held);
   w.finish();
 }
@@ -64,7 +64,7 @@ TEST_CASE("rule: a lock is not handed to its own owner") {
   w.await(again);
   CHECK(again.granted());
   CHECK(w.server.ran("EVALSHA hand_off") == 0);
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.finish();
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("rule: the answer to a renewal sent before an extend does not count") 
   REQUIRE(w.server.ran("EVALSHA renew") == 1);
   task& shorter = w.extend(a, 2s);
   w.run();
-  REQUIRE(w.server.store.ttl("k") == 2'000);
+  REQUIRE(w.server.ttl("k") == 2'000);
   CHECK(a.shown.until() == w.now + 2s);
   w.mute(role::shared, false);
   w.run();
@@ -108,7 +108,7 @@ TEST_CASE("rule: an extension whose answer comes after the hold has ended brings
   w.mute(role::shared);
   task& late = w.extend(a, 60s);
   w.run();
-  REQUIRE(w.server.store.ttl("k") == 60'000);
+  REQUIRE(w.server.ttl("k") == 60'000);
   w.now += 1s;
   w.mute(role::shared, false);
   w.run();  // the answer before the timer
@@ -128,10 +128,10 @@ TEST_CASE("rule: an extension that leaves after the hold has ended makes nothing
   w.run();  // connected again before the timer
   CHECK(late.done());
   CHECK_FALSE(late.yes);
-  CHECK(w.server.store.ttl("k") <= 15'000);
+  CHECK(w.server.ttl("k") <= 15'000);
   w.pass(1ms);
   CHECK(a.losses == 1);
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.drop(a);
   w.finish();
 }
@@ -165,8 +165,8 @@ TEST_CASE("rule: a hold is made longer while another one of its owner ends") {
   CHECK(longer.shown.until() == w.now + 60s);
   w.pass(1ms);
   CHECK(brief.losses == 1);
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
-  CHECK(w.server.store.ttl("k") == 59'999);
+  CHECK(w.server.count("k", w.field(1)) == 1);
+  CHECK(w.server.ttl("k") == 59'999);
   w.drop(brief);
   w.finish();
 }
@@ -176,7 +176,7 @@ TEST_CASE("rule: extend keeps what the owner's other holds need") {
   task& outer = granted(w, w.acquire(1, {.lease = 60s}));
   task& inner = granted(w, w.acquire(1, {.lease = 5s}));
   w.await(w.extend(inner, 2s));
-  CHECK(w.server.store.ttl("k") == 60'000);
+  CHECK(w.server.ttl("k") == 60'000);
   CHECK(inner.shown.until() == w.now + 2s);
   CHECK(outer.shown.until() == w.now + 60s);
   w.finish();
@@ -186,7 +186,7 @@ TEST_CASE("rule: a first grant proves that the other holds of this client are lo
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.store.clear();  // a failover without the last write
+  w.server.clear();  // a failover without the last write
   task& b = w.once(2);
   w.await(b);
   CHECK(b.granted());
@@ -204,9 +204,9 @@ TEST_CASE("rule: a first grant also ends what a re-entry is told too late that i
   w.mute(role::shared);
   task& again = w.acquire(1);
   w.run();
-  REQUIRE(w.server.store.count("k", w.field(1)) == 2);
+  REQUIRE(w.server.count("k", w.field(1)) == 2);
   a.removed = true;
-  w.server.store.clear();  // deleted behind its answer
+  w.server.clear();  // deleted behind its answer
   task& b = w.once(2, {.direct = true});
   w.await(b);
   CHECK(b.granted());
@@ -225,7 +225,7 @@ TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.store.clear();
+  w.server.clear();
   w.server.stranger_takes("k", "stranger:1", 60'000);
   task& again = w.acquire(1);
   w.run();
@@ -234,7 +234,7 @@ TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits
   w.server.stranger_releases("k", "stranger:1");
   w.run();
   CHECK(again.granted());
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.drop(a);
   w.finish();
 }

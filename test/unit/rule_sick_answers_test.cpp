@@ -30,10 +30,9 @@ std::vector<std::string> texts_of(world const& w, event_type what) {
 }
 
 // Every acquire is refused inside the script, as where memory is short.
-void refuse_acquires(world& w, std::string words) {
-  w.server.teach(detail::reentrant_acquire(), "acquire", [words](script_world&, words_view keys, words_view) {
-    return array(std::vector<reply>(keys.size(), bulk(words)));
-  });
+void refuse_acquires(world& w, std::string const& words) {
+  w.server.answer_with(detail::reentrant_acquire(),
+                       "local made = {} for i = 1, #KEYS do made[i] = \"" + words + "\" end return made");
 }
 
 }  // namespace
@@ -108,7 +107,6 @@ TEST_CASE("sick answers: LOADING is one event as long as it lasts, and the words
 TEST_CASE("sick answers: OOM is one event as long as it lasts, though renewals pass") {
   world w(talkative());
   task& held = granted(w, w.acquire(9, {.name = "warm"}));
-  auto const well = reentrant_bodies().at(std::string(detail::reentrant_acquire().sha()));
   refuse_acquires(w, is_full);
   task& a = w.acquire(1, {.wait = 25s});
   task& b = w.acquire(2, {.name = "other", .wait = 25s});
@@ -117,7 +115,7 @@ TEST_CASE("sick answers: OOM is one event as long as it lasts, though renewals p
   CHECK(texts_of(w, event_type::warning) == std::vector<std::string>{is_full});
   CHECK(a.text == is_full);
   CHECK(b.text == is_full);
-  w.server.teach(detail::reentrant_acquire(), "acquire", well);
+  w.server.answer_with(detail::reentrant_acquire(), {});
   w.await(w.release(held));
   w.finish();
 }
@@ -174,7 +172,7 @@ TEST_CASE("sick answers: a channel that is refused makes its own waiters poll, a
   CHECK(w.noted(event_type::subscribe_refused) == 1);
   CHECK(w.server.ran("EVALSHA acquire forbidden") > 5);
   CHECK(w.server.ran("EVALSHA acquire k ") <= 3);
-  w.server.store.remove("forbidden");
+  w.server.remove("forbidden");
   w.server.stranger_releases("k", stranger);
   w.run();
   CHECK(b.granted());
@@ -191,8 +189,8 @@ TEST_CASE("secrets: whatever a server repeats, the password is in no event and n
     for (char const* to : {"AUTH", "SELECT", "CLIENT PROBE", "CLIENT INFO", "EVALSHA", "EXISTS"}) {
       settings.database = 1;
       world w(settings);
-      w.server.user = "alice";
-      w.server.password = "open sesame";
+      w.server.redis.user = "alice";
+      w.server.redis.password = "open sesame";
       w.server.refuse(to, words, -1);
       w.acquire(1, {.wait = 1s});
       w.ask(detail::query::is_locked);
@@ -209,23 +207,23 @@ TEST_CASE("secrets: whatever a server repeats, the password is in no event and n
 
 TEST_CASE("fences: on a Unix socket nobody is killed whom a server's restart has given the old number") {
   world w(talkative());
-  w.server.on_unix_socket = true;
+  w.server.redis.on_unix_socket = true;
   task& a = granted(w, w.acquire(1));
   task* ended = nullptr;
   leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
   w.server.log.clear();
   w.server.restart(true);
-  w.server.accept();  // a stranger, with the number that was ours
+  auto const other = w.server.accept();  // a stranger, with the number that was ours
   w.await(*ended);
   CHECK(w.server.ran("CLIENT KILL") == 0);
-  CHECK(w.server.alive(1));
+  CHECK(w.server.alive(other));
   CHECK(ended->released == release_result::released);
   w.finish();
 }
 
 TEST_CASE("fences: on a Unix socket the same process is told to kill") {
   world w(talkative());
-  w.server.on_unix_socket = true;
+  w.server.redis.on_unix_socket = true;
   task& a = granted(w, w.acquire(1));
   task* ended = nullptr;
   leave_unread(w, role::shared, [&] { ended = &w.release(a); });
@@ -236,8 +234,8 @@ TEST_CASE("fences: on a Unix socket the same process is told to kill") {
 
 TEST_CASE("fences: a process that does not say which it is, on a Unix socket: numbers that start anew tell") {
   world w(talkative());
-  w.server.on_unix_socket = true;
-  w.server.run_id.clear();
+  w.server.redis.on_unix_socket = true;
+  w.server.redis.run_id.clear();
   task& a = granted(w, w.acquire(1));
   CHECK(w.noted(event_type::warning) == 1);
   CHECK(w.snapshot().fenced);

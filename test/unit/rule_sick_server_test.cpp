@@ -83,7 +83,7 @@ TEST_CASE("sick server: one that answers a request on each connection and closes
   w.acquire(1, {.wait = 200s});
   CHECK(opened_in_a_minute(w) < 2 * of_use);
   w.before_step = {};
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.finish();
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("sick server: one without messages: it closes on SUBSCRIBE, events say
   w.pass(60s);
   CHECK(tries > 50);
   CHECK(tries < 60 * 16);
-  w.server.store.remove("k");  // nobody publishes that
+  w.server.remove("k");  // nobody publishes that
   w.pass(1'100ms);
   CHECK(a.granted());
   w.before_step = {};
@@ -141,7 +141,7 @@ TEST_CASE("sick server: message connections that are cut before they are up") {
   CHECK(opened_in_a_minute(w) < steady);
   CHECK(w.noted(event_type::connect_failed) > 3);
   CHECK(w.snapshot().messages_refused);
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.pass(1'100ms);
   CHECK(a.granted());
   w.before_step = {};

@@ -35,7 +35,7 @@ TEST_CASE("rule: giving up an acquire that took the place of an unsent release g
   w.drop(granted(w, w.acquire(1)));
   w.cancel(w.acquire(1));
   w.run();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("rule: an unsent hand-off whose only grantee leaves frees the lock") {
   w.cancel(w.acquire(3));
   w.run();
   CHECK(ended.done());
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -69,11 +69,11 @@ TEST_CASE("rule: giving up an acquire that is to be sent again gives back what i
   w.run();
   task* a = nullptr;
   leave_unanswered(w, role::shared, [&] { a = &w.acquire(1); });
-  REQUIRE(w.server.store.has("k", w.field(1)));
+  REQUIRE(w.server.has("k", w.field(1)));
   w.until([&] { return w.snapshot().in_doubt == 0; });
   w.cancel(*a);
   w.run();
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -84,12 +84,12 @@ TEST_CASE("rule: giving up a hand-off that is to be sent again gives back, and s
   w.run();
   task* ended = nullptr;
   leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
-  REQUIRE(w.server.store.has("k", w.field(3)));
+  REQUIRE(w.server.has("k", w.field(3)));
   w.until([&] { return w.snapshot().in_doubt == 0; });
   w.cancel(c);
   w.run();
   CHECK(ended->released == release_result::released);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("rule: giving up a hand-off that waits for its KILL gives back, and st
   w.cancel(c);
   w.run();
   CHECK(ended->released == release_result::released);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, t
     if (gives_up) w.cancel(again);
     w.unreachable.clear();
     w.pass(500ms);
-    CHECK(w.server.store.count("k", w.field(1)) == (gives_up ? 0 : 1));
+    CHECK(w.server.count("k", w.field(1)) == (gives_up ? 0 : 1));
     CHECK(again.granted() == !gives_up);
     w.drop(outer);
     w.finish();
@@ -164,7 +164,7 @@ TEST_CASE("rule: when one of two outer holds lapses while a re-entry waits, givi
   w.cancel(again);
   w.unreachable.clear();
   w.pass(500ms);
-  CHECK(w.server.store.count("k", w.field(1)) == 1);
+  CHECK(w.server.count("k", w.field(1)) == 1);
   w.drop(second);
   w.finish();
 }
@@ -208,7 +208,7 @@ TEST_CASE("rule: a release that waits for its KILL names what is still held when
   w.unreachable.clear();
   w.pass(500ms);
   CHECK(ended->released == release_result::released);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.drop(first);
   w.finish();
 }

@@ -13,8 +13,8 @@ TEST_CASE("rule: a message that arrives during a try makes it try once more") {
   task& a = sleeper(w, 1, 2'000);
   w.mute(role::shared);
   w.pass(1'900ms);
-  w.server.store.expire("k", 60'000);  // the stranger renews
-  w.pass(200ms);                       // the hint is over: a try, busy, its answer is on its way
+  w.server.expire("k", 60'000);  // the stranger renews
+  w.pass(200ms);                 // the hint is over: a try, busy, its answer is on its way
   w.server.stranger_releases("k", stranger);
   w.run();
   CHECK_FALSE(a.done());
@@ -33,7 +33,7 @@ TEST_CASE("rule: a confirmation that arrives during a try makes it try once more
   w.run();
   w.mute(role::shared);
   w.pass(1'900ms);
-  w.server.store.expire("k", 60'000);
+  w.server.expire("k", 60'000);
   w.pass(200ms);                              // a try that is answered busy
   w.server.stranger_releases("k", stranger);  // nobody hears it
   w.deafen(role::messages, false);
@@ -52,7 +52,7 @@ TEST_CASE("rule: who becomes head because the other left tries at once") {
   w.run();
   w.mute(role::shared);
   w.server.stranger_releases("k", stranger);  // the message makes a try
-  w.until([&] { return w.server.store.has("k", w.field(1)); });
+  w.until([&] { return w.server.has("k", w.field(1)); });
   w.cancel(a);
   w.run();
   w.mute(role::shared, false);
@@ -133,7 +133,7 @@ TEST_CASE("rule: a give-back publishes") {
   w.mute(role::shared);
   task& a = w.acquire(1);
   w.run();
-  REQUIRE(w.server.store.has("k", w.field(1)));
+  REQUIRE(w.server.has("k", w.field(1)));
   task& b = w.acquire(1, {.client = 1});
   w.run();
   CHECK_FALSE(b.done());
@@ -153,12 +153,12 @@ TEST_CASE("rule: an abandoned grant is given back") {
     w.mute(direct ? role::direct : role::shared);
     task& a = w.acquire(1, {.direct = direct});
     w.run();
-    REQUIRE(w.server.store.has("k", w.field(1)));
+    REQUIRE(w.server.has("k", w.field(1)));
     w.cancel(a);
     w.mute(direct ? role::direct : role::shared, false);
     w.run();
     CHECK(a.completions == 1);
-    CHECK(w.server.store.all().empty());
+    CHECK(w.server.all().empty());
     CHECK(w.snapshot().given_back == 1);
     w.finish();
   }
@@ -210,8 +210,8 @@ TEST_CASE("rule: who becomes head while another one's try is under way has a tim
   w.run();
   w.mute(role::shared);
   w.pass(1'900ms);
-  w.server.store.expire("k", 2'000);  // the stranger renews
-  w.pass(200ms);                      // a tries
+  w.server.expire("k", 2'000);  // the stranger renews
+  w.pass(200ms);                // a tries
   w.cancel(a);
   w.mute(role::shared, false);
   w.run();
@@ -226,7 +226,7 @@ TEST_CASE("rule: when a lease that was shortened ends, who waits behind it does 
   settings.local_handoff.max_streak = 0;  // its give-back is no hand-off
   for (bool const told : {true, false}) {
     world w(settings);
-    w.server.publish_refused = !told;
+    w.server.redis.refuses_publish = !told;
     task& a = granted(w, w.acquire(1));
     task& b = w.acquire(2);
     w.run();

@@ -54,7 +54,7 @@ TEST_CASE("seam: one busy member keeps a whole bundle from being granted") {
     CHECK(one->busy());
     CHECK(one->untried);
   }
-  CHECK(w.server.store.all() == std::set<std::string>{"b/stranger:1=1"});
+  CHECK(w.server.all() == std::set<std::string>{"b/stranger:1=1"});
   w.finish();
 }
 
@@ -89,7 +89,6 @@ TEST_CASE("seam: a bundle of one, or of a kind without the script, is ordinary")
 
 TEST_CASE("seam: a made-up kind has a bundle script of its own") {
   world w;
-  made().teach(w.server);
   auto const all = bundle(w, {"a", "b"}, {.which = &made()});
   w.run();
   CHECK((all[0]->granted() && all[1]->granted()));
@@ -113,12 +112,12 @@ TEST_CASE("seam: a re-entry in a bundle raises the count, and a lost outer hold 
   auto const again = bundle(w, {"a", "b"});
   w.run();
   CHECK((again[0]->granted() && again[1]->granted()));
-  CHECK(w.server.store.all().size() == 2);
+  CHECK(w.server.all().size() == 2);
   w.release(*again[0]);
   w.release(*again[1]);
   w.run();
   outer.removed = true;
-  w.server.store.remove("a");
+  w.server.remove("a");
   auto const late = bundle(w, {"a", "c"});
   w.run();
   CHECK(outer.losses == 1);
@@ -132,23 +131,23 @@ TEST_CASE("seam: what the unanswered copy of a bundle was granted goes back when
   granted(w, w.acquire(3, {.name = "warm"}));
   std::vector<task*> all;
   leave_unanswered(w, role::shared, [&] { all = bundle(w, {"a", "b"}); });
-  w.server.store.remove("b");  // the first copy was granted both; now one of them is lost
+  w.server.remove("b");  // the first copy was granted both; now one of them is lost
   w.server.stranger_takes("b", stranger, 20'000);
   for (task* one : all) w.await(*one);
   w.run();
   CHECK((all[0]->untried && all[1]->busy()));
-  CHECK_FALSE(w.server.store.find("a"));
+  CHECK_FALSE(w.server.exists("a"));
   w.finish();
 }
 
 TEST_CASE("seam: a refused member refuses only itself") {
   world w;
-  w.server.store.foreign.insert("b");
+  w.server.ask({"RPUSH", "b", "something"});
   auto const all = bundle(w, {"a", "b"});
   w.run();
   CHECK(all[0]->untried);
   CHECK(all[1]->error == errc::wrong_type);
-  w.server.store.foreign.clear();
+  w.server.remove("b");
   w.finish();
 }
 

@@ -20,7 +20,8 @@ made_kind const& places() {
                                   .grant_wakes_next = true,
                                   .renews = false,
                                   .remembers = 20'000,
-                                  .hint_most = 10'000});
+                                  .hint_most = 10'000},
+                                 some_places());
   return the_one;
 }
 
@@ -31,12 +32,22 @@ made_kind const& gate() {
                                   .grant_wakes_next = true,
                                   .takes = false,
                                   .grant_for_all = true,
-                                  .renews = false});
+                                  .renews = false},
+                                 {{detail::ask::acquire,
+                                   "local function item(key)\n"
+                                   "  return call('exists', key) == 1 and 5000 or -3\n"
+                                   "end\n"}});
   return the_one;
 }
 
 made_kind const& unrenewed() {
-  static made_kind const the_one({.name = "unrenewed", .exclusive = false, .hand_off = false, .renews = false});
+  static made_kind const the_one({.name = "unrenewed", .exclusive = false, .hand_off = false, .renews = false},
+                                 {{detail::ask::acquire,
+                                   "local function item(key, field, target, lease)\n"
+                                   "  if lease ~= '0' then return 'ERR no lease' end\n"
+                                   "  call('hset', key, field, 1)\n"
+                                   "  return -3\n"
+                                   "end\n"}});
   return the_one;
 }
 
@@ -48,10 +59,9 @@ how add(std::int64_t amount) { return {.which = &places(), .amount = amount}; }
 struct places_world {
   explicit places_world(std::int64_t free) {
     w.exclusive = false;
-    places().teach_places(w.server);
-    w.server.store.set("k", "value", free);
+    w.server.set("k", free);
   }
-  std::int64_t free() { return w.server.store.count("k", "value"); }
+  std::int64_t free() { return w.server.number("k"); }
   std::size_t tries() const { return w.server.ran("EVALSHA made_acquire"); }
   world w;
 };
@@ -73,19 +83,12 @@ TEST_CASE("seam: a grant that is not kept is no hold: nothing is renewed, lost o
 TEST_CASE("seam: a hold of a kind that does not renew lasts until its release") {
   world w;
   w.exclusive = false;
-  unrenewed().teach_shared(w.server, 1);
-  w.server.teach(unrenewed().script_for(detail::ask::acquire), "made_acquire",
-                 [](script_world& s, words_view keys, words_view a) {
-                   s.store.set(keys[0], a[0], 1);
-                   CHECK(a[2] == "0");  // no lease
-                   return array({integer(-3)});
-                 });
   task& a = granted(w, w.acquire(1, {.which = &unrenewed()}));
   w.pass(600s);
   CHECK(a.trusted(w.now));
   CHECK(w.server.ran("EVALSHA") == 1);
   w.await(w.release(a));
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -111,16 +114,12 @@ TEST_CASE("seam: a grant that says that nothing is left spares the next waiter h
 TEST_CASE("seam: what one waiter is granted, all are who waited when it was asked for") {
   world w;
   w.exclusive = false;
-  w.server.store.set("k", "value", 1);
-  w.server.teach(gate().script_for(detail::ask::acquire), "made_acquire",
-                 [](script_world& s, words_view keys, words_view) {
-                   return array(std::vector<reply>(keys.size(), integer(s.store.find(keys[0]) ? 5'000 : -3)));
-                 });
+  w.server.set("k", 1);
   std::vector<task*> all;
   for (std::uint64_t i = 1; i <= 100; ++i) all.push_back(&w.acquire(i, {.which = &gate(), .keeps = false}));
   w.run();
   std::size_t const before = w.server.ran("EVALSHA");
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.server.publish("made:k", "0");
   w.run();
   for (task* one : all) CHECK(one->granted());
@@ -131,15 +130,11 @@ TEST_CASE("seam: what one waiter is granted, all are who waited when it was aske
 TEST_CASE("seam: who leaves a kind that takes nothing leaves nothing to give back") {
   sweep({.play = [](world& w) {
     w.exclusive = false;
-    w.server.teach(gate().script_for(detail::ask::acquire), "made_acquire",
-                   [](script_world& s, words_view keys, words_view) {
-                     return array(std::vector<reply>(keys.size(), integer(s.store.find(keys[0]) ? 5'000 : -3)));
-                   });
-    w.server.store.set("k", "value", 1);
+    w.server.set("k", 1);
     task& a = w.acquire(1, {.which = &gate(), .keeps = false});
     task& b = w.acquire(2, {.direct = true, .which = &gate(), .keeps = false});
     w.run();
-    w.server.store.remove("k");
+    w.server.remove("k");
     w.server.publish("made:k", "0");
     for (task* one : {&a, &b}) {
       w.await(*one);
@@ -247,8 +242,7 @@ TEST_CASE("sweep: seam: places that nobody owns, and commands that add some") {
   sweep({.play =
              [](world& w) {
                w.exclusive = false;
-               places().teach_places(w.server);
-               w.server.store.set("k", "value", 2);
+               w.server.set("k", 2);
                std::vector<task*> all;
                for (std::uint64_t i = 1; i <= 4; ++i) {
                  how one = a_place(i == 2 ? 2 : 1);
@@ -263,6 +257,6 @@ TEST_CASE("sweep: seam: places that nobody owns, and commands that add some") {
              },
          .after =
              [](world& w) {
-               if (w.server.store.count("k", "value") != 2) w.fail("places were lost or made");
+               if (w.server.number("k") != 2) w.fail("places were lost or made");
              }});
 }

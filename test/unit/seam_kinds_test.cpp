@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 namespace {
 
 made_kind const& permits() {
-  static made_kind const the_one({.name = "permits", .exclusive = false, .hand_off = false, .grant_wakes_next = true});
+  static made_kind const the_one({.name = "permits", .exclusive = false, .hand_off = false, .grant_wakes_next = true},
+                                 three_holders());
   return the_one;
 }
 
@@ -35,7 +36,7 @@ made_kind const& both() {
 
 made_kind const& read_write() {
   static made_kind const the_one(
-      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2});
+      {.name = "read_write", .exclusive = false, .hand_off = false, .grant_wakes_next = true, .modes = 2}, two_sides());
   return the_one;
 }
 
@@ -46,13 +47,12 @@ constexpr std::size_t three = 3;
 TEST_CASE("seam: after a grant the next waiter tries at once") {
   world w;
   w.exclusive = false;
-  permits().teach_shared(w.server, three);
-  for (char const* field : {"stranger:1", "stranger:2", "stranger:3"}) w.server.store.set("k", field, 1);
-  w.server.store.expire("k", 600'000);
+  for (char const* field : {"stranger:1", "stranger:2", "stranger:3"}) w.server.set("k", field, 1);
+  w.server.expire("k", 600'000);
   std::vector<task*> all;
   for (std::uint64_t i = 1; i <= 5; ++i) all.push_back(&w.acquire(i, {.which = &permits()}));
   w.run();
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.server.publish("made:k", "0");  // one message for three places
   w.run();
   for (std::size_t i = 0; i < 5; ++i) CHECK(all[i]->granted() == (i < three));
@@ -66,7 +66,6 @@ TEST_CASE("seam: after a grant the next waiter tries at once") {
 TEST_CASE("sweep: seam: more callers than places") {
   sweep({.play = [](world& w) {
     w.exclusive = false;
-    permits().teach_shared(w.server, three);
     std::vector<task*> all;
     for (std::uint64_t i = 1; i <= 5; ++i) all.push_back(&w.acquire(i, {.which = &permits()}));
     for (task* one : all) {
@@ -79,7 +78,6 @@ TEST_CASE("sweep: seam: more callers than places") {
 
 TEST_CASE("seam: a kind without hand-off is really released") {
   world w;
-  plain().teach(w.server);
   task& a = granted(w, w.acquire(1, {.which = &plain()}));
   task& b = w.acquire(2, {.which = &plain()});
   w.run();
@@ -97,7 +95,6 @@ TEST_CASE("seam: a kind without hand-off is really released") {
 
 TEST_CASE("sweep: seam: a kind without hand-off") {
   sweep({.play = [](world& w) {
-    plain().teach(w.server);
     task& a = w.acquire(1, {.which = &plain()});
     task& b = w.acquire(2, {.which = &plain()});
     w.await(a);
@@ -113,11 +110,10 @@ TEST_CASE("sweep: seam: a kind without hand-off") {
 TEST_CASE("seam: two sides of a lock share the state of an owner") {
   world w;
   w.exclusive = false;
-  read_write().teach_read_write(w.server);
   how const read{.which = &read_write(), .mode = 0}, write{.which = &read_write(), .mode = 1};
   task& writer = granted(w, w.acquire(1, write));
   task& reader = granted(w, w.acquire(1, read));  // who writes may read, too
-  CHECK(w.server.store.all() == std::set<std::string>{"k/clientA:1:write=1", "k/clientA:1=1"});
+  CHECK(w.server.all() == std::set<std::string>{"k/clientA:1:write=1", "k/clientA:1=1"});
   task& other = w.acquire(2, read);
   w.run();
   CHECK_FALSE(other.done());
@@ -129,7 +125,7 @@ TEST_CASE("seam: two sides of a lock share the state of an owner") {
   w.run();
   CHECK(wrong.error == errc::would_deadlock);
   w.pass(25s);  // both sides are renewed
-  CHECK(w.server.store.ttl("k") > 20'000);
+  CHECK(w.server.ttl("k") > 20'000);
   CHECK(reader.losses + other.losses == 0);
   w.finish();
 }
@@ -137,7 +133,6 @@ TEST_CASE("seam: two sides of a lock share the state of an owner") {
 TEST_CASE("sweep: seam: a writer and two readers") {
   sweep({.play = [](world& w) {
     w.exclusive = false;
-    read_write().teach_read_write(w.server);
     task& writer = w.acquire(1, {.which = &read_write(), .mode = 1});
     w.await(writer);
     task& a = w.acquire(2, {.which = &read_write()});
@@ -158,7 +153,6 @@ TEST_CASE("sweep: seam: a writer and two readers") {
 
 TEST_CASE("seam: a kind that only polls") {
   world w;
-  polling().teach(w.server);
   w.server.stranger_takes("k", "stranger:1", 600'000);
   task& a = w.acquire(1, {.which = &polling()});
   task& b = w.acquire(2, {.which = &polling()});
@@ -172,7 +166,7 @@ TEST_CASE("seam: a kind that only polls") {
   std::size_t const tries = w.server.ran("EVALSHA made_acquire");
   CHECK(tries <= 60);  // the pauses have grown
   CHECK(tries >= 20);
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.pass(401ms);
   CHECK(a.granted());
   w.release(a);
@@ -183,7 +177,6 @@ TEST_CASE("seam: a kind that only polls") {
 
 TEST_CASE("sweep: seam: a kind that only polls") {
   sweep({.play = [](world& w) {
-    polling().teach(w.server);
     task& a = w.acquire(1, {.which = &polling()});
     w.await(a);
     task& b = w.acquire(2, {.direct = true, .which = &polling()});
@@ -197,7 +190,6 @@ TEST_CASE("sweep: seam: a kind that only polls") {
 
 TEST_CASE("seam: the pauses of a kind that polls double from the first to the longest") {
   world w;
-  polling().teach(w.server);
   w.server.stranger_takes("k", "stranger:1", 600'000);
   task& a = w.acquire(1, {.which = &polling()});
   w.run();
@@ -211,20 +203,19 @@ TEST_CASE("seam: the pauses of a kind that polls double from the first to the lo
     tries = w.server.ran("EVALSHA made_acquire");
   }
   w.cancel(a);
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.finish();
 }
 
 TEST_CASE("seam: who only polls asks nothing at once behind a caller of this client, and then as behind others") {
   world w;
-  polling().teach(w.server);
   task& a = granted(w, w.acquire(1, {.which = &polling()}));
   task& b = w.acquire(2, {.which = &polling()});
   w.run();
   CHECK(w.server.ran("EVALSHA made_acquire") == 1);
   w.pass(60ms);
   CHECK(w.server.ran("EVALSHA made_acquire") == 2);
-  w.server.store.remove("k");  // somebody took the hold away and told nobody
+  w.server.remove("k");  // somebody took the hold away and told nobody
   w.watch_holds = false;
   w.pass(110ms);
   CHECK(b.granted());
@@ -234,7 +225,6 @@ TEST_CASE("seam: who only polls asks nothing at once behind a caller of this cli
 
 TEST_CASE("seam: a release that nobody hears of gives others a moment, and then the head looks") {
   world w;
-  polling().teach(w.server);
   task& a = granted(w, w.acquire(1, {.which = &polling()}));
   task& b = w.acquire(2, {.which = &polling()});
   w.pass(5s);  // by now it looks every 200 to 400 ms
@@ -242,7 +232,7 @@ TEST_CASE("seam: a release that nobody hears of gives others a moment, and then 
   CHECK_FALSE(b.done());
   CHECK(w.server.stranger_takes("k", "stranger:1", 600'000));
   w.pass(10s);
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.pass(401ms);
   CHECK(b.granted());
   task& c = w.acquire(3, {.which = &polling()});
@@ -255,12 +245,11 @@ TEST_CASE("seam: a release that nobody hears of gives others a moment, and then 
 
 TEST_CASE("seam: a kind that listens and polls is told at once, and finds out what nobody tells") {
   world w;
-  both().teach(w.server);
   w.server.stranger_takes("k", "stranger:1", 600'000);
   task& a = w.acquire(1, {.which = &both()});
   w.pass(5s);
-  CHECK(w.server.subscribers("made:k") == 1);
-  w.server.store.remove("k");
+  CHECK((w.server.ran("SUBSCRIBE made:k") == 1 && w.server.subscriptions() == 1));
+  w.server.remove("k");
   w.pass(401ms);
   CHECK(a.granted());
   w.release(a);
@@ -269,7 +258,7 @@ TEST_CASE("seam: a kind that listens and polls is told at once, and finds out wh
   task& b = w.acquire(2, {.which = &both()});
   w.pass(5s);
   CHECK_FALSE(b.done());
-  w.server.store.remove("k");
+  w.server.remove("k");
   w.server.publish("made:k", "0");
   w.run();
   CHECK(b.granted());
@@ -278,7 +267,6 @@ TEST_CASE("seam: a kind that listens and polls is told at once, and finds out wh
 
 TEST_CASE("sweep: seam: a kind that listens and polls") {
   sweep({.play = [](world& w) {
-    both().teach(w.server);
     w.server.stranger_takes("k", "stranger:1", 400);
     task& a = w.acquire(1, {.which = &both()});
     w.await(a);

@@ -12,16 +12,17 @@ using namespace std::chrono_literals;
 namespace {
 
 made_kind const& fair() {
-  static made_kind const the_one({.name = "queue", .hand_off = false, .own_channel = true, .hint_most = 1'000});
+  static made_kind const the_one({.name = "queue", .hand_off = false, .own_channel = true, .hint_most = 1'000},
+                                 a_queue());
   return the_one;
 }
 
-// A world whose server knows the kind; the queue lives as long.
-struct fair_world {
-  explicit fair_world(std::size_t clients = 1) : w({}, clients) { fair().teach_queue(w.server, queue); }
-  std::deque<std::string> queue;
-  world w;
-};
+// Who stands in the queue of the server.
+std::vector<std::string> queue_of(world& w) {
+  std::vector<std::string> made;
+  for (auto const& one : w.server.ask({"LRANGE", "queue:k", "0", "-1"}).elements) made.push_back(one.text);
+  return made;
+}
 
 how fairly(milliseconds wait = -1ms, std::size_t client = 0) {
   return {.wait = wait, .client = client, .which = &fair()};
@@ -30,8 +31,7 @@ how fairly(milliseconds wait = -1ms, std::size_t client = 0) {
 }  // namespace
 
 TEST_CASE("seam: each waiter enters the queue of the server when it comes, and listens for itself") {
-  fair_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly(-1ms, 1));
   w.run();
@@ -39,7 +39,7 @@ TEST_CASE("seam: each waiter enters the queue of the server when it comes, and l
   w.run();
   task& d = w.acquire(4, fairly(-1ms, 1));
   w.run();
-  CHECK(f.queue == std::deque<std::string>{w.field(2, 1), w.field(3), w.field(4, 1)});
+  CHECK(queue_of(w) == std::vector<std::string>{w.field(2, 1), w.field(3), w.field(4, 1)});
   CHECK(w.server.subscriptions() == 3);
   for (task* next : {&b, &c, &d}) {
     w.release(next == &b ? a : next == &c ? b : c);
@@ -51,15 +51,14 @@ TEST_CASE("seam: each waiter enters the queue of the server when it comes, and l
 }
 
 TEST_CASE("seam: who gives up leaves the queue, and the next one is told") {
-  fair_world f;
-  world& w = f.w;
+  world w;
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly());
   task& c = w.acquire(3, fairly());
   w.run();
   w.cancel(b);
   w.run();
-  CHECK(f.queue == std::deque<std::string>{w.field(3)});
+  CHECK(queue_of(w) == std::vector<std::string>{w.field(3)});
   CHECK(w.server.subscriptions() == 1);
   w.release(a);
   w.run();
@@ -68,17 +67,16 @@ TEST_CASE("seam: who gives up leaves the queue, and the next one is told") {
 }
 
 TEST_CASE("seam: who gives up while its try is under way leaves the queue, too") {
-  fair_world f;
-  world& w = f.w;
+  world w;
   task& a = granted(w, w.acquire(1, fairly()));
   w.mute(role::shared);
   task& b = w.acquire(2, fairly());
   w.run();
-  REQUIRE(f.queue.size() == 1);
+  REQUIRE(queue_of(w).size() == 1);
   w.cancel(b);
   w.mute(role::shared, false);
   w.run();
-  CHECK(f.queue.empty());
+  CHECK(queue_of(w).empty());
   w.release(a);
   w.finish();
 }
@@ -86,8 +84,7 @@ TEST_CASE("seam: who gives up while its try is under way leaves the queue, too")
 namespace {
 
 // The second owner gives up while nothing is answered, and comes again before it is.
-void come_again(fair_world& f, milliseconds wait, int times) {
-  world& w = f.w;
+void come_again(world& w, milliseconds wait, int times) {
   task& a = granted(w, w.acquire(1, fairly()));
   for (int i = 0; i < times; ++i) {
     task& b = w.acquire(2, fairly(wait));
@@ -101,7 +98,7 @@ void come_again(fair_world& f, milliseconds wait, int times) {
     w.mute(role::shared, false);
     w.run();
     CHECK(again.busy());
-    CHECK(f.queue.empty());
+    CHECK(queue_of(w).empty());
   }
   w.release(a);
   w.finish();
@@ -110,31 +107,29 @@ void come_again(fair_world& f, milliseconds wait, int times) {
 }  // namespace
 
 TEST_CASE("seam: who comes again while he still leaves the queue is told busy, not that time ran out") {
-  fair_world f;
-  come_again(f, 5ms, 3);
+  world w;
+  come_again(w, 5ms, 3);
 }
 
 TEST_CASE("seam: who comes again while a try that he gave up is under way is told busy") {
-  fair_world f;
-  come_again(f, 1'005ms, 1);  // it looks again after a second
+  world w;
+  come_again(w, 1'005ms, 1);  // it looks again after a second
 }
 
 TEST_CASE("seam: a one-shot does not enter the queue") {
-  fair_world f;
-  world& w = f.w;
+  world w;
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.once(2, fairly());
   w.run();
   CHECK(b.busy());
-  CHECK(f.queue.empty());
+  CHECK(queue_of(w).empty());
   CHECK(w.server.ran("EVALSHA made_leave") == 0);
   w.release(a);
   w.finish();
 }
 
 TEST_CASE("seam: waiters with a queue look again every second") {
-  fair_world f;
-  world& w = f.w;
+  world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly());
@@ -142,7 +137,7 @@ TEST_CASE("seam: waiters with a queue look again every second") {
   std::size_t const before = w.server.ran("EVALSHA made_acquire");
   w.pass(5'500ms);
   CHECK(w.server.ran("EVALSHA made_acquire") == before + 5);
-  w.server.store.remove("k");  // nobody is told
+  w.server.remove("k");  // nobody is told
   w.pass(1'001ms);
   CHECK(b.granted());
   CHECK(a.losses == 1);
@@ -151,8 +146,7 @@ TEST_CASE("seam: waiters with a queue look again every second") {
 }
 
 TEST_CASE("seam: an owner who holds it re-enters beside the queue") {
-  fair_world f;
-  world& w = f.w;
+  world w;
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly());
   w.run();
@@ -168,8 +162,7 @@ TEST_CASE("seam: an owner who holds it re-enters beside the queue") {
 }
 
 TEST_CASE("seam: where SUBSCRIBE is refused, waiters with a queue poll") {
-  fair_world f;
-  world& w = f.w;
+  world w;
   w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels", -1);
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly());
@@ -181,8 +174,7 @@ TEST_CASE("seam: where SUBSCRIBE is refused, waiters with a queue poll") {
 }
 
 TEST_CASE("seam: a message on the own channel during a try makes it try once more") {
-  fair_world f(2);
-  world& w = f.w;
+  world w({}, 2);
   task& a = granted(w, w.acquire(1, fairly(-1ms, 1)));
   task& b = w.acquire(2, fairly());
   w.run();
@@ -198,11 +190,8 @@ TEST_CASE("seam: a message on the own channel during a try makes it try once mor
 }
 
 TEST_CASE("sweep: seam: a queue on the server") {
-  auto const queue = std::make_shared<std::deque<std::string>>();
   sweep({.play =
-             [queue](world& w) {
-               queue->clear();
-               fair().teach_queue(w.server, *queue);
+             [](world& w) {
                task& a = w.acquire(1, fairly());
                w.await(a);
                task& b = w.acquire(2, fairly(-1ms, 1));
@@ -219,7 +208,7 @@ TEST_CASE("sweep: seam: a queue on the server") {
                w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
                if (c.granted()) w.drop(c);
                w.resolve();
-               if (!queue->empty()) w.fail("somebody is left in the queue of the server: " + queue->front());
+               if (!queue_of(w).empty()) w.fail("somebody is left in the queue of the server: " + queue_of(w).front());
              },
          .clients = 2});
 }

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 made_kind const& sides() {
-  static made_kind const the_one({.name = "sides", .hand_off = false, .modes = 2, .shared_modes = 1});
+  static made_kind const the_one({.name = "sides", .hand_off = false, .modes = 2, .shared_modes = 1}, two_sides());
   return the_one;
 }
 
@@ -24,17 +24,15 @@ how alone(milliseconds wait = -1ms, std::size_t client = 0) {
 }
 
 struct sides_world : world {
-  explicit sides_world(std::size_t clients = 1, config given = {}) : world(std::move(given), clients) {
-    sides().teach_read_write(server);
-  }
+  explicit sides_world(std::size_t clients = 1, config given = {}) : world(std::move(given), clients) {}
   std::size_t tries() const { return server.ran("EVALSHA made_acquire"); }
   // Somebody of another client, who listens to nobody.
   void stranger_takes(bool the_shared_side = false) {
-    server.store.set("k", the_shared_side ? "stranger:1" : "stranger:1:write", 1);
-    server.store.expire("k", 600'000);
+    server.set("k", the_shared_side ? "stranger:1" : "stranger:1:write", 1);
+    server.expire("k", 600'000);
   }
   void stranger_leaves() {
-    server.store.remove("k");
+    server.remove("k");
     server.publish("made:k", "0");
   }
 };
@@ -66,7 +64,7 @@ TEST_CASE("seam: the first of a run that is let in takes the run along, in one c
   std::vector<task*> run;
   for (std::uint64_t i = 1; i <= 6; ++i) run.push_back(&w.acquire(i, shared()));
   w.run();
-  w.server.store.remove("k");  // nobody is told: the hint of the head finds it
+  w.server.remove("k");  // nobody is told: the hint of the head finds it
   std::size_t const before = w.tries();
   w.pass(30'002ms);
   for (task* one : run) CHECK(one->granted());
@@ -174,14 +172,14 @@ TEST_CASE("seam: a grant ends the holds that keep it out, and no others") {
   task& a = granted(w, w.acquire(1, shared()));
   task& b = granted(w, w.acquire(2, shared()));
   CHECK(a.losses == 0);
-  w.server.store.remove("k");  // the server loses its data
+  w.server.remove("k");  // the server loses its data
   w.server.publish("made:k", "0");
   task& c = granted(w, w.once(3, shared()));
   CHECK(a.losses + b.losses == 0);  // that proves nothing of them
-  w.server.store.remove("k");
+  w.server.remove("k");
   task& d = granted(w, w.once(4, alone()));
   CHECK((a.losses == 1 && b.losses == 1 && c.losses == 1));
-  w.server.store.remove("k");
+  w.server.remove("k");
   granted(w, w.once(5, shared()));
   CHECK(d.losses == 1);
   w.finish();
@@ -221,7 +219,7 @@ TEST_CASE("seam: what ends on one side while the other side has a request under 
   w.mute(role::shared, false);
   w.run();
   CHECK(again.granted());
-  CHECK(w.server.store.all() == std::set<std::string>{"k/clientA:1:write=2"});
+  CHECK(w.server.all() == std::set<std::string>{"k/clientA:1:write=2"});
   CHECK(writes.trusted(w.now));
   w.finish();
 }
@@ -241,7 +239,7 @@ TEST_CASE("seam: the same while the request is still unsent, and when that is gi
     w.server.accept_all();
     w.pass(5s);
     CHECK(again.granted() == !gives_up);
-    CHECK(w.server.store.all() == std::set<std::string>{"k/clientA:1:write=" + std::string(gives_up ? "1" : "2")});
+    CHECK(w.server.all() == std::set<std::string>{"k/clientA:1:write=" + std::string(gives_up ? "1" : "2")});
     w.finish();
   }
 }
@@ -253,13 +251,13 @@ TEST_CASE("seam: a re-entry that queues anew gives back what its earlier copy wa
   leave_unanswered(w, role::shared, [&] { reads = &w.acquire(1, shared()); });
   w.server.refuse("EVALSHA made_acquire", "LOADING Redis is loading the dataset in memory", -1);
   w.run();
-  CHECK(w.server.store.all().size() == 2);
+  CHECK(w.server.all().size() == 2);
   w.drop(writes);
   w.run();
   w.cancel(*reads);
   w.server.accept_all();
   w.pass(5s);
-  CHECK(w.server.store.all().empty());
+  CHECK(w.server.all().empty());
   w.finish();
 }
 
@@ -283,7 +281,6 @@ TEST_CASE("seam: dropped shared holds keep no sharer waiting") {
 TEST_CASE("sweep: seam: sides of two clients") {
   sweep({.play =
              [](world& w) {
-               sides().teach_read_write(w.server);
                task& writer = w.acquire(1, alone());
                w.await(writer);
                task& a = w.acquire(2, shared());

@@ -1,5 +1,5 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_scripts.hpp>
+#include <support/server_model/answers.hpp>
 #include <support/unit/show_reply.hpp>
 #include <wire/fenced_scripts.hpp>
 #include <wire/kinds.hpp>
@@ -14,11 +14,14 @@
 
 using namespace latchkey::detail;
 using namespace latchkey::test;
+using latchkey::model::array;
 using type = outcome::type;
 
 namespace {
 
 using list = std::vector<std::string>;
+constexpr auto integer = latchkey::model::number;
+constexpr auto bulk = latchkey::model::text;
 constexpr ask asks[] = {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock};
 
 item one_item(ask what) {

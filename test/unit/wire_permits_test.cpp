@@ -1,5 +1,5 @@
 #include <support/catch.hpp>
-#include <support/unit/fake_scripts.hpp>
+#include <support/server_model/answers.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
 #include <wire/permit_semaphore.hpp>
@@ -10,11 +10,9 @@
 #include <vector>
 
 using namespace latchkey::detail;
-using latchkey::test::array;
-using latchkey::test::bulk;
-using latchkey::test::error;
-using latchkey::test::integer;
-using latchkey::test::status;
+using latchkey::model::array;
+using latchkey::model::error;
+using latchkey::model::status;
 
 // The semaphore, the permit semaphore and the latch: what they ask, and what answers mean.
 
@@ -22,6 +20,9 @@ namespace {
 
 using list = std::vector<std::string>;
 using type = outcome::type;
+
+constexpr auto integer = latchkey::model::number;
+constexpr auto bulk = latchkey::model::text;
 
 template <class Command>
 constexpr unsigned char number(Command what) {

@@ -1,5 +1,6 @@
 #include <support/server_model/server.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -11,7 +12,11 @@ std::string line_of(std::uint64_t id, std::string const& address) {
   return "id=" + std::to_string(id) + " addr=" + address + " laddr=127.0.0.1:6379 fd=8 name= db=0 resp=2\n";
 }
 
-bool is(std::string_view word, std::string_view name) { return lower(word) == name; }
+// `name` is in small letters.
+bool is(std::string_view word, std::string_view name) {
+  return std::equal(word.begin(), word.end(), name.begin(), name.end(),
+                    [](char a, char b) { return a == b || (a >= 'A' && a <= 'Z' && a + ('a' - 'A') == b); });
+}
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 #include <support/unit/made_kind.hpp>
-
+#include <support/unit/stepped_server.hpp>
 #include <wire/commands.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/script_fragments.hpp>
 #include <wire/verdict.hpp>
 
-#include <algorithm>
+#include <stdexcept>
 
 namespace latchkey::test {
 
@@ -13,37 +13,155 @@ using detail::verdict;
 
 namespace {
 
-int next_number = 0;
+// Whom `free` does not keep out gets a field of its own; the key lives as long as the longest needs.
+constexpr auto shared_acquire = R"lua(
+local function item(key, field, target, lease)
+  local own, left = call('hget', key, field), call('pttl', key)
+  if not own and target ~= '1' then return -4 end
+  if not own and not free(key, field) then return left end
+  call('hset', key, field, target)
+  if left < tonumber(lease) then call('pexpire', key, lease) end
+  return -3
+end
+)lua";
 
-constexpr char const* ask_names[] = {"none",   "acquire",      "release", "hand_off", "renew",
-                                     "extend", "force_unlock", "leave",   "command"};
+constexpr auto shared_release = R"lua(
+local function item(key, channel, field, target)
+  if call('hexists', key, field) == 0 then return -8 end
+  if target ~= '0' then
+    call('hset', key, field, target)
+    return -7
+  end
+  call('hdel', key, field)
+  call('publish', channel, '0')
+  return -5
+end
+)lua";
 
-reply says(verdict what) { return integer(static_cast<std::int64_t>(what)); }
+constexpr auto tell_first = R"lua(
+local function tell_first(key)
+  local head = call('lindex', 'queue:' .. key, 0)
+  if head and call('exists', key) == 0 then call('publish', 'made:' .. key .. ':' .. head, '0') end
+end
+)lua";
 
-// An item of one key (and perhaps a channel) and three arguments, as acquire and release have them.
-using item_body = std::function<reply(script_world&, words_view keys, words_view arguments)>;
-
-script_body list_of(std::size_t keys_each, std::size_t arguments_each, item_body item) {
-  return [=](script_world& w, words_view keys, words_view arguments) {
-    std::vector<reply> made;
-    for (std::size_t i = 0; (i + 1) * keys_each <= keys.size(); ++i)
-      made.push_back(
-          item(w, keys.subspan(i * keys_each, keys_each), arguments.subspan(i * arguments_each, arguments_each)));
-    return array(std::move(made));
-  };
+// What comes before the scripts of a kind, so that no other one has the same.
+std::string next_mark() {
+  static int number = 0;
+  return "-- made " + std::to_string(++number) + "\n";
 }
 
 }  // namespace
 
-made_kind::made_kind(traits t)
-    : kind(t), number_(++next_number), all_text_("made " + std::to_string(number_) + " acquire_all"), all_(all_text_) {
-  for (std::size_t i = 0; i < asks; ++i) {
-    texts_[i] = "made " + std::to_string(number_) + " " + ask_names[i];
-    scripts_[i].emplace(texts_[i]);
-  }
+made_scripts three_holders() {
+  return {{ask::acquire, std::string("local function free(key) return call('hlen', key) < 3 end") + shared_acquire},
+          {ask::release, shared_release}};
 }
 
-made_kind::~made_kind() = default;
+made_scripts two_sides() {
+  constexpr auto free = R"lua(
+local function owner(field) return (string.gsub(field, ':write$', '')) end
+local function free(key, field)
+  for _, other in ipairs(call('hkeys', key)) do
+    local alone = other ~= owner(other) or field ~= owner(field)
+    if alone and owner(other) ~= owner(field) then return false end
+  end
+  return true
+end
+)lua";
+  return {{ask::acquire, std::string(free) + shared_acquire}, {ask::release, shared_release}};
+}
+
+made_scripts a_queue() {
+  constexpr auto acquire = R"lua(
+local function item(key, field, target, lease, wait)
+  local queue, own = 'queue:' .. key, call('hexists', key, field) == 1
+  if target ~= '1' and not own then return -4 end
+  local head = call('lindex', queue, 0)
+  local turn = call('exists', key) == 0 and (not head or head == field)
+  if not own and not turn then
+    if tonumber(wait) > 0 and not call('lpos', queue, field) then call('rpush', queue, field) end
+    return math.max(call('pttl', key), 0)
+  end
+  call('lrem', queue, 0, field)
+  call('hset', key, field, target)
+  call('pexpire', key, lease)
+  return -3
+end
+)lua";
+  constexpr auto release = R"lua(
+local function item(key, channel, field, target)
+  if call('hexists', key, field) == 0 then return -8 end
+  if target ~= '0' then
+    call('hset', key, field, target)
+    return -7
+  end
+  call('del', key)
+  tell_first(key)
+  return -5
+end
+)lua";
+  constexpr auto leave = R"lua(
+local function item(key, field)
+  local there = call('lrem', 'queue:' .. key, 0, field)
+  tell_first(key)
+  return there > 0 and -5 or -8
+end
+)lua";
+  return {{ask::acquire, acquire},
+          {ask::release, std::string(tell_first) + release},
+          {ask::leave, std::string(tell_first) + leave}};
+}
+
+made_scripts some_places() {
+  constexpr auto acquire = R"lua(
+local function item(key, field, amount, again)
+  local mark = 'mark:' .. field
+  if again == '1' then return call('exists', mark) == 1 and -3 or -11 end
+  local left = (call('get', key) or 0) - amount
+  if left < 0 then return 1000 end
+  call('set', key, left)
+  call('set', mark, amount, 'px', 20000)
+  return left == 0 and {-3, 1000} or -3
+end
+)lua";
+  constexpr auto give_back = R"lua(
+local function item(key, channel, field)
+  local taken = call('get', 'mark:' .. field)
+  if not taken then return -8 end
+  call('incrby', key, taken)
+  call('del', 'mark:' .. field)
+  call('publish', channel, '0')
+  return -5
+end
+)lua";
+  constexpr auto add = R"lua(
+local function item(key, field, amount, again)
+  local mark = 'mark:' .. field
+  if again == '1' then return call('exists', mark) == 1 and {tonumber(call('get', key)), 1} or -11 end
+  local value = call('incrby', key, amount)
+  call('set', mark, '0', 'px', 20000)
+  call('publish', 'made:' .. key, '0')
+  return {value, 1}
+end
+)lua";
+  return {{ask::acquire, acquire}, {ask::release, give_back}, {ask::command, add}};
+}
+
+made_kind::made_kind(traits t, made_scripts const& own) : kind(t) {
+  std::string const mark = next_mark();
+  auto const as_reentrant = [&](detail::script const& one) { return &detail::new_script({mark, one.text()}); };
+  all_ = as_reentrant(*detail::reentrant_kind().acquire_all());
+  for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
+    scripts_[static_cast<std::size_t>(what)] = as_reentrant(detail::reentrant_kind().script_for(what));
+  for (auto const& [what, lua] : own) {
+    bool const tells = what == ask::release;
+    int const arguments = what == ask::leave ? 1 : what == ask::acquire && t.own_channel ? 4 : 3;
+    scripts_[static_cast<std::size_t>(what)] =
+        &detail::new_script({"item", tells ? 2 : 1, arguments}, {mark, std::string_view(lua)});
+  }
+  name_scripts(*this, "made_");
+}
 
 std::string made_kind::channel(std::string_view name, std::string_view field) const {
   std::string made = "made:" + std::string(name);
@@ -56,7 +174,11 @@ void made_kind::add_field(std::string& out, std::string_view client_id, std::uin
   if (mode == 1) out += ":write";
 }
 
-detail::script const& made_kind::script_for(ask what) const { return *scripts_[static_cast<std::size_t>(what)]; }
+detail::script const& made_kind::script_for(ask what) const {
+  auto const* const found = scripts_.at(static_cast<std::size_t>(what));
+  if (!found) throw std::logic_error("this kind has no such script");
+  return *found;
+}
 
 void made_kind::add_keys(detail::item const& one, detail::words& command) const {
   command.add(one.name);
@@ -97,155 +219,6 @@ detail::script const& made_kind::command_script(unsigned char) const { return sc
 
 detail::kind::command_rules made_kind::rules_of(unsigned char command) const {
   return {.repeats = command != 1, .persists = command == 0};
-}
-
-std::string made_kind::body_name(ask what) const {
-  return "made_" + std::string(ask_names[static_cast<std::size_t>(what)]);
-}
-
-void made_kind::teach(fake_server& server) const {
-  auto const& bodies = reentrant_bodies();
-  for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
-    server.teach(script_for(what), body_name(what),
-                 bodies.find(detail::reentrant_kind().script_for(what).sha())->second);
-  server.teach(all_, "made_acquire_all", bodies.find(detail::reentrant_acquire_all().sha())->second);
-}
-
-// Who is not kept out by `free` gets a field of its own; the key lives as long as the longest needs.
-void made_kind::teach_acquire(
-    fake_server& server,
-    std::function<bool(script_world&, std::string const& key, std::string const& field)> free) const {
-  auto const body = [free](script_world& w, words_view keys, words_view a) {
-    auto const& key = keys[0];
-    std::int64_t const target = std::stoll(a[1]), lease = std::stoll(a[2]);
-    bool const own = w.store.has(key, a[0]);
-    if (!own && target > 1) return says(verdict::gone);
-    if (!own && !free(w, key, a[0])) return integer(w.store.ttl(key));
-    std::int64_t const left = w.store.ttl(key);
-    w.store.set(key, a[0], target);
-    if (left < lease) w.store.expire(key, lease);
-    return says(verdict::granted);
-  };
-  server.teach(script_for(ask::acquire), body_name(ask::acquire), list_of(1, 3, body));
-}
-
-void made_kind::teach_release(fake_server& server) const {
-  auto const body = [](script_world& w, words_view keys, words_view a) {
-    auto const& key = keys[0];
-    std::int64_t const target = std::stoll(a[1]);
-    if (!w.store.has(key, a[0])) return says(verdict::absent);
-    if (target > 0) {
-      w.store.set(key, a[0], target);
-      return says(verdict::still_held);
-    }
-    w.store.find(key)->fields.erase(a[0]);
-    if (w.store.find(key)->fields.empty()) w.store.remove(key);
-    w.publish(keys[1], "0");
-    return says(verdict::released);
-  };
-  server.teach(script_for(ask::release), body_name(ask::release), list_of(2, 3, body));
-}
-
-void made_kind::teach_shared(fake_server& server, std::size_t most) const {
-  teach(server);
-  teach_acquire(server, [most](script_world& w, std::string const& key, std::string const&) {
-    auto const* there = w.store.find(key);
-    return !there || there->fields.size() < most;
-  });
-  teach_release(server);
-}
-
-void made_kind::teach_read_write(fake_server& server) const {
-  teach(server);
-  teach_acquire(server, [](script_world& w, std::string const& key, std::string const& field) {
-    auto const* there = w.store.find(key);
-    if (!there) return true;
-    auto const writes = [](std::string const& name) { return name.ends_with(":write"); };
-    auto const owner = [&](std::string const& name) { return writes(name) ? name.substr(0, name.size() - 6) : name; };
-    return std::all_of(there->fields.begin(), there->fields.end(), [&](auto const& other) {
-      return owner(other.first) == owner(field) || (!writes(other.first) && !writes(field));
-    });
-  });
-  teach_release(server);
-}
-
-void made_kind::teach_queue(fake_server& server, std::deque<std::string>& queue) const {
-  teach(server);
-  auto const tell_first = [this, &queue](script_world& w, std::string const& key) {
-    if (!queue.empty() && !w.store.find(key)) w.publish(channel(key, queue.front()), "0");
-  };
-  auto const acquire = [&queue](script_world& w, words_view keys, words_view a) {
-    auto const& key = keys[0];
-    auto const& field = a[0];
-    std::int64_t const target = std::stoll(a[1]), lease = std::stoll(a[2]);
-    if (target > 1 && !w.store.has(key, field)) return says(verdict::gone);
-    bool const own = w.store.has(key, field);
-    bool const turn = !w.store.find(key) && (queue.empty() || queue.front() == field);
-    if (!own && !turn) {
-      bool const waits = std::stoll(a[3]) > 0;
-      if (waits && std::find(queue.begin(), queue.end(), field) == queue.end()) queue.push_back(field);
-      return integer(std::max<std::int64_t>(w.store.ttl(key), 0));
-    }
-    std::erase(queue, field);
-    w.store.set(key, field, target);
-    w.store.expire(key, lease);
-    return says(verdict::granted);
-  };
-  auto const release = [tell_first](script_world& w, words_view keys, words_view a) {
-    if (!w.store.has(keys[0], a[0])) return says(verdict::absent);
-    if (std::stoll(a[1]) > 0) {
-      w.store.set(keys[0], a[0], std::stoll(a[1]));
-      return says(verdict::still_held);
-    }
-    w.store.remove(keys[0]);
-    tell_first(w, keys[0]);
-    return says(verdict::released);
-  };
-  auto const leave = [tell_first, &queue](script_world& w, words_view keys, words_view a) {
-    bool const there = std::erase(queue, a[0]) > 0;
-    tell_first(w, keys[0]);
-    return says(there ? verdict::released : verdict::absent);
-  };
-  server.teach(script_for(ask::acquire), body_name(ask::acquire), list_of(1, 4, acquire));
-  server.teach(script_for(ask::release), body_name(ask::release), list_of(2, 3, release));
-  server.teach(script_for(ask::leave), body_name(ask::leave), list_of(1, 1, leave));
-}
-
-void made_kind::teach_places(fake_server& server) const {
-  auto const remembered = [lives = rules().remembers](script_world& w, words_view a, std::int64_t taken) {
-    w.store.set("mark:" + a[0], "value", taken);
-    w.store.expire("mark:" + a[0], lives);
-  };
-  auto const seen = [](script_world& w, words_view a) { return w.store.find("mark:" + a[0]) != nullptr; };
-  auto const acquire = [=](script_world& w, words_view keys, words_view a) {
-    if (a[2] == "1") return says(seen(w, a) ? verdict::granted : verdict::unseen);
-    std::int64_t const left = w.store.count(keys[0], "value") - std::stoll(a[1]);
-    if (left < 0) return integer(1'000);
-    w.store.set(keys[0], "value", left);
-    remembered(w, a, std::stoll(a[1]));
-    if (left == 0) return array({says(verdict::granted), integer(1'000)});
-    return says(verdict::granted);
-  };
-  auto const give_back = [=](script_world& w, words_view keys, words_view a) {
-    if (!seen(w, a)) return says(verdict::absent);
-    w.store.set(keys[0], "value", w.store.count(keys[0], "value") + w.store.count("mark:" + a[0], "value"));
-    w.store.remove("mark:" + a[0]);
-    w.publish(keys[1], "0");
-    return says(verdict::released);
-  };
-  auto const add = [=, this](script_world& w, words_view keys, words_view a) {
-    if (a[2] == "1" && !seen(w, a)) return says(verdict::unseen);
-    std::int64_t value = w.store.count(keys[0], "value");
-    if (a[2] == "0") {
-      w.store.set(keys[0], "value", value += std::stoll(a[1]));
-      remembered(w, a, 0);
-      w.publish(channel(keys[0], {}), "0");
-    }
-    return array({integer(value), integer(1)});
-  };
-  server.teach(script_for(ask::acquire), body_name(ask::acquire), list_of(1, 3, acquire));
-  server.teach(script_for(ask::release), body_name(ask::release), list_of(2, 3, give_back));
-  server.teach(script_for(ask::command), body_name(ask::command), list_of(1, 3, add));
 }
 
 }  // namespace latchkey::test

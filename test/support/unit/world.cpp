@@ -21,19 +21,20 @@ world::world(config given, std::size_t clients) : settings(std::move(given)), se
 
 world::~world() = default;
 
-void world::listen_to(fake_server& one) {
-  one.on_reply = [this, &one](fake_server::id at) {
+void world::listen_to(stepped_server& one) {
+  one.on_reply = [this, &one](stepped_server::id at) {
     events_.push_back({.what = token::type::deliver, .server = &one, .at = at});
   };
-  one.on_end = [this, &one](fake_server::id at) {
+  one.on_end = [this, &one](stepped_server::id at) {
     events_.push_back({.what = token::type::ended, .server = &one, .at = at});
   };
 }
 
-fake_server& world::add_server() {
-  others_.push_back(std::make_unique<fake_server>(now, 50'000));
-  listen_to(*others_.back());
-  resolved_ = others_.back().get();
+stepped_server& world::add_server() {
+  resolved_ = others_.emplace_back(std::make_unique<stepped_server>(now)).get();
+  resolved_->redis.run_id = "another";
+  resolved_->redis.next_port = 50'000;
+  listen_to(*resolved_);
   return *resolved_;
 }
 
@@ -113,7 +114,7 @@ instant world::next_time() const {
     next = std::min(next, one->machine.wake_at());
     if (one->lent && !borrower_stuck) next = std::min(next, one->lent->end);
   }
-  for (auto const& one : tasks_)
+  for (task const* one : self_timed_)
     if (one->self_timed && !one->done()) next = std::min(next, one->deadline);
   return next;
 }
@@ -150,8 +151,8 @@ void world::on_time() {
     me.machine.time(now, me.out);
     perform(i);
   }
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    task& one = *tasks_[i];
+  for (std::size_t i = 0; i < self_timed_.size(); ++i) {
+    task& one = *self_timed_[i];
     if (!one.self_timed || one.done() || one.deadline > now) continue;
     clients_[one.client]->machine.expire(one, now, clients_[one.client]->out);
     perform(one.client);

@@ -2,7 +2,7 @@
 
 #include <latchkey/config.hpp>
 #include <machine/client_machine.hpp>
-#include <support/unit/fake_server.hpp>
+#include <support/unit/stepped_server.hpp>
 #include <support/unit/task.hpp>
 
 #include <deque>
@@ -95,8 +95,8 @@ class world {
   bool late_bytes = true;           // what was left behind runs before time passes
   std::uint64_t any_order = 0;      // not zero: a seed; of several events that could be next any is
   bool borrower_stuck = false;      // whoever borrowed the lane does not look at its answer
-  fake_server& add_server();        // names resolve to it from now on
-  void resolve_to(fake_server& one) { resolved_ = &one; }
+  stepped_server& add_server();     // names resolve to it from now on
+  void resolve_to(stepped_server& one) { resolved_ = &one; }
 
   // --- looking ---
   instant now{std::chrono::hours(1)};
@@ -104,7 +104,7 @@ class world {
   std::uint64_t random(std::uint64_t below);
 
   config const settings;
-  fake_server server;
+  stepped_server server;
   client_machine& machine(std::size_t client = 0) { return clients_[client]->machine; }
   stats snapshot(std::size_t client = 0) const;
   std::vector<std::unique_ptr<task>> const& tasks() const { return tasks_; }
@@ -128,8 +128,8 @@ class world {
  private:
   struct connection {
     role as;
-    fake_server* server = nullptr;
-    fake_server::id at = 0;
+    stepped_server* server = nullptr;
+    stepped_server::id at = 0;
     bool deaf = false;
     bool muted = false;
     bool lendable = false;  // direct: callers may borrow it, and the engine does not look
@@ -155,8 +155,8 @@ class world {
     std::uint32_t serial = 0;
     role as = role::shared;
     bool to_peer = false;
-    fake_server* server = nullptr;
-    fake_server::id at = 0;
+    stepped_server* server = nullptr;
+    stepped_server::id at = 0;
   };
 
   task& made(std::uint64_t owner, how const& options, detail::operation::type what);
@@ -172,18 +172,20 @@ class world {
   bool blocked(token const& what) const;
   std::deque<token>::iterator choose();
   void act(token const& what);
-  void listen_to(fake_server& one);
-  connection const* find(fake_server const* of, fake_server::id at, std::size_t& client, std::uint32_t& serial) const;
+  void listen_to(stepped_server& one);
+  connection const* find(stepped_server const* of, stepped_server::id at, std::size_t& client,
+                         std::uint32_t& serial) const;
   connection* find(role as, std::size_t client, std::uint32_t* serial = nullptr);
   instant next_time() const;
   void on_time();
-  void check_holds() const;
+  void check_holds();
   void check_at_rest();
   bool at_rest() const;
 
   std::vector<std::unique_ptr<task>> tasks_;
-  std::deque<std::unique_ptr<fake_server>> others_;
-  fake_server* resolved_ = &server;
+  std::vector<task*> self_timed_;  // those that were at the beginning
+  std::deque<std::unique_ptr<stepped_server>> others_;
+  stepped_server* resolved_ = &server;
   std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
   std::vector<std::string> history_;

@@ -14,6 +14,7 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.owner = owner;
   one.client = options.client;
   one.direct = one.self_timed = options.direct;
+  if (one.self_timed) self_timed_.push_back(&one);
   one.lease = options.lease;
   one.max_hold = options.max_hold;
   one.line_time = options.line_time;

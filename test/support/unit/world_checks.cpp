@@ -20,7 +20,7 @@ std::size_t world::noted(event_type what) const {
 }
 
 // Nobody believes to hold what somebody else believes to hold, and the server remembers what anybody believes.
-void world::check_holds() const {
+void world::check_holds() {
   if (!watch_holds) return;
   struct belief {
     task const* of;
@@ -44,12 +44,11 @@ void world::check_holds() const {
       all.push_back({one.get(), 1});
   }
   if (!exclusive || !others_.empty()) return;
-  auto& data = const_cast<fake_store&>(server.store);
   for (auto const& one : all) {
     std::string const client = std::string("client") + static_cast<char>('A' + one.of->client);
-    auto const there = data.count(one.of->key, one.of->which->field(client, one.of->owner, one.of->mode));
+    auto const there = server.count(one.of->key, one.of->which->field(client, one.of->owner, one.of->mode));
     if (there < one.count) fail("the server has forgotten the hold of " + one.of->label);
-    if (data.find(one.of->key)->ends < one.of->shown.until())
+    if (server.last_instant(one.of->key) < one.of->shown.until())
       fail("the server forgets the hold of " + one.of->label + " before its owner does");
   }
 }
@@ -101,7 +100,7 @@ void world::resolve() {
 void world::check_at_rest() {
   for (auto const& one : tasks_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
-  for (auto const& there : server.store.all())
+  for (auto const& there : server.all())
     if (there.find("/client") != std::string::npos) fail("a hold without an owner is left: " + there);
   for (std::size_t i = 0; i < clients_.size(); ++i)
     if (!clients_[i]->machine.idle()) fail("an owner state, a queue entry or a listener is left");

@@ -2,7 +2,7 @@
 
 namespace latchkey::test {
 
-world::connection const* world::find(fake_server const* of, fake_server::id at, std::size_t& client,
+world::connection const* world::find(stepped_server const* of, stepped_server::id at, std::size_t& client,
                                      std::uint32_t& serial) const {
   for (std::size_t i = 0; i < clients_.size(); ++i)
     for (auto const& [number, one] : clients_[i]->connections)
