@@ -93,9 +93,9 @@ struct client_machine::impl final : session_user {
     std::vector<operation*> plain;
     for (auto& call : requests.plain()) plain.push_back(&call);
     for (operation* call : plain) {
-      if (transient && server.goes_on(*call, why, text)) continue;
+      if (transient && server.plain().goes_on(*call, why, text)) continue;
       call->text = text;
-      server.expire_plain(*call, why);
+      server.plain().expire(*call, why);
     }
   }
 
@@ -131,7 +131,7 @@ struct client_machine::impl final : session_user {
 
   void expire(operation& call) {
     if (call.where == operation::place::idle) return;
-    if (call.where == operation::place::plain) return server.expire_plain(call);
+    if (call.where == operation::place::plain) return server.plain().expire(call);
     call.of_owner->of.expire(call);
   }
 
@@ -204,7 +204,7 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
 void client_machine::cancel(operation& call, instant now, actions& out) {
   impl_->at(now, out);
   if (call.where == operation::place::plain && call.what == operation::type::connect)
-    impl_->server.expire_plain(call, error_code(ECANCELED, boost::system::system_category()));
+    impl_->server.plain().expire(call, error_code(ECANCELED, boost::system::system_category()));
   else if (call.where != operation::place::idle && call.what == operation::type::acquire)
     call.of_owner->of.cancel(call);
 }

@@ -62,6 +62,7 @@ struct context {
   std::string without_secret(std::string_view text) const;
 
   hold_id next_hold = 1;
+  std::uint32_t next_serial = 1;  // of a connection, whatever server it leads to
   std::uint64_t random_state = 1;
 
   // In [low, high]; splitmix64, so that a seed replays.

@@ -1,4 +1,4 @@
-#include <machine/session.hpp>
+#include <machine/connections.hpp>
 
 #include <latchkey/error.hpp>
 
@@ -36,19 +36,19 @@ constexpr std::string_view nobody = "9223372036854775807";
 }  // namespace
 
 // All steps leave in one write; no lock request goes before the last was answered.
-void session::greet(link& one) {
+void connections::greet(link& one) {
   one.at = link::state::greeting;
   auto const step = [&](hello what, std::initializer_list<std::string_view> said) {
     command_.clear();
     for (auto word : said) command_.add(word);
-    write_words(one, {.what = sent_call::type::hello, .step = what});
+    one.write(shared_, command_, {.what = sent_call::type::hello, .step = what});
   };
   if (!who_.password.empty() && who_.username.empty()) step(hello::auth, {"AUTH", who_.password});
   if (!who_.username.empty()) step(hello::auth, {"AUTH", who_.username, who_.password});
   if (who_.database != 0) step(hello::select, {"SELECT", std::to_string(who_.database)});
   if (!shared_.settings.client_name.empty()) step(hello::name, {"CLIENT", "SETNAME", shared_.settings.client_name});
   if (one.of == role::shared) {
-    orphans_.greets();
+    run_id_.clear();
     step(hello::role, {"ROLE"});
     step(hello::server, {"INFO", "server"});
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
@@ -58,7 +58,7 @@ void session::greet(link& one) {
 }
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
-void session::ask_for_scripts(link& one) {
+void connections::ask_for_scripts(link& one) {
   asked_for_.clear();
   command_.clear();
   command_.add(std::string_view("SCRIPT"));
@@ -72,17 +72,17 @@ void session::ask_for_scripts(link& one) {
     ask_for(which->script_for(ask::acquire));
     if (which->rules().takes) ask_for(which->script_for(ask::release));
   }
-  if (!asked_for_.empty()) write_words(one, {.what = sent_call::type::hello, .step = hello::scripts});
+  if (!asked_for_.empty()) one.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
 }
 
 // A server that does not say is asked by EVALSHA.
-void session::learn_scripts(reply const& answer) {
+void connections::learn_scripts(reply const& answer) {
   if (!answer.is_array() || answer.elements.size() != asked_for_.size()) return;
   for (std::size_t i = 0; i < asked_for_.size(); ++i)
-    if (answer.elements[i].is_integer() && answer.elements[i].integer == 0) unknown_.insert(asked_for_[i]);
+    if (answer.elements[i].is_integer() && answer.elements[i].integer == 0) user_.on_unknown(*asked_for_[i]);
 }
 
-void session::on_hello(link& one, sent_call const& call, reply const& answer) {
+void connections::on_hello(link& one, sent_call const& call, reply const& answer) {
   if (call.step == hello::scripts) return learn_scripts(answer);
   if (answer.is_error()) {
     auto const why = classify(answer.text);
@@ -97,9 +97,9 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
     // Protected mode: said to whoever comes from elsewhere, until somebody changes a setting.
     if (answer.text.starts_with("DENIED")) return failed(one, why.code, answer.text, false);
     if (call.step == hello::name) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
-    if (call.step == hello::probe) orphans_.refuse(answer.text);
+    if (call.step == hello::probe) user_.on_kill_refused(answer.text);
     if (call.step != hello::info) return;
-    orphans_.refuse(answer.text);
+    user_.on_kill_refused(answer.text);
     return greeted(one);
   }
   switch (call.step) {
@@ -108,15 +108,15 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
       if (answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave")
         return failed(one, errc::read_only, "connected to a replica", true);
       return;
-    case hello::server: orphans_.leads_to(run_id_of(answer.text)); return;
+    case hello::server: run_id_ = run_id_of(answer.text); return;
     case hello::probe:
       if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
-      orphans_.allow();
+      user_.on_kill_allowed();
       return;
     case hello::info:
       one.id = value_of(answer.text, "id");
       one.address = value_of(answer.text, "addr");
-      if (one.id.empty() || one.address.empty()) orphans_.refuse("CLIENT INFO names neither id nor address");
+      if (one.id.empty() || one.address.empty()) user_.on_kill_refused("CLIENT INFO names neither id nor address");
       return greeted(one);
     default:
       if (answer.kind != reply::type::status)
@@ -124,14 +124,14 @@ void session::on_hello(link& one, sent_call const& call, reply const& answer) {
   }
 }
 
-void session::greeted(link& one) {
+void connections::greeted(link& one) {
   if (one.of == role::shared) {
-    if (orphans_.run_id().empty() && has_no_address(one.address) && !one.was_up)
+    if (run_id_.empty() && has_no_address(one.address) && !one.was_up)
       shared_.note(event_type::warning, {}, 0, errc::server_error,
                    "INFO names no run_id: on a Unix socket CLIENT KILL may meet another client after a restart");
     return ready(one);
   }
-  link& leader = link_of(role::shared);
+  link& leader = of(role::shared);
   if (leader.at != link::state::up) return discard(one, errc::connection_lost);
   // A virtual address may have led elsewhere: the shared connection must see this one, under its address.
   if (one.id.empty()) {
@@ -143,11 +143,11 @@ void session::greeted(link& one) {
   for (std::string_view word : {std::string_view("CLIENT"), std::string_view("LIST"), std::string_view("ID")})
     command_.add(word);
   command_.add(one.id);
-  write_words(leader, {.what = sent_call::type::check, .serial = one.serial});
+  leader.write(shared_, command_, {.what = sent_call::type::check, .serial = one.serial});
   shared_.out->turn = true;
 }
 
-void session::on_check(sent_call const& call, reply const& answer) {
+void connections::on_check(sent_call const& call, reply const& answer) {
   link* one = find(call.serial);
   if (!one || one->at != link::state::checking) return;
   if (answer.is_error()) {

@@ -5,12 +5,16 @@
 #include <machine/actions.hpp>
 #include <machine/owner_state.hpp>
 #include <wire/script.hpp>
+#include <wire/server_error.hpp>
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace latchkey::detail {
+
+struct context;
 
 // One command that was sent, until its answer: requests are matched with replies by their order.
 struct sent_call {
@@ -42,6 +46,29 @@ struct sent_call {
   instant sent{};
 };
 
+// Told what became of a request that no owner has under way: a query, a force-unlock, a connect.
+class plain_listener {
+ public:
+  virtual void answered(sent_call const& call, reply const& answer) = 0;
+  // The server runs nothing at the moment.
+  virtual void not_run(operation& plain, server_error const& why, std::string_view text) = 0;
+  // Its connection was given up.
+  virtual void unanswered(operation& plain) = 0;
+  virtual void expire(operation& plain, error_code const& why) = 0;
+
+ protected:
+  ~plain_listener() = default;
+};
+
+// What is left of a connection that was given up.
+struct remains {
+  std::string id;
+  std::string address;
+  std::string run_id;  // of the server's process; empty: it does not say
+  std::uint32_t serial = 0;
+  std::deque<sent_call> calls;  // without an answer
+};
+
 // One connection of the session, as far as it can be known without a socket.
 struct link {
   enum class state : unsigned char {
@@ -56,6 +83,11 @@ struct link {
     timer.what = timer_node::type::link;
     timer.of = this;
   }
+
+  // Appends a command to what leaves at the end of the turn, and remembers it until its answer.
+  void write(context& shared, words const& command, sent_call&& call);
+  // When it is looked at next: for an answer that is late, or to send a PING.
+  void plan(context& shared);
 
   void reset() {
     at = state::down;
@@ -77,6 +109,7 @@ struct link {
   std::string out;  // bytes to write at the end of the turn
   std::string id;   // as CLIENT INFO says; empty: it may not be asked
   std::string address;
+  sent_call borrowed;      // direct: what the caller who has it has sent
   bool lent = false;       // direct: a caller has it
   bool polled = false;     // a PING is under way
   bool of_use = false;     // something was answered beside the handshake

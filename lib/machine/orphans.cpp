@@ -1,6 +1,5 @@
 #include <machine/orphans.hpp>
 
-#include <machine/link.hpp>
 #include <machine/name_machine.hpp>
 #include <wire/server_error.hpp>
 
@@ -10,14 +9,41 @@
 
 namespace latchkey::detail {
 
+void orphans::give_up(remains&& left, error_code const& why, std::string_view text) {
+  orphan gone{std::move(left.id), std::move(left.address), std::move(left.run_id), left.serial, false, {}};
+  for (auto& call : left.calls) unanswered(call, gone, why, text);
+  bool const sent_anything = std::any_of(left.calls.begin(), left.calls.end(), [](sent_call const& call) {
+    return call.what == sent_call::type::script ||
+           (call.what == sent_call::type::plain && call.asked == ask::force_unlock) ||
+           call.what == sent_call::type::renewals;
+  });
+  if (sent_anything) add(std::move(gone));
+}
+
+// Its bytes may still run on the server.
+void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text) {
+  for (owner_state* one : call.owners) {
+    in_doubt_.push_back(one);
+    one->of.unanswered(*one, text);
+  }
+  for (renewal* side : call.renewals) side->of->of.renewal_unanswered(*side, why);  // asked anew next time
+  if (call.what != sent_call::type::plain || !call.plain) return;
+  operation& plain = *call.plain;
+  if (plain.what == operation::type::force_unlock) {  // never sent again: it might remove a successor
+    from.forced.push_back(&plain);
+    return;
+  }
+  plain_.unanswered(plain);
+}
+
 void orphans::add(orphan&& gone) {
   if (refused_ || gone.id.empty()) return killed(gone);  // as good as it gets: said by an event in the handshake
   all_.push_back(std::move(gone));
   shared_.out->turn = true;
 }
 
-void orphans::connected(std::string_view id) {
-  forget_outlived(id);
+void orphans::connected(std::string_view id, std::string_view run_id) {
+  forget_outlived(id, run_id);
   if (refused_ || all_.empty()) resolve();
 }
 
@@ -80,15 +106,15 @@ void orphans::not_killed(orphan& gone, reply const& answer) {
   for (operation* one : forced) {
     one->text = answer.text;
     if (++one->attempts > static_cast<unsigned>(shared_.settings.retry_attempts))
-      user_.expire_plain(*one, errc::connection_lost);
+      plain_.expire(*one, errc::connection_lost);
   }
   for (owner_state* one : std::vector<owner_state*>(in_doubt_)) one->of.waits_on(*one, why, answer.text);
 }
 
 // Another process answers: the one that had read the bytes is gone, and they with it. Its KILL might meet a stranger,
 // since ids start anew. Where nobody says which process it is, they only rise as long as it is the same.
-bool orphans::outlived(orphan const& gone, std::string_view id) const {
-  if (!gone.run_id.empty() && !run_id_.empty()) return gone.run_id != run_id_;
+bool orphans::outlived(orphan const& gone, std::string_view id, std::string_view run_id) {
+  if (!gone.run_id.empty() && !run_id.empty()) return gone.run_id != run_id;
   if (!has_no_address(gone.address)) return false;
   auto const number = [](std::string_view text) {
     std::uint64_t made = 0;
@@ -98,9 +124,9 @@ bool orphans::outlived(orphan const& gone, std::string_view id) const {
   return number(id) <= number(gone.id);
 }
 
-void orphans::forget_outlived(std::string_view id) {
+void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
   auto const first =
-      std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id); });
+      std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id, run_id); });
   std::vector<orphan> const gone(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
   all_.erase(first, all_.end());
   for (auto const& one : gone) killed(one);
@@ -108,7 +134,7 @@ void orphans::forget_outlived(std::string_view id) {
 
 // Nothing of it runs any more.
 void orphans::killed(orphan const& gone) {
-  for (operation* one : std::vector<operation*>(gone.forced)) user_.expire_plain(*one, errc::connection_lost);
+  for (operation* one : std::vector<operation*>(gone.forced)) plain_.expire(*one, errc::connection_lost);
 }
 
 void orphans::resolve() {

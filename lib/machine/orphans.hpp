@@ -2,6 +2,7 @@
 
 #include <codec/reply.hpp>
 #include <machine/context.hpp>
+#include <machine/link.hpp>
 
 #include <cstdint>
 #include <string>
@@ -20,34 +21,31 @@ struct orphan {
   std::vector<operation*> forced;  // force-unlocks: told only after the KILL's answer
 };
 
-// What the session does for its orphans.
+// Sends the KILLs.
 class orphans_user {
  public:
   virtual void kill(orphan const& gone) = 0;
-  virtual void expire_plain(operation& call, error_code const& why) = 0;
 
  protected:
   ~orphans_user() = default;
 };
 
-// The orphans of a session, and the requests in doubt. Those wait until nothing of any orphan can run any more: its
+// The orphans of one server, and the requests in doubt. Those wait until nothing of any orphan can run any more: its
 // KILL was answered, the server has ended, or it refuses KILL, which an event says. docs/safety.md, section 5.
 class orphans {
  public:
   // `timer` makes the session take a turn.
-  orphans(context& shared, orphans_user& user, timer_node& timer) : shared_(shared), user_(user), timer_(timer) {}
+  orphans(context& shared, orphans_user& user, plain_listener& plain, timer_node& timer)
+      : shared_(shared), user_(user), plain_(plain), timer_(timer) {}
 
   bool empty() const { return all_.empty(); }
   bool any_in_doubt() const { return !in_doubt_.empty(); }
-  void add(orphan&& gone);
-  // Its request was unanswered: it is told when that can be resolved.
-  void waits(owner_state& one) { in_doubt_.push_back(&one); }
+  // Its calls are told. Whether it is an orphan depends on what they were.
+  void give_up(remains&& left, error_code const& why, std::string_view text);
 
   // --- the shared connection ---
-  void greets() { run_id_.clear(); }
-  void leads_to(std::string_view run_id) { run_id_ = run_id; }
-  std::string const& run_id() const { return run_id_; }
-  void connected(std::string_view id);
+  // It is up, leads to this process, and is this client of it.
+  void connected(std::string_view id, std::string_view run_id);
   void disconnected();
   void refuse(std::string_view text);
   void allow();
@@ -59,16 +57,18 @@ class orphans {
   std::vector<operation*> forced() const;
 
  private:
-  bool outlived(orphan const& gone, std::string_view id) const;
-  void forget_outlived(std::string_view id);
+  void add(orphan&& gone);
+  void unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text);
+  static bool outlived(orphan const& gone, std::string_view id, std::string_view run_id);
+  void forget_outlived(std::string_view id, std::string_view run_id);
   void killed(orphan const& gone);
   void not_killed(orphan& gone, reply const& answer);
   void resolve();
 
   context& shared_;
   orphans_user& user_;
+  plain_listener& plain_;
   timer_node& timer_;
-  std::string run_id_;  // of the process that the shared connection leads to
   std::vector<orphan> all_;
   std::vector<owner_state*> in_doubt_;
   bool refused_ = false;

@@ -21,13 +21,16 @@ config observed() {
   return settings;
 }
 
-struct room final : orphans_user {
+struct room final : orphans_user, plain_listener {
   room() {
     shared.out = &out;
     shared.now = start;
   }
   void kill(orphan const& gone) override { said += "kill " + gone.id + " "; }
-  void expire_plain(operation& call, error_code const& why) override {
+  void answered(sent_call const&, reply const&) override { FAIL(); }
+  void not_run(operation&, server_error const&, std::string_view) override { FAIL(); }
+  void unanswered(operation& call) override { said += "unanswered " + std::to_string(call.owner) + " "; }
+  void expire(operation& call, error_code const& why) override {
     CHECK(why == errc::connection_lost);
     said += "ends " + std::to_string(call.owner) + " ";
     all.forget(call);
@@ -36,13 +39,18 @@ struct room final : orphans_user {
 
   // With a force-unlock of this owner, if not zero.
   void lose(std::uint32_t serial, std::uint64_t owner = 0, std::string address = "1.2.3.4:5") {
-    orphan gone{std::to_string(serial * 10), std::move(address), all.run_id(), serial, false, {}};
+    remains left{std::to_string(serial * 10), std::move(address), run_id, serial, {}};
+    auto& sent = left.calls.emplace_back();
+    sent.what = sent_call::type::script;
     if (owner != 0) {
-      auto& call = calls.emplace_back();
-      call.owner = owner;
-      gone.forced.push_back(&call);
+      sent = {.what = sent_call::type::plain, .asked = ask::force_unlock, .plain = &plain(owner)};
+      sent.plain->what = operation::type::force_unlock;
     }
-    all.add(std::move(gone));
+    all.give_up(std::move(left), errc::connection_lost, {});
+  }
+  operation& plain(std::uint64_t owner) {
+    calls.emplace_back().owner = owner;
+    return calls.back();
   }
   void answer(std::uint32_t serial, std::int64_t number) {
     reply made;
@@ -61,8 +69,9 @@ struct room final : orphans_user {
   actions out;
   std::string said;
   std::deque<operation> calls;
+  std::string run_id;
   timer_node timer;
-  orphans all{shared, *this, timer};
+  orphans all{shared, *this, *this, timer};
 };
 
 }  // namespace
@@ -93,7 +102,7 @@ TEST_CASE("orphans: a KILL whose connection was lost is asked again") {
   r.lose(1, 7);
   r.all.send();
   r.all.disconnected();
-  r.all.connected("99");
+  r.all.connected("99", {});
   CHECK(r.heard() == "kill 10 ");
   r.all.send();
   CHECK(r.heard() == "kill 10 ");
@@ -142,11 +151,9 @@ TEST_CASE("orphans: where the server refuses KILL nothing is waited for, and one
 
 TEST_CASE("orphans: another process of the server has outlived them") {
   room r;
-  r.all.leads_to("a");
+  r.run_id = "a";
   r.lose(1, 7);
-  r.all.greets();
-  r.all.leads_to("b");
-  r.all.connected("3");
+  r.all.connected("3", "b");
   CHECK(r.heard() == "ends 7 ");
   CHECK(r.all.empty());
 }
@@ -155,9 +162,25 @@ TEST_CASE("orphans: on a Unix socket numbers that start anew tell of another pro
   room r;
   r.lose(5, 7, "/tmp/redis.sock:0");
   r.lose(6, 8);
-  r.all.connected("51");
+  r.all.connected("51", {});
   CHECK(r.heard().empty());
-  r.all.connected("50");
+  r.all.connected("50", {});
   CHECK(r.heard() == "ends 7 ");
   CHECK_FALSE(r.all.empty());
+}
+
+TEST_CASE("orphans: only what may still run makes one; what asked for nothing is told, and that is all") {
+  room r;
+  sent_call hello{.what = sent_call::type::hello};
+  sent_call asked{.what = sent_call::type::plain, .plain = &r.plain(7)};
+  sent_call left_alone{.what = sent_call::type::plain};
+  remains left{"10", "1.2.3.4:5", {}, 1, {}};
+  for (auto* one : {&hello, &asked, &left_alone}) left.calls.push_back(*one);
+  left.calls[1].plain->what = operation::type::query;
+  r.all.give_up(std::move(left), errc::connection_lost, {});
+  CHECK(r.heard() == "unanswered 7 ");
+  CHECK(r.all.empty());
+  r.all.give_up({"20", "1.2.3.4:6", {}, 2, {{.what = sent_call::type::renewals}}}, errc::connection_lost, {});
+  r.all.send();
+  CHECK(r.heard() == "kill 20 ");
 }

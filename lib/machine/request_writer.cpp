@@ -1,7 +1,7 @@
+#include <machine/request_writer.hpp>
+
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
-#include <machine/session.hpp>
-#include <machine/subscriptions.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -25,37 +25,34 @@ script const& script_of(kind const& which, item const& asked) {
 
 }  // namespace
 
-bool session::may_send() const {
-  return shared_.now >= paused_until_ && link_of(role::shared).unanswered.size() < most_unanswered;
-}
+bool request_writer::may_send(link const& to) const { return !paused() && to.unanswered.size() < most_unanswered; }
 
-// Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
-void session::send_requests() {
+void request_writer::send(outbox& from, link& to) {
+  if (!may_send(to)) return;
   if (shared_.renewals->wants_all()) {
     shared_.renewals->catch_up();
-    send_renewals();
-    if (shared_.renewals->wants_all() || !shared_.requests->renewals().empty()) return;
+    send_renewals(from, to);
+    if (shared_.renewals->wants_all() || !from.renewals().empty()) return;
   }
-  for (unsigned order : {outbox::releases, outbox::hand_offs}) send_groups(order);
-  send_renewals();
-  for (unsigned order : {outbox::extensions, outbox::acquires}) send_groups(order);
-  send_plain();
+  for (unsigned order : {outbox::releases, outbox::hand_offs}) send_groups(from, order, to);
+  send_renewals(from, to);
+  for (unsigned order : {outbox::extensions, outbox::acquires}) send_groups(from, order, to);
+  send_plain(from, to);
 }
 
-void session::send_groups(unsigned order) {
-  link& leader = link_of(role::shared);
-  auto& list = shared_.requests->of(static_cast<outbox::order>(order));
+void request_writer::send_groups(outbox& from, unsigned order, link& to) {
+  auto& list = from.of(static_cast<outbox::order>(order));
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
   fields.reserve(2 * most_items + 2);  // never moved: the first owner state of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
-    if (!call.owners.empty()) write_call(leader, std::move(call), items);
+    if (!call.owners.empty()) write_call(to, std::move(call), items);
     call = {.what = sent_call::type::script};
     items.clear();
     fields.clear();
   };
-  while (!list.empty() && may_send()) {
+  while (!list.empty() && may_send(to)) {
     owner_state& one = list.front();
     list.pop_front();
     bool const joins = !call.owners.empty() && bundled(*call.owners.front(), one);
@@ -72,8 +69,8 @@ void session::send_groups(unsigned order) {
       fields.pop_back();
       flush();
       asked.field = fields.emplace_back(std::move(kept_field));
-      auto& to = fields.emplace_back(std::move(kept_to));
-      if (asked.what == ask::hand_off) asked.to_field = to;
+      auto& kept = fields.emplace_back(std::move(kept_to));
+      if (asked.what == ask::hand_off) asked.to_field = kept;
     }
     call.text = &text;
     call.which = &one.of.which();
@@ -87,10 +84,10 @@ void session::send_groups(unsigned order) {
   flush();
 }
 
-void session::send_renewals() {
-  auto& list = shared_.requests->renewals();
+void request_writer::send_renewals(outbox& from, link& to) {
+  auto& list = from.renewals();
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
-  while (!list.empty() && may_send()) {
+  while (!list.empty() && may_send(to)) {
     std::vector<item> items;
     fields_.clear();
     field_ends_.clear();
@@ -118,35 +115,24 @@ void session::send_renewals() {
     std::size_t begin = 0;
     for (std::size_t i = 0; i < items.size(); begin = field_ends_[i++])
       items[i].field = std::string_view(fields_).substr(begin, field_ends_[i] - begin);
-    write_call(link_of(role::shared), std::move(call), items);
+    write_call(to, std::move(call), items);
   }
 }
 
-void session::send_plain() {
-  auto& list = shared_.requests->plain();
-  while (!list.empty() && may_send()) {
+void request_writer::send_plain(outbox& from, link& to) {
+  auto& list = from.plain();
+  while (!list.empty() && may_send(to)) {
     operation& plain = list.front();
     list.pop_front();
     sent_call call{.what = sent_call::type::plain, .plain = &plain};
     plain_words(call);
-    write_words(link_of(role::shared), std::move(call));
-  }
-}
-
-void session::send_subscriptions() {
-  if (!shared_.channels->pending()) return;
-  link& lane = link_of(role::messages);
-  for (auto const& one : shared_.channels->take_unsent()) {
-    command_.clear();
-    command_.add(std::string_view(one.subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE"));
-    command_.add(one.channel);
-    write_words(lane, {.what = one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe});
+    to.write(shared_, command_, std::move(call));
   }
 }
 
 // --- words ---
 
-bool session::begin_script(words& command, script const& text) {
+bool request_writer::begin_script(words& command, script const& text) {
   bool const whole = unknown_.erase(&text) > 0;
   command.clear();
   command.add(std::string_view(whole ? "EVAL" : "EVALSHA"));
@@ -155,7 +141,7 @@ bool session::begin_script(words& command, script const& text) {
   return whole;
 }
 
-void session::script_words(sent_call& call, std::span<item const> items) {
+void request_writer::script_words(sent_call& call, std::span<item const> items) {
   call.whole = begin_script(command_, *call.text);
   std::size_t const count_at = command_.size();
   command_.add(std::int64_t{0});
@@ -164,7 +150,7 @@ void session::script_words(sent_call& call, std::span<item const> items) {
   for (auto const& one : items) call.which->add_arguments(one, command_);
 }
 
-void session::plain_words(sent_call& call) {
+void request_writer::plain_words(sent_call& call) {
   operation& plain = *call.plain;
   if (plain.what == operation::type::connect) {
     if (plain.error == errc::connect_failed) plain.error = {};  // from here on an answer is missing
@@ -185,107 +171,72 @@ void session::plain_words(sent_call& call) {
   script_words(call, {&one, 1});
 }
 
-void session::write_call(link& one, sent_call&& call, std::span<item const> items) {
+void request_writer::write_call(link& to, sent_call&& call, std::span<item const> items) {
   script_words(call, items);
-  write_words(one, std::move(call));
-}
-
-// Appends what stands in command_, and remembers it until its answer.
-void session::write_words(link& one, sent_call&& call) {
-  append_command(one.out, command_);
-  ++shared_.counters.commands;
-  call.sent = shared_.now;
-  one.unanswered.push_back(std::move(call));
-  if (one.unanswered.size() == 1) plan(one);
+  to.write(shared_, command_, std::move(call));
 }
 
 // --- the direct lane ---
 
-bool session::direct_idle() const {
-  link const& lane = link_of(role::direct);
-  return lane.at == link::state::up && lending_.empty() && !lane.lent && !lane.polled && shared_.now >= paused_until_ &&
-         !shared_.renewals->wants_all();
-}
-
-void session::want_direct() {
-  if (direct_wanted_) return;
-  direct_wanted_ = true;
-  shared_.out->turn = true;
-}
-
-void session::lend_to(owner_state& one) {
-  auto owners = std::move(lane_call_.owners);
+void request_writer::lend(link& lane, owner_state& one) {
+  auto owners = std::move(lane.borrowed.owners);
   owners.assign(1, &one);
-  lane_call_ = {.what = sent_call::type::script, .owners = std::move(owners)};
-  make_lane_bytes();
+  lane.borrowed = {.what = sent_call::type::script, .owners = std::move(owners)};
+  make_lane_bytes(lane);
 }
 
-void session::lend_to(operation& plain) {
-  lane_call_ = {.what = sent_call::type::plain, .plain = &plain};
-  make_lane_bytes();
+void request_writer::lend(link& lane, operation& plain) {
+  lane.borrowed = {.what = sent_call::type::plain, .plain = &plain};
+  make_lane_bytes(lane);
 }
 
-void session::make_lane_bytes() {
-  link& lane = link_of(role::direct);
+void request_writer::make_lane_bytes(link& lane) {
+  sent_call& call = lane.borrowed;
   lane.lent = true;
-  lane_call_.sent = shared_.now;
-  if (lane_call_.plain) {
-    plain_words(lane_call_);
-  } else if (!lane_call_.owners.empty()) {
-    owner_state& one = *lane_call_.owners.front();
+  call.sent = shared_.now;
+  if (call.plain) {
+    plain_words(call);
+  } else if (!call.owners.empty()) {
+    owner_state& one = *call.owners.front();
     item asked;
     one.of.prepare(one, asked, lane_field_, lane_to_field_);
     one.ask_.where = request::place::direct;
     if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::direct;
-    lane_call_.asked = asked.what;
-    lane_call_.which = &one.of.which();
-    lane_call_.text = &script_of(one.of.which(), asked);
-    script_words(lane_call_, {&asked, 1});
+    call.asked = asked.what;
+    call.which = &one.of.which();
+    call.text = &script_of(one.of.which(), asked);
+    script_words(call, {&asked, 1});
   }
   lane_out_.clear();
   append_command(lane_out_, command_);
   ++shared_.counters.commands;
   shared_.counters.bytes_sent += lane_out_.size();
-  plan(lane);
-}
-
-bool session::lent(std::uint32_t serial) const {
-  link const& lane = link_of(role::direct);
-  return lane.at == link::state::up && lane.serial == serial && lane.lent;
+  lane.plan(shared_);
 }
 
 // Does the borrower's request still mean what it meant when it was sent? Else the engine goes on with it.
-bool session::still_wanted(sent_call const& call) const {
+bool request_writer::still_wanted(sent_call const& call) {
   if (call.owners.empty()) return call.plain != nullptr;
   request const& asked = call.owners.front()->ask_;
   return !asked.abandoned && !asked.fix && !(asked.partner && asked.partner->ask_.abandoned);
 }
 
-bool session::lane_answer(reply const& answer) {
-  link& lane = link_of(role::direct);
-  sent_call call = std::exchange(lane_call_, {});
+bool request_writer::lane_answer(link& lane, reply const& answer) {
+  sent_call call = std::exchange(lane.borrowed, {});
   bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text && !call.whole;
   if (no_script && still_wanted(call)) {  // nothing ran: EVAL with the text is no repetition
     unknown_.insert(call.text);
-    lane_call_ = std::move(call);
-    make_lane_bytes();
+    lane.borrowed = std::move(call);
+    make_lane_bytes(lane);
     return true;
   }
   lane.lent = false;
   lane.heard = shared_.now;
   lane.of_use = lane.of_use || !answer.is_error();
-  if (call.what == sent_call::type::plain)
-    on_plain(call, answer);
-  else
-    on_script(call, answer);
+  answered(call, answer);
   call.owners.clear();
-  lane_call_.owners = std::move(call.owners);  // its memory serves the next one
-  if (std::exchange(reconnect_, false)) discard(link_of(role::shared), errc::read_only, std::string(shared_.trouble));
+  lane.borrowed.owners = std::move(call.owners);  // its memory serves the next one
   return false;
-}
-
-void session::lane_failed(std::uint32_t serial, error_code const& why) {
-  if (lent(serial)) discard(link_of(role::direct), why);
 }
 
 }  // namespace latchkey::detail

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <machine/context.hpp>
+#include <machine/link.hpp>
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::detail {
+
+// Told what becomes of the connections, and what their handshake learns of the server.
+class connections_user {
+ public:
+  virtual void on_up(link& one) = 0;
+  virtual void on_down(link const& one, remains&& left, error_code const& why, std::string_view text) = 0;
+  virtual void on_trouble(error_code const& why, std::string_view text, bool transient) = 0;
+  virtual void on_kill_allowed() = 0;
+  virtual void on_kill_refused(std::string_view text) = 0;
+  virtual void on_unknown(script const& text) = 0;
+  virtual std::span<kind const* const> kinds() const = 0;  // of all names so far
+
+ protected:
+  ~connections_user() = default;
+};
+
+// The connections of a client to one server: when they are opened, their handshake, which of them are given up and
+// when. The shared connection leads; the direct lane and the message connection go to its peer, are checked against it,
+// and end with it. Knows calls by their order only: what is asked, and what an answer means, is known to others.
+// Bodies: connections.cpp, handshake.cpp.
+class connections {
+ public:
+  struct identity {
+    std::string username;
+    std::string password;
+    int database = 0;
+    std::string address;  // of the server, for texts
+  };
+  // Which of them somebody wants.
+  struct needs {
+    bool server;
+    bool direct;
+    bool messages;
+  };
+
+  // `timer` makes the session take a turn.
+  connections(context& shared, identity who, connections_user& user, timer_node& timer);
+
+  link& of(role which) { return links_[static_cast<std::size_t>(which)]; }
+  link const& of(role which) const { return links_[static_cast<std::size_t>(which)]; }
+  std::string const& run_id() const { return run_id_; }  // of the process that the shared connection leads to
+  // Is it there, or will it not be soon?
+  bool decided(role which) const;
+
+  // --- the engine ---
+  void open_needed(needs const& wanted, io_actions& io);
+  void flush(io_actions& io);
+  void opened(std::uint32_t serial);
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
+  void broken(std::uint32_t serial, error_code const& why);
+  void on_timer(link& one);
+
+  // --- answers ---
+  // Null: of a connection that was given up.
+  link* feed(std::uint32_t serial, std::string_view bytes);
+  bool next(link& one, reply& answer);
+  // The call that this answers; none if it concerns this connection alone.
+  std::optional<sent_call> answered(link& one, reply const& answer);
+
+  void discard(link& one, error_code const& why, std::string_view text = {});
+
+  // --- the direct lane ---
+  bool lane_idle() const;
+  bool lent(std::uint32_t serial) const;
+
+  // --- plain calls ---
+  void forget(operation& plain);
+  void collect(std::vector<operation*>& plain) const;
+  // No owner and no caller awaits an answer.
+  bool idle() const;
+
+ private:
+  link* find(std::uint32_t serial);
+  void open(link& one, io_actions& io);
+  void ready(link& one);
+  std::string at_address(std::string_view text) const;
+  void failed(link& one, error_code const& why, std::string_view text, bool transient);
+  void plan_reconnect(link& one, bool was_up);
+  void ping(link& one);
+  bool look_again(link& one, instant since, milliseconds limit);
+
+  // handshake.cpp
+  void greet(link& one);
+  void on_hello(link& one, sent_call const& call, reply const& answer);
+  void greeted(link& one);
+  void on_check(sent_call const& call, reply const& answer);
+  void ask_for_scripts(link& one);
+  void learn_scripts(reply const& answer);
+
+  context& shared_;
+  identity const who_;
+  connections_user& user_;
+  timer_node& timer_;
+  std::array<link, 3> links_{link(role::shared), link(role::direct), link(role::messages)};
+  std::vector<std::uint32_t> closing_;    // serials that the engine is to close
+  std::vector<std::uint32_t> lending_;    // serials that callers may borrow from now on
+  std::vector<script const*> asked_for_;  // scripts that the handshake asks for
+  std::string run_id_;
+  bool check_refused_ = false;
+  words command_;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <machine/context.hpp>
+#include <machine/link.hpp>
+
+#include <boost/intrusive/list.hpp>
+
+#include <string_view>
+#include <vector>
+
+namespace latchkey::detail {
+
+// Told by the plain calls.
+class plain_calls_user {
+ public:
+  // A force-unlock, sent at that time, has removed whoever had the name.
+  virtual void forced(operation const& call, instant sent) = 0;
+  // It ends: wherever else it stands nobody waits for it any more.
+  virtual void forget(operation& call) = 0;
+
+ protected:
+  ~plain_calls_user() = default;
+};
+
+// The calls that no owner has: queries, force-unlocks and connects. What their answers mean, whether they go on without
+// one, and their ends. A connect is over when the server has run a script for it, and the other two connections are
+// there or will not be soon. Which keys and channels a program will use is not known: what is asked for has neither.
+class plain_calls final : public plain_listener {
+ public:
+  plain_calls(context& shared, plain_calls_user& user) : shared_(shared), user_(user) {}
+
+  void connect_begins() { ++connects_; }
+  bool connecting() const { return connects_ > 0; }
+  // The server has run its script.
+  bool any_connect_answered() const { return !waking_.empty(); }
+  void end_connects();
+  void restart_connects();
+
+  void answered(sent_call const& call, reply const& answer) override;
+  void not_run(operation& plain, server_error const& why, std::string_view text) override;
+  void unanswered(operation& plain) override;
+  // After trouble that passes. False: its attempts are used up.
+  bool goes_on(operation& plain, error_code const& why, std::string_view text) const;
+
+  // The call ends now, whatever is still under way for it.
+  void expire(operation& call, error_code const& why) override;
+  void expire(operation& call);  // by its deadline
+  // Those that are not under way.
+  void collect(std::vector<operation*>& calls);
+
+ private:
+  context& shared_;
+  plain_calls_user& user_;
+  unsigned connects_ = 0;                     // calls of connect that are not completed
+  boost::intrusive::list<operation> waking_;  // those that the server has answered: other links are awaited
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,133 @@
+#include <base/server_words.hpp>
+#include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
+#include <machine/request_writer.hpp>
+#include <machine/watchdog.hpp>
+
+namespace latchkey::detail {
+
+void request_writer::answered(sent_call& call, reply const& answer) {
+  if (call.what == sent_call::type::plain)
+    on_plain(call, answer);
+  else
+    on_script(call, answer);
+}
+
+void request_writer::on_script(sent_call& call, reply const& answer) {
+  if (answer.is_error()) {
+    auto const why = classify(answer.text);
+    if (why.no_script && !call.whole) {
+      unknown_.insert(call.text);
+      return send_again(call);
+    }
+    if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
+  } else {
+    recovered(sickness::all);
+  }
+  bool turned_away = false, goes_again = false;
+  std::size_t const asked = call.owners.size() + call.renewals.size();
+  bool const whole = answer.is_array() && answer.elements.size() == asked;
+  for (std::size_t i = 0; i < asked; ++i) {
+    outcome found;
+    owner_state* one = i < call.owners.size() ? call.owners[i] : nullptr;
+    renewal* side = one ? nullptr : call.renewals[i - call.owners.size()];
+    request const* was = one ? &one->ask_ : nullptr;
+    item said{.what = call.asked, .mode = was ? was->mode : side->mode, .bundled = call.bundled};
+    if (was) {
+      said.target = was->target;
+      said.lease = was->lease;
+      said.command = was->command;
+      said.repeated = was->repeated;
+    }
+    if (whole) found = call.which->read(call.asked, said, answer.elements[i]);
+    if (answer.is_error()) {
+      bool const refused = classify(answer.text).executed == server_error::ran::no;
+      found.what = found.grant = refused ? outcome::type::refused : outcome::type::malformed;
+      found.text = answer.text;
+    }
+    auto const why = found.text.empty() ? server_error{} : classify(found.text);
+    turned_away = turned_away || why.reconnect;
+    if (why.transient) fell_ill(sickness::writes, why, found.text);
+    if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);
+    // A release is never given up for trouble that passes: nothing else may end what it ends.
+    bool const again = one && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
+                       why.executed == server_error::ran::no && name_machine::goes_again(*one, shared_.now);
+    goes_again = goes_again || again;
+    if (again)
+      one->of.not_run(*one, &why, found.text);
+    else if (one)
+      one->of.answered(*one, found);
+    else
+      side->of->of.renewed(*side, found);
+  }
+  if (turned_away || goes_again) {  // by a server that may say so again at once
+    turned_away_ = turned_away;
+    pause();
+  } else if (!answer.is_error()) {
+    pauses_ = 0;
+    shared_.refusal.clear();
+  }
+}
+
+// An event for each state, not for each request that meets it. Whoever gives up meanwhile hears the words.
+void request_writer::fell_ill(sickness::part what, server_error const& why, std::string_view text) {
+  shared_.trouble = text;
+  auto const word = first_word(text);
+  if (sick_.of[what] == word) return;
+  sick_.of[what] = word;
+  shared_.note(event_type::warning, {}, 0, why.code, text);
+}
+
+void request_writer::recovered(sickness::part what) {
+  if (sick_.of[what].empty()) return;
+  sick_.of[what].clear();
+  shared_.trouble.clear();
+}
+
+// NOSCRIPT: nothing ran, the same goes once more with the script's text.
+void request_writer::send_again(sent_call& call) {
+  for (owner_state* one : call.owners) one->of.not_run(*one, nullptr, {});
+  for (renewal* side : call.renewals) shared_.requests->add(*side);
+  if (call.plain) shared_.requests->add(*call.plain);
+}
+
+void request_writer::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {
+  fell_ill(sickness::all, why, text);
+  pause();
+  shared_.refusal = text;
+  turned_away_ = turned_away_ || why.reconnect;
+  outcome refused;
+  refused.what = refused.grant = outcome::type::refused;
+  refused.text = text;
+  for (owner_state* one : call.owners)
+    if (name_machine::goes_again(*one, shared_.now))
+      one->of.not_run(*one, &why, text);
+    else
+      one->of.answered(*one, refused);
+  for (renewal* side : call.renewals) side->of->of.renewed(*side, refused);
+  if (first_word(text) == "LOADING") shared_.renewals->want_all();  // it has been started anew
+  if (call.plain) plain_.not_run(*call.plain, why, text);
+}
+
+// Requests wait, longer each time.
+void request_writer::pause() {
+  paused_until_ = after(shared_.now, shared_.pause(++pauses_, shared_.settings.retry_delay));
+  wake_after_pause();
+}
+
+void request_writer::on_plain(sent_call& call, reply const& answer) {
+  if (answer.is_error()) {
+    auto const why = classify(answer.text);
+    if (why.no_script && call.text && !call.whole) {
+      unknown_.insert(call.text);
+      if (call.plain) shared_.requests->add(*call.plain);
+      return;
+    }
+    if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
+  } else {
+    recovered(sickness::all);
+  }
+  if (call.plain) plain_.answered(call, answer);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <machine/context.hpp>
+#include <machine/link.hpp>
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace latchkey::detail {
+
+// What the server refuses for the time being, by the first of its words: everything (LOADING, BUSY), or what takes
+// memory or changes data (OOM, READONLY), of which only a grant shows that it is over.
+struct sickness {
+  enum part : unsigned char { all, writes, parts };
+  std::array<std::string, parts> of;
+};
+
+// Makes script calls of requests, for one server, and brings each of them its part of the answer. Knows which scripts
+// the server has not, and since when it runs nothing. Bodies: request_writer.cpp, request_answers.cpp.
+class request_writer {
+ public:
+  // `timer` makes the session take a turn.
+  request_writer(context& shared, plain_listener& plain, timer_node& timer)
+      : shared_(shared), plain_(plain), timer_(timer) {}
+
+  // Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
+  void send(outbox& from, link& to);
+  void answered(sent_call& call, reply const& answer);
+
+  // The server runs nothing at the moment.
+  bool paused() const { return shared_.now < paused_until_; }
+  void wake_after_pause() { shared_.timers.set_lazily(timer_, paused_until_); }
+  // Asked once: the answers so far show that it is the wrong server.
+  bool turned_away() { return std::exchange(turned_away_, false); }
+  // It is sent whole next time.
+  void miss(script const& text) { unknown_.insert(&text); }
+
+  // --- the direct lane ---
+  void lend(link& lane, owner_state& one);
+  void lend(link& lane, operation& plain);
+  std::string& lane_bytes() { return lane_out_; }
+  bool lane_answer(link& lane, reply const& answer);  // true: lane_bytes() are to be sent again
+
+ private:
+  bool may_send(link const& to) const;
+  void send_groups(outbox& from, unsigned order, link& to);
+  void send_renewals(outbox& from, link& to);
+  void send_plain(outbox& from, link& to);
+  void write_call(link& to, sent_call&& call, std::span<item const> items);
+  bool begin_script(words& command, script const& text);
+  void script_words(sent_call& call, std::span<item const> items);
+  void plain_words(sent_call& call);
+  void make_lane_bytes(link& lane);
+  static bool still_wanted(sent_call const& call);
+
+  // request_answers.cpp
+  void on_script(sent_call& call, reply const& answer);
+  void on_plain(sent_call& call, reply const& answer);
+  void send_again(sent_call& call);
+  void fell_ill(sickness::part what, server_error const& why, std::string_view text);
+  void recovered(sickness::part what);
+  void nothing_ran(sent_call& call, server_error const& why, std::string_view text);
+  void pause();
+
+  context& shared_;
+  plain_listener& plain_;
+  timer_node& timer_;
+  std::unordered_set<script const*> unknown_;  // scripts whose text goes next time
+  bool turned_away_ = false;
+  sickness sick_;
+  unsigned pauses_ = 0;
+  instant paused_until_{};
+  std::string lane_out_;
+  std::string lane_field_;
+  std::string lane_to_field_;
+  words command_;
+  std::string fields_;  // of a call's renewals, one after the other
+  std::vector<std::size_t> field_ends_;
+};
+
+}  // namespace latchkey::detail
