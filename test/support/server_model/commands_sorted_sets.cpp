@@ -81,6 +81,14 @@ reply zscore(surroundings& at, words_view words) {
   });
 }
 
+reply zrank(surroundings& at, words_view words) {
+  return with(at, words, [&](scored* found) {
+    if (!found) return reply{};
+    auto const there = member_of(*found, words[2]);
+    return there == found->end() ? reply{} : number(there - found->begin());
+  });
+}
+
 reply zcard(surroundings& at, words_view words) {
   return with(at, words, [](scored* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
 }
@@ -186,6 +194,7 @@ constexpr command table[] = {
     {"zincrby", 4, changes, zincrby},
     {"zrem", -3, command::writes, zrem},
     {"zscore", 3, command::reads, zscore},
+    {"zrank", 3, command::reads, zrank},
     {"zcard", 2, command::reads, zcard},
     {"zrange", -4, command::reads, zrange},
     {"zcount", 4, command::reads,
