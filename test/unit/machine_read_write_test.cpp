@@ -3,8 +3,6 @@
 #include <support/unit/sweep.hpp>
 #include <wire/kinds.hpp>
 
-#include <cstdlib>
-
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -129,101 +127,4 @@ TEST_CASE("sweep: read/write lock: both sides of one owner, leases, extend") {
     w.await(other);
     w.expect(other.granted(), "the lock is open for readers");
   }});
-}
-
-// --- any order ---
-
-namespace {
-
-constexpr std::uint64_t walks = 600;
-
-task* any(world& w, bool (*fits)(task&)) {
-  std::vector<task*> all;
-  for (auto const& one : w.tasks())
-    if (fits(*one)) all.push_back(one.get());
-  return all.empty() ? nullptr : all[w.random(all.size())];
-}
-
-void call(world& w) {
-  how made = on(w.random(3) == 0 ? write_side : read_side, w.random(2));
-  made.direct = w.random(3) == 0;
-  if (w.random(3) == 0) made.wait = milliseconds(w.random(6'000));
-  if (w.random(2) == 0) made.lease = milliseconds(200 + w.random(8'000));
-  std::uint64_t const owner = 1 + w.random(3);
-  auto const held = [](task& one) { return one.granted() && !one.ended; };
-  switch (w.random(9)) {
-    case 0:
-    case 1:
-    case 2: w.acquire(owner, made); return;
-    case 3: w.once(owner, made); return;
-    case 4:
-    case 5:
-      if (task* one = any(w, held)) w.release(*one, w.random(2) == 0);
-      return;
-    case 6:
-      if (task* one = any(w, held)) w.drop(*one);
-      return;
-    case 7:
-      if (task* one = any(w, [](task& t) { return t.granted() && !t.ended && !t.shown.lost; }))
-        w.extend(*one, milliseconds(500 + w.random(40'000)), w.random(2) == 0);
-      return;
-    default:
-      if (task* one = any(w, [](task& t) { return t.what == task::type::acquire && !t.done(); })) w.cancel(*one);
-  }
-}
-
-void fault(world& w) {
-  std::size_t const client = w.random(2);
-  switch (w.random(7)) {
-    case 0: w.lose(static_cast<role>(w.random(3)), fate::gone, client); return;
-    case 1: w.lose(static_cast<role>(w.random(3)), fate::ran, client); return;
-    case 2:
-    case 3: w.lose(static_cast<role>(w.random(3)), fate::late, client); return;
-    case 4: w.server.flush_scripts(); return;
-    case 5: w.server.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory"); return;
-    default: w.server.restart(true);
-  }
-}
-
-void walk(std::uint64_t seed) {
-  config settings;
-  settings.lock_watchdog_timeout = 3s;
-  settings.timeout = 1s;
-  world w(settings, 2);
-  w.any_order = seed * 2 + 1;
-  w.faulty = true;
-  w.late_bytes = false;
-  for (int i = 0; i < 120; ++i) {
-    auto const move = w.random(10);
-    if (move <= 2)
-      call(w);
-    else if (move == 3 && seed % 2 == 0 && w.random(3) == 0)
-      fault(w);
-    else if (move == 4 && w.random(3) == 0)
-      w.server.run_left_behind();
-    else if (move == 5 && w.random(2) == 0)
-      w.wait_for_next();
-    else
-      w.step();
-  }
-  w.server.accept_all();
-  w.late_bytes = true;
-  w.finish();
-}
-
-}  // namespace
-
-// A seed that fails is printed and replays: LATCHKEY_SEED=n runs it alone.
-TEST_CASE("walk: read/write lock: calls and faults in any order") {
-  char const* const chosen = std::getenv("LATCHKEY_SEED");
-  std::uint64_t const first = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
-  std::uint64_t const last = chosen ? first : walks;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
-    try {
-      walk(seed);
-    } catch (violation const& broken) {
-      FAIL("seed " << seed << ": " << broken.what());
-    }
-  }
-  SUCCEED();
 }

@@ -1,5 +1,6 @@
 #include <support/catch.hpp>
 #include <support/unit/world.hpp>
+#include <wire/kinds.hpp>
 
 #include <cstdlib>
 
@@ -12,7 +13,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint64_t walks = 1'000;
 constexpr int moves = 120;
 
 task* any(world& w, bool (*fits)(world&, task&)) {
@@ -26,9 +26,16 @@ bool waits(world&, task& one) { return one.what == task::type::acquire && !one.d
 bool held(world&, task& one) { return one.granted() && !one.ended; }
 bool kept(world&, task& one) { return one.granted() && !one.ended && !one.shown.lost; }
 
-how anyhow(world& w) {
+enum class lock { reentrant, read_write };
+
+how anyhow(world& w, lock of) {
   how made;
-  made.name = w.random(4) == 0 ? "other" : "k";
+  if (of == lock::read_write) {
+    made.which = &detail::read_write_kind();
+    made.mode = w.random(3) == 0;
+  } else if (w.random(4) == 0) {
+    made.name = "other";
+  }
   made.client = w.random(2);
   made.direct = w.random(3) == 0;
   if (w.random(3) == 0) made.wait = milliseconds(w.random(6'000));
@@ -36,13 +43,13 @@ how anyhow(world& w) {
   return made;
 }
 
-void call(world& w) {
+void call(world& w, lock of) {
   std::uint64_t const owner = 1 + w.random(3);
   switch (w.random(8)) {
     case 0:
     case 1:
-    case 2: w.acquire(owner, anyhow(w)); return;
-    case 3: w.once(owner, anyhow(w)); return;
+    case 2: w.acquire(owner, anyhow(w, of)); return;
+    case 3: w.once(owner, anyhow(w, of)); return;
     case 4:
       if (task* one = any(w, held)) w.release(*one, w.random(2) == 0);
       return;
@@ -80,7 +87,7 @@ void foreign_step(world& w) {
     w.server.stranger_releases("k", "stranger:1");
 }
 
-void walk(std::uint64_t seed, bool faults) {
+void walk(lock of, std::uint64_t seed, bool faults) {
   config settings;
   settings.local_handoff = {.max_streak = 3, .max_time = 50ms};
   settings.lock_watchdog_timeout = 3s;
@@ -92,12 +99,12 @@ void walk(std::uint64_t seed, bool faults) {
   for (int i = 0; i < moves; ++i) {
     switch (w.random(10)) {
       case 0:
-      case 1: call(w); break;
+      case 1: call(w, of); break;
       case 2:
         if (faults && w.random(3) == 0) fault(w);
         break;
       case 3:
-        if (w.random(3) == 0) foreign_step(w);
+        if (of == lock::reentrant && w.random(3) == 0) foreign_step(w);
         break;
       case 4:
         if (w.random(3) == 0) w.server.run_left_behind();
@@ -114,27 +121,26 @@ void walk(std::uint64_t seed, bool faults) {
   w.finish();
 }
 
-void walk_all(bool faults) {
+void walk_all(lock of, std::uint64_t walks, bool faults) {
   char const* const chosen = std::getenv("LATCHKEY_SEED");
   std::uint64_t const first = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
   std::uint64_t const last = chosen ? first : walks;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     try {
-      walk(seed, faults);
+      walk(of, seed, faults);
     } catch (violation const& broken) {
       FAIL("seed " << seed << ": " << broken.what());
     }
   }
+  SUCCEED();
 }
 
 }  // namespace
 
-TEST_CASE("walk: calls in any order") {
-  walk_all(false);
-  SUCCEED();
-}
+TEST_CASE("walk: calls in any order") { walk_all(lock::reentrant, 1'000, false); }
 
-TEST_CASE("walk: calls and faults in any order") {
-  walk_all(true);
-  SUCCEED();
-}
+TEST_CASE("walk: calls and faults in any order") { walk_all(lock::reentrant, 1'000, true); }
+
+TEST_CASE("walk: read/write lock: calls in any order") { walk_all(lock::read_write, 300, false); }
+
+TEST_CASE("walk: read/write lock: calls and faults in any order") { walk_all(lock::read_write, 300, true); }
