@@ -5,16 +5,6 @@ using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-config patient() {
-  config made;
-  made.timeout = 60s;
-  return made;
-}
-
-}  // namespace
-
 TEST_CASE("history 6: a re-entry that is answered after the outer hold lapsed leaves no ghost") {
   world w(patient());
   task& outer = granted(w, w.acquire(1, {.lease = 5s}));
@@ -170,8 +160,7 @@ TEST_CASE("history 12: a hand-off that found the holder expired grants, and does
 TEST_CASE("history 15: a lease counts from when its request was sent") {
   for (bool const direct : {false, true}) {
     world w;
-    w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-    w.run();
+    warm_up(w, true);
     w.mute(direct ? role::direct : role::shared);
     instant const sent = w.now;
     task& a = w.acquire(1, {.lease = 5s, .direct = direct});

@@ -13,7 +13,6 @@ namespace {
 config watched(milliseconds watchdog = 30s) {
   config settings;
   settings.lock_watchdog_timeout = watchdog;
-  settings.on_event = [](event const&) {};
   return settings;
 }
 

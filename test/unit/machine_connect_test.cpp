@@ -67,9 +67,7 @@ TEST_CASE("connect: no route, then a server that is silent") {
 }
 
 TEST_CASE("connect: a link that cannot be had is not waited for, one that dies after the answer asks again") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
+  world w;
   w.server.refuse("CLIENT LIST", "NOPERM this user has no permissions to run the 'client|list' command", -1);
   w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to run the 'subscribe' command", -1);
   task& one = w.connect(10s);

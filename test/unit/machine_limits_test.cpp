@@ -14,11 +14,8 @@ namespace {
 constexpr milliseconds least = detail::first_try_time;
 
 // A client that has its connections, the direct lane too.
-void warm_up(world& w) {
-  for (int i = 0; i < 2; ++i) {
-    w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
-    w.run();
-  }
+void warm_lane(world& w) {
+  for (int i = 0; i < 2; ++i) warm_up(w, true);
 }
 
 // Passes time until the call has ended; answers how long that took.
@@ -44,7 +41,7 @@ TEST_CASE("a wait is the bound of a call to a server that has stopped", "[edge-1
     for (milliseconds const wait : {1ms, 20ms, 100ms, 700ms}) {
       INFO("wait " << wait.count() << (direct ? ", blocking" : ""));
       world w;
-      warm_up(w);
+      warm_lane(w);
       w.deafen(role::shared);
       w.deafen(role::direct);
       task& one = w.acquire(1, {.wait = wait, .direct = direct});
@@ -60,7 +57,7 @@ TEST_CASE("a wait is the bound of a call to a server that has stopped", "[edge-1
 TEST_CASE("a first try that is answered within a moment counts, however short the wait was", "[edge-13]") {
   for (bool const direct : {false, true}) {
     world w;
-    warm_up(w);
+    warm_lane(w);
     role const way = direct ? role::direct : role::shared;
     w.mute(way);
     task& one = w.acquire(1, {.wait = 1ms, .direct = direct});
@@ -84,7 +81,7 @@ TEST_CASE("a wait is the bound of a call to a server that says no for long", "[e
       for (milliseconds const wait : {1ms, 100ms, 5'000ms}) {
         INFO(words << ", wait " << wait.count() << (direct ? ", blocking" : ""));
         world w;
-        warm_up(w);
+        warm_lane(w);
         w.server.refuse("EVALSHA acquire", words, -1);
         task& one = w.acquire(1, {.wait = wait, .direct = direct});
         check_bound(w, one, wait);
@@ -101,7 +98,7 @@ TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for 
   for (milliseconds const wait : {1ms, 100ms, 2'000ms}) {
     INFO("wait " << wait.count());
     world w;
-    warm_up(w);
+    warm_lane(w);
     w.mute(role::shared);
     task& one = w.acquire(1, {.wait = wait});
     w.run();
@@ -141,7 +138,7 @@ TEST_CASE("whoever was never sent anywhere is told that no connection could be m
 
 TEST_CASE("whoever was asked and never answered is not told that nothing is left", "[edge-9]") {
   world w;
-  warm_up(w);
+  warm_lane(w);
   w.mute(role::shared);
   task& one = w.once(1);
   task& waits = w.acquire(2, {.name = "other"});
@@ -172,7 +169,7 @@ TEST_CASE("whoever was asked and never answered is not told that nothing is left
 
 TEST_CASE("an answer that comes after its lease is a late answer", "[edge-9]") {
   world w;
-  warm_up(w);
+  warm_lane(w);
   w.mute(role::shared);
   task& one = w.acquire(1, {.lease = 200ms});
   w.pass(300ms);
@@ -200,7 +197,7 @@ TEST_CASE("a release that ends without an answer goes on", "[edge-15]") {
 
 TEST_CASE("a single try behind a waiter whom the server refused is refused, too", "[edge-22]") {
   world w;
-  warm_up(w);
+  warm_lane(w);
   w.server.redis.full = true;
   task& waits = w.acquire(1);
   w.run();

@@ -17,8 +17,6 @@ how some(std::int64_t n, std::size_t client = 0) {
   return {.client = client, .which = &detail::semaphore_kind(), .amount = n, .keeps = false};
 }
 
-how a_permit(milliseconds lease = 0ms) { return {.lease = lease, .which = &detail::permit_semaphore_kind()}; }
-
 how zero() { return {.which = &detail::count_down_latch_kind(), .keeps = false}; }
 
 template <class Command>
@@ -29,11 +27,6 @@ constexpr unsigned char number(Command what) {
 constexpr auto release = number(detail::semaphore_command::release);
 constexpr auto try_release = number(detail::permit_command::try_release);
 constexpr auto count_down = number(detail::latch_command::count_down);
-
-void expect_free(world& w, std::int64_t n) {
-  if (auto const free = w.server.number("k"); free != n)
-    w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
-}
 
 std::size_t taken(world& w) { return static_cast<std::size_t>(w.server.ask({"ZCARD", "{k}:timeout"}).integer); }
 
@@ -55,17 +48,11 @@ void serve(world& w, std::vector<task*> waiting, Then const& then) {
   });
 }
 
-// So many permits are free.
-void prepare(world& w, std::int64_t free) {
-  w.exclusive = false;
-  w.server.set("k", free);
-}
-
 }  // namespace
 
 TEST_CASE("semaphore: the waiters of a client are served in their order, the big request first if it came first") {
   world w;
-  prepare(w, 1);
+  set_free(w, 1);
   task& big = w.acquire(1, some(3));
   w.run();
   task& small = w.acquire(2, some(1));
@@ -84,7 +71,7 @@ TEST_CASE("semaphore: the waiters of a client are served in their order, the big
 
 TEST_CASE("semaphore: that there is too little for one says nothing to who wants less") {
   world w;
-  prepare(w, 0);
+  set_free(w, 0);
   task& before = w.acquire(9, some(1));
   w.run();
   w.await(w.command(release, some(3)));
@@ -103,7 +90,7 @@ TEST_CASE("semaphore: that there is too little for one says nothing to who wants
 
 TEST_CASE("semaphore: what a client claims is renewed every second and left alone by others") {
   world w({}, 2);
-  prepare(w, 1);
+  set_free(w, 1);
   task& big = w.acquire(1, some(2));
   w.pass(5s);
   CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") > 900);
@@ -118,7 +105,7 @@ TEST_CASE("semaphore: what a client claims is renewed every second and left alon
 
 TEST_CASE("semaphore: a waiter that missed its message looks again") {
   world w;
-  prepare(w, 0);
+  set_free(w, 0);
   task& one = w.acquire(1, some(1));
   w.run();
   w.server.set("k", 1);
@@ -130,7 +117,7 @@ TEST_CASE("semaphore: a waiter that missed its message looks again") {
 
 TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
   world w;
-  prepare(w, 2);
+  set_free(w, 2);
   w.await(w.command(release, some(1)));
   w.mute(role::shared);
   task& one = w.acquire(1, some(3));
@@ -146,7 +133,7 @@ TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
 TEST_CASE("sweep: semaphore: callers of two clients take and give back") {
   sweep({.play =
              [](world& w) {
-               prepare(w, 2);
+               set_free(w, 2);
                std::vector<task*> all;
                for (std::uint64_t i = 1; i <= 5; ++i) {
                  how one = some(i % 3 == 2 ? 2 : 1, i % 2);
@@ -165,7 +152,7 @@ TEST_CASE("sweep: semaphore: callers of two clients take and give back") {
 
 TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
   world w;
-  prepare(w, 1);
+  set_free(w, 1);
   task& first = granted(w, w.acquire(1, a_permit(3s)));
   task& second = w.acquire(2, a_permit());
   w.pass(3'100ms);
@@ -179,7 +166,7 @@ TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
 
 TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter ends") {
   world w;
-  prepare(w, 1);
+  set_free(w, 1);
   how one = a_permit(9s);
   one.keeps = false;
   granted(w, w.acquire(1, one));
@@ -195,7 +182,7 @@ TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter
 
 TEST_CASE("permit semaphore: a permit that its client believes to hold is on the server") {
   world w;
-  prepare(w, 2);
+  set_free(w, 2);
   task& one = granted(w, w.acquire(1, a_permit(3s)));
   w.await(w.extend(one, 60s));
   w.pass(50s);
@@ -210,7 +197,7 @@ TEST_CASE("permit semaphore: a permit that its client believes to hold is on the
 
 TEST_CASE("permit semaphore: a release that is refused for a while is made up for") {
   world w;
-  prepare(w, 2);
+  set_free(w, 2);
   task& kept = granted(w, w.acquire(1, a_permit()));
   task& dropped = granted(w, w.acquire(2, a_permit()));
   w.server.answer_with(detail::permit_release(), each("READONLY You can't write against a read only replica."));
@@ -227,10 +214,8 @@ TEST_CASE("permit semaphore: a release that is refused for a while is made up fo
 }
 
 TEST_CASE("permit semaphore: of a permit without a lease whose release is refused for good its client is told") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
-  prepare(w, 2);
+  world w;
+  set_free(w, 2);
   task& without = granted(w, w.acquire(1, a_permit()));
   task& with = granted(w, w.acquire(2, a_permit(10s)));
   w.server.answer_with(detail::permit_release(), each("NOPERM this user has no permissions to run this command"));
@@ -246,7 +231,7 @@ TEST_CASE("permit semaphore: of a permit without a lease whose release is refuse
 TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") {
   sweep({.play =
              [](world& w) {
-               prepare(w, 1);
+               set_free(w, 1);
                task& a = w.acquire(1, a_permit());
                task& b = w.acquire(2, a_permit(60s));
                how direct = a_permit();
@@ -270,7 +255,7 @@ TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") 
 TEST_CASE("sweep: permit semaphore: ids are given back by name, once") {
   sweep({.play =
              [](world& w) {
-               prepare(w, 1);
+               set_free(w, 1);
                for (std::uint64_t i = 1; i <= 3; ++i) {
                  how one = a_permit();
                  one.keeps = false;

@@ -6,16 +6,6 @@ using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-config listening() {
-  config made;
-  made.on_event = [](event const&) {};
-  return made;
-}
-
-}  // namespace
-
 TEST_CASE("a server that runs a slow script is asked again, and a one-shot only so often") {
   constexpr auto busy = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
   world w;
@@ -94,7 +84,7 @@ TEST_CASE("READONLY in mid-session: the connection is given up, and the request 
 }
 
 TEST_CASE("refused SUBSCRIBE: one event, and waiters poll") {
-  world w(listening());
+  world w;
   w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels used as arguments",
                   -1);
   for (char const* key : {"k", "other"}) w.server.stranger_takes(key, "stranger:1", 600'000);
@@ -114,7 +104,7 @@ TEST_CASE("refused SUBSCRIBE: one event, and waiters poll") {
 }
 
 TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here is told") {
-  config settings = listening();
+  config settings;
   settings.local_handoff.max_streak = 0;
   world w(settings);
   task& a = granted(w, w.acquire(1));
@@ -145,8 +135,7 @@ TEST_CASE("answers of unexpected form are errors, and what they may have done is
 TEST_CASE("bytes that are no RESP end the connection, and the request goes again") {
   for (role const lane : {role::shared, role::direct}) {
     world w;
-    w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-    w.run();
+    warm_up(w, true);
     w.deafen(lane);
     task& a = w.acquire(1, {.direct = lane == role::direct});
     w.run();
@@ -164,7 +153,7 @@ TEST_CASE("bytes that are no RESP end the connection, and the request goes again
 }
 
 TEST_CASE("a lock without a time to live is looked at every second, and an event says so") {
-  world w(listening());
+  world w;
   w.server.set("k", "stranger:1", 1);
   task& a = w.acquire(1);
   w.run();

@@ -22,12 +22,6 @@ made_kind const& with_hand_off() {
   return the_one;
 }
 
-config streak_of(int length, milliseconds time = 60s) {
-  config made;
-  made.local_handoff = {.max_streak = length, .max_time = time};
-  return made;
-}
-
 // How often the first client takes it until the waiter of the second one has it; at most 200.
 int turns_until_passed(world& w, task*& held, task const& waiter, how const& options, bool by_others) {
   int turns = 0;

@@ -66,9 +66,7 @@ TEST_CASE("handshake: a database that is not there") {
 }
 
 TEST_CASE("handshake: where KILL may not be used, an event says so and the rest works") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
+  world w;
   w.server.refuse("CLIENT PROBE", no_permission, -1);
   task& a = granted(w, w.acquire(1, {.direct = true}));
   CHECK(w.noted(event_type::kill_refused) == 1);
@@ -83,9 +81,7 @@ TEST_CASE("handshake: where KILL may not be used, an event says so and the rest 
 }
 
 TEST_CASE("handshake: where CLIENT INFO may not be used, there is no fence and no direct lane, and the rest works") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
+  world w;
   w.server.refuse("CLIENT INFO", no_permission, -1);
   task& a = granted(w, w.acquire(1, {.direct = true}));
   w.run();
@@ -101,9 +97,7 @@ TEST_CASE("handshake: where CLIENT INFO may not be used, there is no fence and n
 }
 
 TEST_CASE("handshake: where CLIENT LIST may not be used, there is no direct lane, and messages arrive") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
+  world w;
   w.server.refuse("CLIENT LIST", no_permission, -1);
   w.server.stranger_takes("k", "stranger:1", 60'000);
   task& a = w.acquire(1, {.direct = true});

@@ -8,12 +8,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-config short_streak() {
-  config made;
-  made.local_handoff = {.max_streak = 2, .max_time = 1s};
-  return made;
-}
-
 // Everybody wants it at once and keeps it for no time.
 void all_take_turns(world& w, std::uint64_t callers) {
   std::vector<task*> all;
@@ -34,7 +28,7 @@ TEST_CASE("sweep: a streak of hand-offs ends with a real release") {
                w.expect(w.snapshot().acquired == 6, "all had it");
                w.expect(w.snapshot().handed_off <= 4 && w.server.ran("(publish)") >= 2, "others had their chance");
              },
-         .settings = short_streak});
+         .settings = [] { return streak_of(2, 1s); }});
 }
 
 TEST_CASE("a streak also ends by time") {

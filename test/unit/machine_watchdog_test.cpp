@@ -22,9 +22,7 @@ TEST_CASE("watchdog: what can be renewed together is") {
 }
 
 TEST_CASE("watchdog: without an answer it asks again soon, and gives up only at the deadline") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
+  world w;
   task& a = granted(w, w.acquire(1));
   w.server.refuse("EVALSHA renew", "LOADING Redis is loading the dataset in memory", -1);
   w.pass(15s);

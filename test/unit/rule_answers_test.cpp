@@ -7,22 +7,10 @@ using namespace std::chrono_literals;
 
 // What an answer proves, and for whom; calls whose caller has gone.
 
-namespace {
-
-config patient() {
-  config made;
-  made.timeout = 60s;
-  made.retry_delay = 100ms;
-  return made;
-}
-
-}  // namespace
-
 TEST_CASE("rule: a busy answer is none for a one-shot that came after its try was sent") {
   world w;
   w.server.stranger_takes("k", "stranger:1", 60'000);
-  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
-  w.run();
+  warm_up(w);
   w.mute(role::shared);
   task& a = w.once(1);
   task& with_it = w.once(2);
@@ -97,8 +85,7 @@ TEST_CASE("rule: an abandoned try that was not run does not make the lock busy f
        {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
     for (bool const before_answer : {true, false}) {
       world w;
-      w.drop(granted(w, w.acquire(99, {.name = "warm"})));
-      w.run();
+      warm_up(w);
       w.server.refuse("EVALSHA acquire", refusal);
       w.mute(role::shared);
       task& a = w.once(1);
@@ -164,8 +151,7 @@ TEST_CASE("rule: a release whose caller gives up behind another request still ha
 TEST_CASE("rule: a server that knows no script even with its text is asked twice, not for ever") {
   for (bool const direct : {true, false}) {
     world w;
-    w.drop(granted(w, w.acquire(99, {.name = "warm"})));
-    w.run();
+    warm_up(w);
     w.server.refuse("EVAL", "NOSCRIPT No matching script. Please use EVAL.", -1);
     auto const before = w.server.log.size();
     task& a = w.once(1, {.direct = direct});

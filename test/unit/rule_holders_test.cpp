@@ -15,24 +15,12 @@ namespace {
 constexpr auto try_release = static_cast<unsigned char>(detail::permit_command::try_release);
 constexpr auto update = static_cast<unsigned char>(detail::permit_command::update);
 
-how a_permit(milliseconds lease = 0ms) { return {.lease = lease, .which = &detail::permit_semaphore_kind()}; }
-
 // About the permit that this call was granted.
 how about(task const& one, milliseconds lease = 0ms, bool direct = false) {
   auto made = a_permit(lease);
   made.argument = detail::permit_semaphore_kind().field("clientA", one.owner, 0);
   made.direct = direct;
   return made;
-}
-
-void prepare(world& w, std::int64_t free = 1) {
-  w.exclusive = false;
-  w.server.set("k", free);
-}
-
-void expect_free(world& w, std::int64_t n) {
-  if (auto const free = w.server.number("k"); free != n)
-    w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
 }
 
 }  // namespace
@@ -69,8 +57,7 @@ TEST_CASE("sweep: force_unlock beside a waiter of the same client") {
 
 TEST_CASE("rule: a grant that a force_unlock may have removed is not believed") {
   world w;
-  w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-  w.run();
+  warm_up(w, true);
   w.mute(role::direct);
   task& taken = w.acquire(1, {.direct = true});
   w.run();
@@ -92,7 +79,7 @@ TEST_CASE("rule: a grant that a force_unlock may have removed is not believed") 
 TEST_CASE("sweep: a permit that is released by its id") {
   for (bool const direct : {false, true})
     sweep({.play = [direct](world& w) {
-      prepare(w);
+      set_free(w, 1);
       task& held = w.acquire(1, a_permit());
       w.await(held);
       if (!held.granted()) return;
@@ -108,7 +95,7 @@ TEST_CASE("sweep: a permit that is released by its id") {
 
 TEST_CASE("rule: a permit is not shown from when the release of its id was sent") {
   world w;
-  prepare(w);
+  set_free(w, 1);
   task& held = granted(w, w.acquire(1, a_permit()));
   w.mute(role::shared);
   task& done = w.command(try_release, about(held));
@@ -123,7 +110,7 @@ TEST_CASE("rule: a permit is not shown from when the release of its id was sent"
 
 TEST_CASE("rule: a permit whose release by id was refused is given back all the same") {
   world w;
-  prepare(w);
+  set_free(w, 1);
   task& held = granted(w, w.acquire(1, a_permit()));
   w.run();
   w.deafen(role::shared);
@@ -140,7 +127,7 @@ TEST_CASE("rule: a permit whose release by id was refused is given back all the 
 TEST_CASE("sweep: a permit whose lease is set anew by its id") {
   for (milliseconds const lease : {500ms, 20'000ms})
     sweep({.play = [lease](world& w) {
-      prepare(w);
+      set_free(w, 1);
       task& held = w.acquire(1, a_permit(5s));
       w.await(held);
       if (!held.granted()) return;
@@ -157,9 +144,7 @@ TEST_CASE("sweep: a permit whose lease is set anew by its id") {
 }
 
 TEST_CASE("rule: max_hold is told when it is reached") {
-  config settings;
-  settings.on_event = [](event const&) {};
-  world w(settings);
+  world w;
   task& held = granted(w, w.acquire(1, {.max_hold = 35s}));
   w.pass(34'900ms);
   CHECK((held.trusted(w.now) && w.noted(event_type::max_hold_reached) == 0));
@@ -184,15 +169,12 @@ TEST_CASE("rule: who finds its hold gone tells those who wait elsewhere") {
 }
 
 TEST_CASE("rule: a permit whose request the server has forgotten is an event") {
-  config settings;
-  settings.on_event = [](event const&) {};
   for (bool const in_time : {true, false}) {
-    world w(settings);
+    world w;
     w.exclusive = false;
     w.server.set("k", 1);
     how const one{.wait = 1s, .which = &detail::semaphore_kind(), .keeps = false};
-    w.drop(granted(w, w.acquire(9, {.name = "other"})));
-    w.run();
+    warm_up(w);
     leave_unanswered(w, role::shared, [&] {
       w.acquire(1, one);
       w.run();

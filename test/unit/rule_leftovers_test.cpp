@@ -12,30 +12,11 @@ namespace {
 
 constexpr auto loading = "LOADING Redis is loading the dataset in memory";
 
-config never_hurried() {
-  config made;
-  made.timeout = 60s;
-  made.retry_delay = 100ms;
-  made.retry_attempts = 1'000;
-  return made;
-}
-
-// A hold that the server keeps longer than its owner believes.
-task& hold_kept_longer(world& w, std::uint64_t owner, milliseconds lease) {
-  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
-  w.run();
-  w.deafen(role::shared);
-  task& one = w.acquire(owner, {.lease = lease});
-  w.pass(2s);
-  w.deafen(role::shared, false);
-  return granted(w, one);
-}
-
 }  // namespace
 
 TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwhile, gives back") {
   for (bool const before_answer : {true, false}) {
-    world w(never_hurried());
+    world w(patient());
     task& outer = hold_kept_longer(w, 1, 5s);  // until 5 s, on the server until 7 s
     w.server.refuse("EVALSHA acquire", loading);
     w.mute(role::shared);
@@ -56,7 +37,7 @@ TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwh
 }
 
 TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwhile, queues like everybody") {
-  world w(never_hurried());
+  world w(patient());
   task& outer = hold_kept_longer(w, 1, 5s);
   task& waiter = w.acquire(2);
   w.run();
@@ -119,8 +100,7 @@ TEST_CASE("rule: the owner state of a lost hold that nobody asked for goes with 
 
 TEST_CASE("rule: close() leaves nothing to be sent by a borrower whose call has gone") {
   world w;
-  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
-  w.run();
+  warm_up(w, true);
   w.server.flush_scripts();
   w.mute(role::direct);
   task& gone = w.acquire(1, {.direct = true});
@@ -136,8 +116,7 @@ TEST_CASE("rule: close() leaves nothing to be sent by a borrower whose call has 
 
 TEST_CASE("rule: a borrower whose caller has left does not send the text of the script") {
   world w;
-  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
-  w.run();
+  warm_up(w, true);
   w.server.flush_scripts();
   w.mute(role::direct);
   task& gone = w.acquire(1, {.direct = true});
@@ -151,9 +130,8 @@ TEST_CASE("rule: a borrower whose caller has left does not send the text of the 
 }
 
 TEST_CASE("rule: a borrower's re-entry whose outer hold lapsed meanwhile queues like everybody") {
-  world w(never_hurried());
-  w.drop(granted(w, w.acquire(98, {.name = "warm", .direct = true})));
-  w.run();
+  world w(patient());
+  warm_up(w, true);
   task& outer = hold_kept_longer(w, 1, 5s);
   task& waiter = w.acquire(2);
   w.run();
@@ -210,8 +188,7 @@ void refuse_item(world& w, detail::script const& text, bool twice) {
 
 TEST_CASE("rule: a try that is refused after an unanswered copy is given back") {
   world w;
-  w.drop(granted(w, w.acquire(9, {.name = "warm"})));
-  w.run();
+  warm_up(w);
   task* a = nullptr;
   leave_unanswered(w, role::shared, [&] { a = &w.once(1); });
   REQUIRE(w.server.has("k", w.field(1)));

@@ -9,8 +9,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("rule: a discarded connection is killed before anything is repeated") {
   world w;
-  w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-  w.run();
+  warm_up(w, true);
   for (role const lane : {role::shared, role::direct}) {
     task* a = nullptr;
     leave_unread(w, lane, [&] { a = &w.acquire(1, {.direct = lane == role::direct}); });
@@ -78,8 +77,7 @@ TEST_CASE("rule: an answer that comes after its connection was given up is not b
 
 TEST_CASE("rule: a borrower's answer does not count after the lane was taken back") {
   world w;
-  w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-  w.run();
+  warm_up(w, true);
   w.borrower_stuck = true;
   task& a = w.acquire(1, {.direct = true});
   w.run();
@@ -162,8 +160,7 @@ TEST_CASE("rule: a force_unlock is never sent again") {
   for (bool const direct : {false, true}) {
     world w;
     w.watch_holds = false;
-    w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-    w.run();
+    warm_up(w, true);
     w.server.stranger_takes("k", "stranger:1", 60'000);
     task* forced = nullptr;
     leave_unanswered(w, role::shared, [&] { forced = &w.force_unlock({.direct = direct}); });

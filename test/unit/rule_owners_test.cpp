@@ -198,8 +198,7 @@ TEST_CASE("rule: a first grant proves that the other holds of this client are lo
 
 TEST_CASE("rule: a first grant also ends what a re-entry is told too late that it has") {
   world w;
-  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = true})));
-  w.run();
+  warm_up(w, true);
   task& a = granted(w, w.acquire(1));
   w.mute(role::shared);
   task& again = w.acquire(1);
@@ -242,8 +241,7 @@ TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits
 TEST_CASE("rule: while a lease is being given back, a new try of that name waits") {
   for (bool const sent : {false, true}) {
     world w;
-    w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-    w.run();
+    warm_up(w, true);
     task& a = granted(w, w.acquire(1, {.direct = true}));
     w.drop(a);
     w.deafen(role::shared);
@@ -260,8 +258,7 @@ TEST_CASE("rule: while a lease is being given back, a new try of that name waits
 
 TEST_CASE("rule: a try that nobody wants any more is awaited by the next one") {
   world w;
-  w.drop(granted(w, w.acquire(9, {.name = "other"})));
-  w.run();
+  warm_up(w);
   w.deafen(role::shared);
   w.cancel(w.acquire(1));
   task& a = w.acquire(2);

@@ -13,12 +13,6 @@ void wake_the_head(world& w) {
   w.inject(role::messages, "*3\r\n$7\r\nmessage\r\n$26\r\nredisson_lock__channel:{k}\r\n$1\r\n0\r\n");
 }
 
-config streak_of(int length) {
-  config made;
-  made.local_handoff = {.max_streak = length, .max_time = 60s};
-  return made;
-}
-
 }  // namespace
 
 TEST_CASE("rule: a try that has not left becomes part of the release of this client") {

@@ -11,12 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-config talkative() {
-  config made;
-  made.on_event = [](event const&) {};
-  return made;
-}
-
 constexpr auto is_loading = "LOADING Redis is loading the dataset in memory";
 constexpr auto is_read_only = "READONLY You can't write against a read only replica.";
 constexpr auto is_full = "OOM command not allowed when used memory > 'maxmemory'.";
@@ -38,7 +32,7 @@ void refuse_acquires(world& w, std::string const& words) {
 }  // namespace
 
 TEST_CASE("sick answers: a release that is refused goes on no longer than the server can remember the hold") {
-  world w(talkative());
+  world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1, {.lease = 20s}));
   w.server.refuse("EVALSHA release", is_read_only, -1);
@@ -57,7 +51,7 @@ TEST_CASE("sick answers: a release that is refused goes on no longer than the se
 }
 
 TEST_CASE("sick answers: nor does one of a watchdog hold, which counts from its last renewal") {
-  world w(talkative());
+  world w;
   task& a = granted(w, w.acquire(1));
   w.pass(100s);
   w.server.refuse("EVALSHA release", is_loading, -1);
@@ -71,7 +65,7 @@ TEST_CASE("sick answers: nor does one of a watchdog hold, which counts from its 
 }
 
 TEST_CASE("sick answers: a release that a right forbids goes once") {
-  world w(talkative());
+  world w;
   task& a = granted(w, w.acquire(1, {.lease = 20s}));
   w.server.refuse("EVALSHA release", not_permitted, -1);
   w.drop(a);
@@ -82,7 +76,7 @@ TEST_CASE("sick answers: a release that a right forbids goes once") {
 }
 
 TEST_CASE("sick answers: LOADING is one event as long as it lasts, and the words of whoever waited in vain") {
-  world w(talkative());
+  world w;
   granted(w, w.acquire(9, {.name = "warm"}));
   w.server.refuse("EVALSHA", is_loading, -1);
   task& a = w.acquire(1, {.wait = 5s});
@@ -105,7 +99,7 @@ TEST_CASE("sick answers: LOADING is one event as long as it lasts, and the words
 }
 
 TEST_CASE("sick answers: OOM is one event as long as it lasts, though renewals pass") {
-  world w(talkative());
+  world w;
   task& held = granted(w, w.acquire(9, {.name = "warm"}));
   refuse_acquires(w, is_full);
   task& a = w.acquire(1, {.wait = 25s});
@@ -121,7 +115,7 @@ TEST_CASE("sick answers: OOM is one event as long as it lasts, though renewals p
 }
 
 TEST_CASE("sick answers: READONLY is one event, not one for each request and connection") {
-  world w(talkative());
+  world w;
   granted(w, w.acquire(9, {.name = "warm"}));
   w.server.refuse("ROLE", not_permitted, -1);  // else the handshake tells
   w.server.refuse("EVALSHA", is_read_only, -1);
@@ -134,7 +128,7 @@ TEST_CASE("sick answers: READONLY is one event, not one for each request and con
 }
 
 TEST_CASE("sick answers: protected mode is said in its own words, and ends every call") {
-  world w(talkative());
+  world w;
   std::string const words = "DENIED Redis is running in protected mode because protected mode is enabled";
   w.server.noise = "-" + words + "\r\n";
   task& a = w.acquire(1);
@@ -147,7 +141,7 @@ TEST_CASE("sick answers: protected mode is said in its own words, and ends every
 }
 
 TEST_CASE("sick answers: at risk, since a renewal was not answered") {
-  config settings = talkative();
+  config settings;
   settings.ping_interval = 0ms;
   world w(settings);
   granted(w, w.acquire(1));
@@ -162,7 +156,7 @@ TEST_CASE("sick answers: at risk, since a renewal was not answered") {
 }
 
 TEST_CASE("sick answers: a channel that is refused makes its own waiters poll, and nobody else") {
-  world w(talkative());
+  world w;
   std::string const forbidden = detail::reentrant_kind().channel("forbidden", {});
   w.server.refuse("SUBSCRIBE " + forbidden, "NOPERM no permissions to access one of the channels", -1);
   for (char const* key : {"forbidden", "k"}) w.server.stranger_takes(key, stranger, 600'000);
@@ -182,7 +176,7 @@ TEST_CASE("sick answers: a channel that is refused makes its own waiters poll, a
 }
 
 TEST_CASE("secrets: whatever a server repeats, the password is in no event and no error") {
-  config settings = talkative();
+  config settings;
   settings.username = "alice";
   settings.password = "open sesame";
   for (char const* words : {"ERR I will not hear of alice:open sesame", "WRONGPASS (open sesameopen sesame)"}) {
@@ -206,7 +200,7 @@ TEST_CASE("secrets: whatever a server repeats, the password is in no event and n
 }
 
 TEST_CASE("fences: on a Unix socket nobody is killed whom a server's restart has given the old number") {
-  world w(talkative());
+  world w;
   w.server.redis.on_unix_socket = true;
   task& a = granted(w, w.acquire(1));
   task* ended = nullptr;
@@ -222,7 +216,7 @@ TEST_CASE("fences: on a Unix socket nobody is killed whom a server's restart has
 }
 
 TEST_CASE("fences: on a Unix socket the same process is told to kill") {
-  world w(talkative());
+  world w;
   w.server.redis.on_unix_socket = true;
   task& a = granted(w, w.acquire(1));
   task* ended = nullptr;
@@ -233,7 +227,7 @@ TEST_CASE("fences: on a Unix socket the same process is told to kill") {
 }
 
 TEST_CASE("fences: a process that does not say which it is, on a Unix socket: numbers that start anew tell") {
-  world w(talkative());
+  world w;
   w.server.redis.on_unix_socket = true;
   w.server.redis.run_id.clear();
   task& a = granted(w, w.acquire(1));

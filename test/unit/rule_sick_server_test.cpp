@@ -10,7 +10,6 @@ namespace {
 
 config quiet_links() {
   config made;
-  made.on_event = [](event const&) {};
   made.ping_interval = 0ms;
   return made;
 }

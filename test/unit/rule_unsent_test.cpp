@@ -7,29 +7,6 @@ using namespace std::chrono_literals;
 
 // Requests that wait for the end of a turn, or for a KILL, and what happens to them meanwhile.
 
-namespace {
-
-config patient() {
-  config made;
-  made.timeout = 60s;
-  made.retry_delay = 100ms;
-  made.retry_attempts = 1'000;
-  return made;
-}
-
-// A hold that the server keeps two seconds longer than its owner believes.
-task& hold_seen_shorter(world& w, std::uint64_t owner, milliseconds lease) {
-  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
-  w.run();
-  w.deafen(role::shared);
-  task& one = w.acquire(owner, {.lease = lease});
-  w.pass(2s);
-  w.deafen(role::shared, false);
-  return granted(w, one);
-}
-
-}  // namespace
-
 TEST_CASE("rule: giving up an acquire that took the place of an unsent release gives back") {
   world w;
   w.drop(granted(w, w.acquire(1)));
@@ -65,8 +42,7 @@ TEST_CASE("rule: an unsent hand-off whose only grantee leaves frees the lock") {
 
 TEST_CASE("rule: giving up an acquire that is to be sent again gives back what its first copy did") {
   world w;
-  w.drop(granted(w, w.acquire(99, {.name = "warm"})));
-  w.run();
+  warm_up(w);
   task* a = nullptr;
   leave_unanswered(w, role::shared, [&] { a = &w.acquire(1); });
   REQUIRE(w.server.has("k", w.field(1)));
@@ -111,7 +87,7 @@ TEST_CASE("rule: giving up a hand-off that waits for its KILL gives back, and st
 TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, the server is told") {
   for (bool const gives_up : {true, false}) {
     world w(patient());
-    task& outer = hold_seen_shorter(w, 1, 5s);  // until 5 s, on the server until 7 s
+    task& outer = hold_kept_longer(w, 1, 5s);  // until 5 s, on the server until 7 s
     w.pass(2'900ms);
     w.unreachable = "no route";
     w.lose(role::shared, fate::gone);
@@ -131,7 +107,7 @@ TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, t
 
 TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, it queues behind the others") {
   world w(patient());
-  task& outer = hold_seen_shorter(w, 1, 5s);
+  task& outer = hold_kept_longer(w, 1, 5s);
   task& b = w.acquire(2);
   w.run();
   w.pass(2'900ms);
@@ -151,7 +127,7 @@ TEST_CASE("rule: when the outer hold lapses while a re-entry waits to be sent, i
 
 TEST_CASE("rule: when one of two outer holds lapses while a re-entry waits, giving it up tells the server") {
   world w(patient());
-  task& outer = hold_seen_shorter(w, 1, 60s);
+  task& outer = hold_kept_longer(w, 1, 60s);
   task& second = granted(w, w.acquire(1, {.lease = 3s}));
   w.pass(2'900ms);
   w.unreachable = "no route";

@@ -148,8 +148,7 @@ TEST_CASE("rule: a give-back publishes") {
 TEST_CASE("rule: an abandoned grant is given back") {
   for (bool const direct : {false, true}) {
     world w;
-    w.drop(granted(w, w.acquire(9, {.name = "other", .direct = true})));
-    w.run();
+    warm_up(w, true);
     w.mute(direct ? role::direct : role::shared);
     task& a = w.acquire(1, {.direct = direct});
     w.run();

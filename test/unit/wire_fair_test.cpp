@@ -1,68 +1,31 @@
 #include <support/catch.hpp>
+#include <support/unit/wire_words.hpp>
 #include <wire/fair_scripts.hpp>
 #include <wire/kinds.hpp>
 #include <wire/reentrant_scripts.hpp>
-#include <wire/verdict.hpp>
 
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 using namespace latchkey::detail;
+using namespace latchkey::test;
 
 namespace {
 
-using word_list = std::vector<std::string>;
-
-item fair_item(ask what) {
-  item one;
-  one.what = what;
-  one.name = "orders";
-  one.field = "id:1";
-  one.to_field = "id:2";
-  one.target = 3;
-  one.lease = 30'000;
-  one.wait = 77;
-  one.line_time = 300'000;
-  return one;
-}
-
-word_list listed(words const& command) {
-  auto const view = command.view();
-  return {view.begin(), view.end()};
-}
-
-reply answer(std::int64_t value) {
-  reply made;
-  made.kind = reply::type::integer;
-  made.integer = value;
-  return made;
-}
-
-reply answer(std::string text, reply::type kind = reply::type::string) {
-  reply made;
-  made.kind = kind;
-  made.text = std::move(text);
-  return made;
-}
-
 outcome meaning(ask what, reply const& said, std::int64_t target = 1) {
-  item one;
-  one.what = what;
-  one.target = target;
-  return fair_kind().read(what, one, said);
+  return latchkey::test::meaning(fair_kind(), what, said, target);
 }
 
-word_list const all_keys{"orders", "redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}",
-                         "redisson_lock__channel:{orders}"};
+list const all_keys{"orders", "redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}",
+                    "redisson_lock__channel:{orders}"};
 
 }  // namespace
 
 TEST_CASE("fair lock: a request carries the keys and arguments that its script reads", "[unit][wire]") {
   struct row {
     ask what;
-    word_list keys;
-    word_list arguments;
+    list keys;
+    list arguments;
   };
   auto const [what, keys, arguments] = GENERATE_COPY(values<row>({
       {ask::acquire, all_keys, {"id:1", "3", "30000", "300000", "0"}},
@@ -73,20 +36,14 @@ TEST_CASE("fair lock: a request carries the keys and arguments that its script r
       {ask::force_unlock, all_keys, {}},
       {ask::leave, all_keys, {"id:1", "300000"}},
   }));
-  words command;
-  fair_kind().add_keys(fair_item(what), command);
-  CHECK(listed(command) == keys);
-  command.clear();
-  fair_kind().add_arguments(fair_item(what), command);
-  CHECK(listed(command) == arguments);
+  CHECK(keys_of(fair_kind(), what) == keys);
+  CHECK(arguments_of(fair_kind(), what) == arguments);
 }
 
 TEST_CASE("fair lock: who waits says so, who tries once does not", "[unit][wire]") {
-  auto one = fair_item(ask::acquire);
+  auto one = everything(ask::acquire);
   one.enters_line = true;
-  words command;
-  fair_kind().add_arguments(one, command);
-  CHECK(listed(command).back() == "1");
+  CHECK(arguments_of(fair_kind(), one).back() == "1");
 }
 
 TEST_CASE("fair lock: renewals share the reentrant lock's calls", "[unit][wire]") {
@@ -110,24 +67,20 @@ TEST_CASE("fair lock: each waiter has a channel of its own", "[unit][wire]") {
 
 TEST_CASE("fair lock: every answer has its meaning", "[unit][wire]") {
   using enum outcome::type;
-  auto const said = [](verdict what) { return answer(static_cast<std::int64_t>(what)); };
-  CHECK(meaning(ask::acquire, said(verdict::granted)).what == granted);
-  CHECK(meaning(ask::acquire, said(verdict::gone), 2).what == gone);
+  CHECK(meaning(ask::acquire, integer(verdict::granted)).what == granted);
+  CHECK(meaning(ask::acquire, integer(verdict::gone), 2).what == gone);
   for (std::int64_t const hint : {-1, 0, 20, 500}) {
-    auto const held = meaning(ask::acquire, answer(hint));
+    auto const held = meaning(ask::acquire, integer(hint));
     CHECK(held.what == busy);
     CHECK(held.hint == hint);
   }
-  CHECK(meaning(ask::acquire, answer("OOM no memory")).what == refused);
-  CHECK(meaning(ask::release, said(verdict::released), 0).what == released);
-  CHECK(meaning(ask::release, said(verdict::released_unpublished), 0).not_published);
-  CHECK(meaning(ask::release, said(verdict::absent), 0).what == absent);
-  CHECK(meaning(ask::release, said(verdict::still_held), 1).what == still_held);
+  CHECK(meaning(ask::acquire, bulk("OOM no memory")).what == refused);
+  CHECK(meaning(ask::release, integer(verdict::released), 0).what == released);
+  CHECK(meaning(ask::release, integer(verdict::released_unpublished), 0).not_published);
+  CHECK(meaning(ask::release, integer(verdict::absent), 0).what == absent);
+  CHECK(meaning(ask::release, integer(verdict::still_held), 1).what == still_held);
   auto const both = [](verdict old_hold, std::int64_t new_hold) {
-    reply made;
-    made.kind = reply::type::array;
-    made.elements = {answer(static_cast<std::int64_t>(old_hold)), answer(new_hold)};
-    return made;
+    return array({integer(old_hold), integer(new_hold)});
   };
   auto const passed_on = meaning(ask::hand_off, both(verdict::released, -3));
   CHECK(passed_on.what == released);
@@ -136,12 +89,12 @@ TEST_CASE("fair lock: every answer has its meaning", "[unit][wire]") {
   CHECK(not_his_turn.what == released);
   CHECK(not_his_turn.grant == busy);
   CHECK(not_his_turn.hint == 20);
-  CHECK(meaning(ask::renew, said(verdict::extended)).what == extended);
-  CHECK(meaning(ask::extend, said(verdict::absent)).what == absent);
-  CHECK(meaning(ask::force_unlock, said(verdict::released)).what == released);
-  CHECK(meaning(ask::leave, said(verdict::released)).what == released);
-  CHECK(meaning(ask::leave, said(verdict::absent)).what == absent);
-  auto const no = meaning(ask::leave, answer("WRONGTYPE of another type\r\n"));
+  CHECK(meaning(ask::renew, integer(verdict::extended)).what == extended);
+  CHECK(meaning(ask::extend, integer(verdict::absent)).what == absent);
+  CHECK(meaning(ask::force_unlock, integer(verdict::released)).what == released);
+  CHECK(meaning(ask::leave, integer(verdict::released)).what == released);
+  CHECK(meaning(ask::leave, integer(verdict::absent)).what == absent);
+  auto const no = meaning(ask::leave, bulk("WRONGTYPE of another type\r\n"));
   CHECK(no.what == refused);
   CHECK(no.text == "WRONGTYPE of another type");
 }
@@ -152,13 +105,13 @@ TEST_CASE("fair lock: an answer that makes no sense proves nothing", "[unit][wir
        {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock, ask::leave}) {
     reply none, list;
     list.kind = reply::type::array;
-    for (auto const& wrong : {none, list, answer("OK", reply::type::status), answer(-100), answer(-4)})
+    for (auto const& wrong : {none, list, status("OK"), integer(-100), integer(-4)})
       CHECK(meaning(what, wrong, what == ask::release ? 0 : 1).what == malformed);
   }
   for (std::int64_t const hint : {0, 1, 30'000}) {
-    CHECK(meaning(ask::leave, answer(hint)).what == malformed);
-    CHECK(meaning(ask::release, answer(hint), 0).what == malformed);
-    CHECK(meaning(ask::acquire, answer(hint), 2).what == malformed);
+    CHECK(meaning(ask::leave, integer(hint)).what == malformed);
+    CHECK(meaning(ask::release, integer(hint), 0).what == malformed);
+    CHECK(meaning(ask::acquire, integer(hint), 2).what == malformed);
   }
 }
 

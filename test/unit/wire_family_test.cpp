@@ -1,11 +1,10 @@
 #include <support/catch.hpp>
-#include <support/server_model/answers.hpp>
 #include <support/unit/show_reply.hpp>
+#include <support/unit/wire_words.hpp>
 #include <wire/fenced_scripts.hpp>
 #include <wire/kinds.hpp>
 #include <wire/plain_scripts.hpp>
 #include <wire/reentrant_scripts.hpp>
-#include <wire/verdict.hpp>
 
 #include <set>
 #include <stdexcept>
@@ -14,49 +13,13 @@
 
 using namespace latchkey::detail;
 using namespace latchkey::test;
-using latchkey::model::array;
 using type = outcome::type;
 
 namespace {
 
-using list = std::vector<std::string>;
-constexpr auto integer = latchkey::model::number;
-constexpr auto bulk = latchkey::model::text;
 constexpr ask asks[] = {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock};
 
-item one_item(ask what) {
-  return {
-      .what = what, .name = "orders", .field = "id:1", .to_field = "id:2", .target = 1, .lease = 30'000, .wait = 77};
-}
-
-list all_of(words const& command) { return {command.view().begin(), command.view().end()}; }
-
-list keys_of(kind const& which, ask what) {
-  words command;
-  which.add_keys(one_item(what), command);
-  return all_of(command);
-}
-
-list arguments_of(kind const& which, ask what) {
-  words command;
-  which.add_arguments(one_item(what), command);
-  return all_of(command);
-}
-
-list query_of(kind const& which, query what) {
-  words command;
-  which.add_query(what, one_item(ask::none), command);
-  return all_of(command);
-}
-
-outcome meaning(kind const& which, ask what, reply const& answer, std::int64_t target = 1) {
-  item one = one_item(what);
-  one.target = target;
-  return which.read(what, one, answer);
-}
-
-reply says(verdict what) { return integer(static_cast<std::int64_t>(what)); }
-reply token(std::string text) { return array({says(verdict::granted), bulk(std::move(text))}); }
+reply token(std::string text) { return array({integer(verdict::granted), bulk(std::move(text))}); }
 
 std::int64_t answered(kind const& which, query what, reply const& answer) {
   std::int64_t value = -99;
@@ -110,8 +73,8 @@ TEST_CASE("spin lock: no request has a channel, and nothing that is heard wakes 
 TEST_CASE("fenced lock: a request that may grant has the counter and says whether it is seeded") {
   std::string const counter = "redisson_lock_token:{orders}", channel = "redisson_lock__channel:{orders}";
   CHECK(keys_of(fenced_kind(), ask::acquire) == list{"orders", counter});
-  CHECK(arguments_of(fenced_kind(), ask::acquire) == list{"id:1", "1", "30000", "0"});
-  CHECK(arguments_of(seeded_fenced_kind(), ask::acquire) == list{"id:1", "1", "30000", "1"});
+  CHECK(arguments_of(fenced_kind(), ask::acquire) == list{"id:1", "3", "30000", "0"});
+  CHECK(arguments_of(seeded_fenced_kind(), ask::acquire) == list{"id:1", "3", "30000", "1"});
   CHECK(keys_of(fenced_kind(), ask::hand_off) == list{"orders", channel, counter});
   CHECK(arguments_of(fenced_kind(), ask::hand_off) == list{"id:1", "id:2", "30000", "0"});
   CHECK(arguments_of(seeded_fenced_kind(), ask::hand_off) == list{"id:1", "id:2", "30000", "1"});
@@ -120,12 +83,12 @@ TEST_CASE("fenced lock: a request that may grant has the counter and says whethe
     CHECK(keys_of(fenced_kind(), what) == keys_of(reentrant_kind(), what));
     CHECK(arguments_of(fenced_kind(), what) == arguments_of(reentrant_kind(), what));
   }
-  item braced = one_item(ask::acquire);
+  item braced = everything(ask::acquire);
   braced.name = "{eu}:orders";
   words command;
   fenced_kind().add_keys(braced, command);
-  CHECK(all_of(command) == list{"{eu}:orders", "redisson_lock_token:{eu}:orders"});
-  CHECK(query_of(fenced_kind(), query::token) == list{"GET", counter});
+  CHECK(listed(command) == list{"{eu}:orders", "redisson_lock_token:{eu}:orders"});
+  CHECK(question_of(fenced_kind(), query::token) == list{"GET", counter});
 }
 
 TEST_CASE("fenced lock: a grant has its token, exactly") {
@@ -134,7 +97,7 @@ TEST_CASE("fenced lock: a grant has its token, exactly") {
     CHECK(got.what == type::granted);
     CHECK(got.token == std::stoull(text));
     CHECK(meaning(fenced_kind(), ask::acquire, token(text), 2).token == std::stoull(text));
-    auto const passed = meaning(fenced_kind(), ask::hand_off, array({says(verdict::released), token(text)}));
+    auto const passed = meaning(fenced_kind(), ask::hand_off, array({integer(verdict::released), token(text)}));
     CHECK(passed.what == type::released);
     CHECK(passed.grant == type::granted);
     CHECK(passed.token == std::stoull(text));
@@ -142,25 +105,25 @@ TEST_CASE("fenced lock: a grant has its token, exactly") {
 }
 
 TEST_CASE("fenced lock: G77: an answer without a token is no grant") {
-  for (auto const& odd :
-       {says(verdict::granted), array({}), array({says(verdict::granted)}), token(""), token("0"), token("-1"),
-        token("x"), token("1x"), token("+1"), token("9223372036854775808"), array({says(verdict::granted), integer(5)}),
-        array({says(verdict::granted), reply{}}), array({integer(-1), bulk("5")}), array({bulk("-3"), bulk("5")}),
-        array({says(verdict::granted), bulk("5"), bulk("6")}), reply{}}) {
+  for (auto const& odd : {integer(verdict::granted), array({}), array({integer(verdict::granted)}), token(""),
+                          token("0"), token("-1"), token("x"), token("1x"), token("+1"), token("9223372036854775808"),
+                          array({integer(verdict::granted), integer(5)}), array({integer(verdict::granted), reply{}}),
+                          array({integer(-1), bulk("5")}), array({bulk("-3"), bulk("5")}),
+                          array({integer(verdict::granted), bulk("5"), bulk("6")}), reply{}}) {
     INFO(show(odd));
     for (std::int64_t target : {1, 2}) {
       auto const got = meaning(fenced_kind(), ask::acquire, odd, target);
       CHECK(got.what == type::malformed);
       CHECK(got.token == 0);
     }
-    auto const passed = meaning(fenced_kind(), ask::hand_off, array({says(verdict::released), odd}));
+    auto const passed = meaning(fenced_kind(), ask::hand_off, array({integer(verdict::released), odd}));
     CHECK(passed.what == type::malformed);
     CHECK(passed.grant == type::malformed);
   }
   CHECK(meaning(fenced_kind(), ask::acquire, integer(500)).what == type::busy);
-  CHECK(meaning(fenced_kind(), ask::acquire, says(verdict::gone), 2).what == type::gone);
+  CHECK(meaning(fenced_kind(), ask::acquire, integer(verdict::gone), 2).what == type::gone);
   CHECK(meaning(fenced_kind(), ask::acquire, bulk("ERR value is not an integer")).what == type::refused);
-  auto const freed = meaning(fenced_kind(), ask::hand_off, array({says(verdict::released), bulk("ERR overflow")}));
+  auto const freed = meaning(fenced_kind(), ask::hand_off, array({integer(verdict::released), bulk("ERR overflow")}));
   CHECK(freed.what == type::released);
   CHECK(freed.grant == type::refused);
 }
@@ -178,7 +141,7 @@ TEST_CASE("only the fenced lock says that it has tokens") {
   for (kind const* which : all_kinds())
     CHECK(which->rules().tokens == (which == &fenced_kind() || which == &seeded_fenced_kind()));
   words command;
-  CHECK_THROWS_AS(reentrant_kind().add_query(query::token, one_item(ask::none), command), std::logic_error);
+  CHECK_THROWS_AS(reentrant_kind().add_query(query::token, everything(ask::none), command), std::logic_error);
 }
 
 TEST_CASE("plain lock: keys, arguments and questions") {
@@ -187,7 +150,7 @@ TEST_CASE("plain lock: keys, arguments and questions") {
   CHECK(keys_of(plain_kind(), ask::release) == list{"orders", channel});
   CHECK(keys_of(plain_kind(), ask::hand_off) == list{"orders", channel});
   CHECK(keys_of(plain_kind(), ask::force_unlock) == list{"orders", channel});
-  CHECK(arguments_of(plain_kind(), ask::acquire) == list{"id:1", "1", "30000"});
+  CHECK(arguments_of(plain_kind(), ask::acquire) == list{"id:1", "3", "30000"});
   CHECK(arguments_of(plain_kind(), ask::renew) == list{"id:1", "30000"});
   CHECK(plain_kind().channel("{eu}:orders", {}) == "latchkey_plain__channel:{eu}:orders");
   CHECK(plain_kind().field("id", 7, 0) == "id:7");
@@ -195,10 +158,11 @@ TEST_CASE("plain lock: keys, arguments and questions") {
     CHECK(&plain_kind().script_for(what) != &reentrant_kind().script_for(what));
     CHECK(plain_kind().script_for(what).text().find("'h") == std::string_view::npos);  // no command of a hash
   }
-  CHECK(query_of(plain_kind(), query::is_locked) == list{"EXISTS", "orders"});
-  CHECK(query_of(plain_kind(), query::time_to_live) == list{"PTTL", "orders"});
+  CHECK(question_of(plain_kind(), query::is_locked) == list{"EXISTS", "orders"});
+  CHECK(question_of(plain_kind(), query::time_to_live) == list{"PTTL", "orders"});
   for (query what : {query::is_held_by, query::hold_count}) {
-    CHECK(query_of(plain_kind(), what) == list{"EVAL", std::string(plain_is_held_by().text()), "1", "orders", "id:1"});
+    CHECK(question_of(plain_kind(), what) ==
+          list{"EVAL", std::string(plain_is_held_by().text()), "1", "orders", "id:1"});
     CHECK(answered(plain_kind(), what, integer(0)) == 0);
     CHECK(answered(plain_kind(), what, integer(1)) == 1);
     for (auto const& odd : {integer(2), bulk("1"), reply{}}) CHECK(answered(plain_kind(), what, odd) == -99);

@@ -1,35 +1,28 @@
 #include <support/catch.hpp>
-#include <support/server_model/answers.hpp>
+#include <support/unit/wire_words.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
 #include <wire/permit_semaphore.hpp>
-#include <wire/verdict.hpp>
 
 #include <set>
 #include <string>
 #include <vector>
 
 using namespace latchkey::detail;
-using latchkey::model::array;
-using latchkey::model::error;
-using latchkey::model::status;
+using namespace latchkey::test;
 
 // The semaphore, the permit semaphore and the latch: what they ask, and what answers mean.
 
 namespace {
 
-using list = std::vector<std::string>;
 using type = outcome::type;
-
-constexpr auto integer = latchkey::model::number;
-constexpr auto bulk = latchkey::model::text;
 
 template <class Command>
 constexpr unsigned char number(Command what) {
   return static_cast<unsigned char>(what);
 }
 
-item everything(ask what, unsigned char command = 0) {
+item pool_item(ask what, unsigned char command = 0) {
   item one;
   one.what = what;
   one.command = command;
@@ -42,26 +35,10 @@ item everything(ask what, unsigned char command = 0) {
   return one;
 }
 
-list keys_of(kind const& which, item const& one) {
-  words command;
-  which.add_keys(one, command);
-  auto const view = command.view();
-  return {view.begin(), view.end()};
-}
-
-list arguments_of(kind const& which, item const& one) {
-  words command;
-  which.add_arguments(one, command);
-  auto const view = command.view();
-  return {view.begin(), view.end()};
-}
-
 std::string const hex_field = permit_id_text("id:7");
 
-reply spoken(verdict what) { return integer(static_cast<std::int64_t>(what)); }
-
 type read(kind const& which, ask what, reply const& answer, bool repeated = false) {
-  auto one = everything(what);
+  auto one = pool_item(what);
   one.repeated = repeated;
   return which.read(what, one, answer).what;
 }
@@ -71,19 +48,19 @@ type read(kind const& which, ask what, reply const& answer, bool repeated = fals
 TEST_CASE("semaphore: a request carries the keys and arguments that its script reads", "[unit][wire]") {
   auto const& which = semaphore_kind();
   list const keys{"pool", "redisson_sc:{pool}", "latchkey_request:{pool}:id:7"};
-  auto one = everything(ask::acquire);
+  auto one = pool_item(ask::acquire);
   CHECK(keys_of(which, one) == list{"pool", "redisson_sc:{pool}", "latchkey_semaphore_claim:{pool}", keys[2]});
   CHECK(arguments_of(which, one) == list{"id", "3", "1", "0", "20000"});
   one.wait = 0;
   one.repeated = true;
   CHECK(arguments_of(which, one) == list{"id", "3", "0", "1", "20000"});
-  CHECK(keys_of(which, everything(ask::release)) == keys);
-  CHECK(arguments_of(which, everything(ask::release)) == list{"20000"});
+  CHECK(keys_of(which, pool_item(ask::release)) == keys);
+  CHECK(arguments_of(which, pool_item(ask::release)) == list{"20000"});
   std::set<script const*> scripts{&which.script_for(ask::acquire), &which.script_for(ask::release)};
   for (auto what :
        {semaphore_command::release, semaphore_command::add, semaphore_command::drain, semaphore_command::try_set}) {
-    CHECK(keys_of(which, everything(ask::command, number(what))) == keys);
-    CHECK(arguments_of(which, everything(ask::command, number(what))) == list{"3", "0", "20000"});
+    CHECK(keys_of(which, pool_item(ask::command, number(what))) == keys);
+    CHECK(arguments_of(which, pool_item(ask::command, number(what))) == list{"3", "0", "20000"});
     scripts.insert(&which.command_script(number(what)));
     CHECK(which.rules_of(number(what)).repeats);
     CHECK(which.rules_of(number(what)).persists == (what == semaphore_command::release));
@@ -96,13 +73,13 @@ TEST_CASE("semaphore: a request carries the keys and arguments that its script r
 TEST_CASE("permit semaphore: a request carries the keys and arguments that its script reads", "[unit][wire]") {
   auto const& which = permit_semaphore_kind();
   list const keys{"pool", "{pool}:timeout", "redisson_sc:{pool}", "latchkey_request:{pool}:" + hex_field};
-  for (ask what : {ask::acquire, ask::release, ask::extend}) CHECK(keys_of(which, everything(what)) == keys);
-  CHECK(arguments_of(which, everything(ask::acquire)) == list{"id:7", "500"});
-  CHECK(arguments_of(which, everything(ask::extend)) == list{"id:7", "500"});
-  CHECK(arguments_of(which, everything(ask::release)) == list{"id:7"});
+  for (ask what : {ask::acquire, ask::release, ask::extend}) CHECK(keys_of(which, pool_item(what)) == keys);
+  CHECK(arguments_of(which, pool_item(ask::acquire)) == list{"id:7", "500"});
+  CHECK(arguments_of(which, pool_item(ask::extend)) == list{"id:7", "500"});
+  CHECK(arguments_of(which, pool_item(ask::release)) == list{"id:7"});
   std::set<script const*> scripts;
   for (unsigned char what = 0; what <= number(permit_command::acquired); ++what) {
-    auto one = everything(ask::command, what);
+    auto one = pool_item(ask::command, what);
     one.repeated = what % 2 == 1;
     CHECK(keys_of(which, one) == keys);
     CHECK(arguments_of(which, one) == list{"0123456789abcdef", "3", "500", one.repeated ? "1" : "0", "20000"});
@@ -112,19 +89,19 @@ TEST_CASE("permit semaphore: a request carries the keys and arguments that its s
   CHECK(which.rules_of(number(permit_command::try_release)).persists);
   CHECK_FALSE(which.rules_of(number(permit_command::set)).persists);
   CHECK_THROWS(which.script_for(ask::hand_off));
-  auto braced = everything(ask::acquire);
+  auto braced = pool_item(ask::acquire);
   braced.name = "{eu}:pool";
   CHECK(keys_of(which, braced)[1] == "{eu}:pool:timeout");
 }
 
 TEST_CASE("latch: a request carries the keys and arguments that its script reads", "[unit][wire]") {
   auto const& which = count_down_latch_kind();
-  CHECK(keys_of(which, everything(ask::acquire)) == list{"pool"});
-  CHECK(arguments_of(which, everything(ask::acquire)) == list{"5000"});
+  CHECK(keys_of(which, pool_item(ask::acquire)) == list{"pool"});
+  CHECK(arguments_of(which, pool_item(ask::acquire)) == list{"5000"});
   list const keys{"pool", "redisson_countdownlatch__channel__{pool}", "latchkey_request:{pool}:id:7"};
   for (auto what : {latch_command::count_down, latch_command::try_set}) {
-    CHECK(keys_of(which, everything(ask::command, number(what))) == keys);
-    CHECK(arguments_of(which, everything(ask::command, number(what))) == list{"3", "0", "20000"});
+    CHECK(keys_of(which, pool_item(ask::command, number(what))) == keys);
+    CHECK(arguments_of(which, pool_item(ask::command, number(what))) == list{"3", "0", "20000"});
   }
   CHECK(which.channel("{eu}:go", {}) == "redisson_countdownlatch__channel__{{eu}:go}");
   CHECK_THROWS(which.script_for(ask::release));
@@ -152,11 +129,11 @@ TEST_CASE("permits: every answer to an acquire means one thing", "[unit][wire]")
   for (kind const* which : {&semaphore_kind(), &permit_semaphore_kind(), &count_down_latch_kind()}) {
     INFO(which->rules().name);
     auto const acquire = [&](reply const& answer) {
-      return which->read(ask::acquire, everything(ask::acquire), answer);
+      return which->read(ask::acquire, pool_item(ask::acquire), answer);
     };
-    CHECK(acquire(spoken(verdict::granted)).what == type::granted);
-    CHECK_FALSE(acquire(spoken(verdict::granted)).spent);
-    auto const last = acquire(array({spoken(verdict::granted), integer(1'000)}));
+    CHECK(acquire(integer(verdict::granted)).what == type::granted);
+    CHECK_FALSE(acquire(integer(verdict::granted)).spent);
+    auto const last = acquire(array({integer(verdict::granted), integer(1'000)}));
     CHECK(last.what == type::granted);
     CHECK(last.spent);
     CHECK(last.hint == 1'000);
@@ -167,44 +144,44 @@ TEST_CASE("permits: every answer to an acquire means one thing", "[unit][wire]")
     CHECK(acquire(error("OOM no")).what == type::refused);
     for (auto const& wrong :
          {integer(-4), integer(-100), reply{}, status("OK"), array({}), array({integer(1), integer(1)}),
-          array({spoken(verdict::granted)}), array({spoken(verdict::granted), bulk("1")}), spoken(verdict::unseen)})
+          array({integer(verdict::granted)}), array({integer(verdict::granted), bulk("1")}), integer(verdict::unseen)})
       CHECK(acquire(wrong).what == type::malformed);
   }
-  CHECK(read(semaphore_kind(), ask::acquire, spoken(verdict::unseen), true) == type::unseen);
-  CHECK(read(permit_semaphore_kind(), ask::acquire, spoken(verdict::unseen), true) == type::malformed);
-  CHECK(read(count_down_latch_kind(), ask::acquire, spoken(verdict::unseen), true) == type::malformed);
+  CHECK(read(semaphore_kind(), ask::acquire, integer(verdict::unseen), true) == type::unseen);
+  CHECK(read(permit_semaphore_kind(), ask::acquire, integer(verdict::unseen), true) == type::malformed);
+  CHECK(read(count_down_latch_kind(), ask::acquire, integer(verdict::unseen), true) == type::malformed);
 }
 
 TEST_CASE("permits: every answer to a give-back means one thing", "[unit][wire]") {
   for (kind const* which : {&semaphore_kind(), &permit_semaphore_kind()}) {
-    CHECK(read(*which, ask::release, spoken(verdict::released)) == type::released);
-    CHECK(read(*which, ask::release, spoken(verdict::released_unpublished)) == type::released);
-    CHECK(which->read(ask::release, everything(ask::release), spoken(verdict::released_unpublished)).not_published);
+    CHECK(read(*which, ask::release, integer(verdict::released)) == type::released);
+    CHECK(read(*which, ask::release, integer(verdict::released_unpublished)) == type::released);
+    CHECK(which->read(ask::release, pool_item(ask::release), integer(verdict::released_unpublished)).not_published);
     bool const by_mark = which == &semaphore_kind();
-    CHECK(read(*which, ask::release, spoken(verdict::absent)) == (by_mark ? type::unseen : type::absent));
+    CHECK(read(*which, ask::release, integer(verdict::absent)) == (by_mark ? type::unseen : type::absent));
     CHECK(read(*which, ask::release, bulk("ERR no")) == type::refused);
-    for (auto const& wrong : {integer(0), integer(1), reply{}, array({}), spoken(verdict::granted)})
+    for (auto const& wrong : {integer(0), integer(1), reply{}, array({}), integer(verdict::granted)})
       CHECK(read(*which, ask::release, wrong) == type::malformed);
   }
   auto const& permits = permit_semaphore_kind();
-  CHECK(read(permits, ask::extend, spoken(verdict::extended)) == type::extended);
-  CHECK(read(permits, ask::extend, spoken(verdict::absent)) == type::absent);
+  CHECK(read(permits, ask::extend, integer(verdict::extended)) == type::extended);
+  CHECK(read(permits, ask::extend, integer(verdict::absent)) == type::absent);
   CHECK(read(permits, ask::extend, bulk("ERR no")) == type::refused);
-  CHECK(read(permits, ask::extend, spoken(verdict::released)) == type::malformed);
+  CHECK(read(permits, ask::extend, integer(verdict::released)) == type::malformed);
 }
 
 TEST_CASE("permits: every answer to a command means one thing", "[unit][wire]") {
   for (kind const* which : {&semaphore_kind(), &permit_semaphore_kind(), &count_down_latch_kind()}) {
-    auto const done = [&](reply const& answer) { return which->read(ask::command, everything(ask::command), answer); };
+    auto const done = [&](reply const& answer) { return which->read(ask::command, pool_item(ask::command), answer); };
     CHECK(done(array({integer(-5), integer(1)})).what == type::done);
     CHECK(done(array({integer(-5), integer(1)})).value == -5);
     CHECK_FALSE(done(array({integer(-5), integer(1)})).not_published);
     CHECK(done(array({integer(1), integer(0)})).not_published);
     CHECK(done(bulk("WRONGTYPE no")).what == type::refused);
     for (auto const& wrong : {integer(1), reply{}, status("OK"), array({}), array({integer(1)}),
-                              array({integer(1), bulk("1")}), spoken(verdict::unseen)})
+                              array({integer(1), bulk("1")}), integer(verdict::unseen)})
       CHECK(done(wrong).what == type::malformed);
-    CHECK(read(*which, ask::command, spoken(verdict::unseen), true) == type::unseen);
+    CHECK(read(*which, ask::command, integer(verdict::unseen), true) == type::unseen);
   }
 }
 
@@ -222,7 +199,7 @@ TEST_CASE("permits: which messages wake a waiter", "[unit][wire]") {
 TEST_CASE("permits: the number behind a name is a plain command", "[unit][wire]") {
   auto const& which = semaphore_kind();
   words command;
-  which.add_query(query::value, everything(ask::none), command);
+  which.add_query(query::value, pool_item(ask::none), command);
   auto const view = command.view();
   CHECK(list(view.begin(), view.end()) == list{"GET", "pool"});
   std::int64_t value = 7;

@@ -1,15 +1,14 @@
 #include <support/catch.hpp>
 #include <support/unit/show_reply.hpp>
+#include <support/unit/wire_words.hpp>
 #include <wire/kinds.hpp>
 #include <wire/read_write_scripts.hpp>
-#include <wire/verdict.hpp>
 
 #include <set>
 #include <string>
-#include <vector>
 
 using namespace latchkey::detail;
-using list = std::vector<std::string>;
+using namespace latchkey::test;
 using enum outcome::type;
 
 namespace {
@@ -18,59 +17,17 @@ constexpr unsigned char both_sides[] = {0, 1};
 
 kind const& rw() { return read_write_kind(); }
 
-item everything(ask what, unsigned char mode) {
-  item one;
-  one.what = what;
+item from(ask what, unsigned char mode) {
+  item one = everything(what);
   one.mode = mode;
-  one.name = "orders";
-  one.field = mode == 1 ? "id:1:write" : "id:1";
-  one.target = 3;
-  one.lease = 30'000;
-  one.wait = 77;
+  if (mode == 1) one.field = "id:1:write";
   return one;
 }
 
-list strings(words const& command) {
-  auto const view = command.view();
-  return {view.begin(), view.end()};
-}
-
-list keys_of(item const& one) {
-  words command;
-  rw().add_keys(one, command);
-  return strings(command);
-}
-
-list arguments_of(item const& one) {
-  words command;
-  rw().add_arguments(one, command);
-  return strings(command);
-}
-
-list question(query what, unsigned char mode) {
-  words command;
-  rw().add_query(what, everything(ask::none, mode), command);
-  return strings(command);
-}
-
-reply made(reply::type kind, std::string text) {
-  reply one;
-  one.kind = kind;
-  one.text = std::move(text);
-  return one;
-}
-reply integer(std::int64_t value) {
-  reply one;
-  one.kind = reply::type::integer;
-  one.integer = value;
-  return one;
-}
-reply integer(verdict value) { return integer(static_cast<std::int64_t>(value)); }
+list question(query what, unsigned char mode) { return question_of(rw(), what, from(ask::none, mode)); }
 
 outcome::type meaning(ask what, reply const& answer, std::int64_t target = 1) {
-  item one = everything(what, 0);
-  one.target = target;
-  return rw().read(what, one, answer).what;
+  return latchkey::test::meaning(rw(), what, answer, target).what;
 }
 
 std::string const channel = "redisson_rwlock:{orders}";
@@ -88,14 +45,14 @@ TEST_CASE("read/write lock: a request carries its side, and the keys and argumen
           "[unit][wire]") {
   for (unsigned char const mode : both_sides) {
     std::string const side = mode == 1 ? "1" : "0", field = mode == 1 ? "id:1:write" : "id:1";
-    for (ask what : {ask::acquire, ask::renew, ask::extend}) CHECK(keys_of(everything(what, mode)) == list{"orders"});
+    for (ask what : {ask::acquire, ask::renew, ask::extend}) CHECK(keys_of(rw(), from(what, mode)) == list{"orders"});
     for (ask what : {ask::release, ask::force_unlock})
-      CHECK(keys_of(everything(what, mode)) == list{"orders", channel});
+      CHECK(keys_of(rw(), from(what, mode)) == list{"orders", channel});
     for (ask what : {ask::acquire, ask::release})
-      CHECK(arguments_of(everything(what, mode)) == list{side, field, "3", "30000"});
+      CHECK(arguments_of(rw(), from(what, mode)) == list{side, field, "3", "30000"});
     for (ask what : {ask::renew, ask::extend})
-      CHECK(arguments_of(everything(what, mode)) == list{side, field, "30000"});
-    CHECK(arguments_of(everything(ask::force_unlock, mode)) == list{side});
+      CHECK(arguments_of(rw(), from(what, mode)) == list{side, field, "30000"});
+    CHECK(arguments_of(rw(), from(ask::force_unlock, mode)) == list{side});
   }
 }
 
@@ -124,11 +81,11 @@ TEST_CASE("read/write lock: every answer has its meaning", "[unit][wire]") {
   CHECK(meaning(ask::force_unlock, integer(verdict::released)) == released);
   CHECK(meaning(ask::force_unlock, integer(verdict::absent)) == absent);
   for (ask what : {ask::acquire, ask::release, ask::renew, ask::extend, ask::force_unlock})
-    CHECK(meaning(what, made(reply::type::string, "OOM")) == refused);
+    CHECK(meaning(what, bulk("OOM")) == refused);
 }
 
 TEST_CASE("G77: read/write lock: an answer of the wrong shape is none", "[unit][wire]") {
-  std::vector<reply> const wrong = {reply{}, made(reply::type::status, "OK"), made(reply::type::array, ""), integer(7)};
+  std::vector<reply> const wrong = {reply{}, status("OK"), array(), integer(7)};
   for (ask what : {ask::acquire, ask::release, ask::renew, ask::extend, ask::force_unlock})
     for (auto const& answer : wrong)
       if (what != ask::acquire || !answer.is_integer()) CHECK(meaning(what, answer, 0) == malformed);
@@ -153,14 +110,14 @@ TEST_CASE("read/write lock: is_locked understands a number and a mode, and nothi
   };
   CHECK(locked(integer(1)) == 1);
   CHECK(locked(integer(0)) == 0);
-  CHECK(locked(made(reply::type::string, "write")) == 1);
-  CHECK(locked(made(reply::type::string, "read")) == 0);
+  CHECK(locked(bulk("write")) == 1);
+  CHECK(locked(bulk("read")) == 0);
   CHECK(locked(reply{}) == 0);
   CHECK(locked(integer(2)) == -1);
-  CHECK(locked(made(reply::type::string, "1")) == -1);
-  CHECK(locked(made(reply::type::status, "write")) == -1);
+  CHECK(locked(bulk("1")) == -1);
+  CHECK(locked(status("write")) == -1);
   std::int64_t value = -1;
-  CHECK(rw().read_query(query::hold_count, made(reply::type::string, "3"), value));
+  CHECK(rw().read_query(query::hold_count, bulk("3"), value));
   CHECK(value == 3);
 }
 

@@ -1,7 +1,6 @@
 #include <support/catch.hpp>
 #include <support/unit/show_reply.hpp>
-#include <wire/kind.hpp>
-#include <wire/verdict.hpp>
+#include <support/unit/wire_words.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -9,38 +8,15 @@
 #include <vector>
 
 using namespace latchkey::detail;
+using namespace latchkey::test;
 using enum outcome::type;
 
 namespace {
 
 constexpr auto largest = std::numeric_limits<std::int64_t>::max();
 
-reply integer(std::int64_t value) {
-  reply made;
-  made.kind = reply::type::integer;
-  made.integer = value;
-  return made;
-}
-reply integer(verdict value) { return integer(static_cast<std::int64_t>(value)); }
-reply text(reply::type kind, std::string value) {
-  reply made;
-  made.kind = kind;
-  made.text = std::move(value);
-  return made;
-}
-reply string(std::string value) { return text(reply::type::string, std::move(value)); }
-reply array(std::vector<reply> elements) {
-  reply made;
-  made.kind = reply::type::array;
-  made.elements = std::move(elements);
-  return made;
-}
-
 outcome read(ask what, reply const& answer, std::int64_t target = 1) {
-  item one;
-  one.what = what;
-  one.target = target;
-  return reentrant_kind().read(what, one, answer);
+  return meaning(reentrant_kind(), what, answer, target);
 }
 
 // Every element that a script of ours could give, and some that none gives.
@@ -50,11 +26,11 @@ std::vector<reply> elements() {
   for (auto const value : {largest, largest - 1, std::numeric_limits<std::int64_t>::min()})
     made.push_back(integer(value));
   made.push_back({});
-  made.push_back(string("OOM"));
-  made.push_back(string("-3"));
-  made.push_back(text(reply::type::error, "ERR"));
-  made.push_back(text(reply::type::status, "OK"));
-  made.push_back(text(reply::type::status, "-3"));
+  made.push_back(bulk("OOM"));
+  made.push_back(bulk("-3"));
+  made.push_back(error("ERR"));
+  made.push_back(status("OK"));
+  made.push_back(status("-3"));
   made.push_back(array({}));
   made.push_back(array({integer(-3)}));
   return made;
@@ -72,7 +48,7 @@ TEST_CASE("every answer of an acquire has its meaning", "[unit][wire]") {
   auto const endless = read(ask::acquire, integer(-1));
   CHECK(endless.what == busy);
   CHECK(endless.hint == -1);
-  auto const no = read(ask::acquire, string("OOM command not allowed\r\n"));
+  auto const no = read(ask::acquire, bulk("OOM command not allowed\r\n"));
   CHECK(no.what == refused);
   CHECK(no.text == "OOM command not allowed");
 }
@@ -102,7 +78,7 @@ TEST_CASE("G77: an answer to acquire that makes no sense is no grant", "[unit][w
   CHECK(read(ask::acquire, integer(verdict::gone), 1).what == malformed);
   CHECK(read(ask::acquire, integer(500), 2).what == malformed);
   CHECK(read(ask::acquire, integer(-2), 2).what == malformed);
-  CHECK(read(ask::acquire, string("granted")).what == refused);
+  CHECK(read(ask::acquire, bulk("granted")).what == refused);
 }
 
 TEST_CASE("every answer of a release has its meaning", "[unit][wire]") {
@@ -114,8 +90,8 @@ TEST_CASE("every answer of a release has its meaning", "[unit][wire]") {
   CHECK(read(ask::release, integer(verdict::absent), 0).what == absent);
   CHECK(read(ask::release, integer(verdict::absent), 2).what == absent);
   CHECK(read(ask::release, integer(verdict::still_held), 2).what == still_held);
-  CHECK(read(ask::release, string("ERR x"), 0).what == refused);
-  CHECK(read(ask::release, string("ERR x"), 2).what == refused);
+  CHECK(read(ask::release, bulk("ERR x"), 0).what == refused);
+  CHECK(read(ask::release, bulk("ERR x"), 2).what == refused);
   CHECK(read(ask::release, integer(verdict::still_held), 0).what == malformed);
   CHECK(read(ask::release, integer(verdict::released), 2).what == malformed);
 }
@@ -124,13 +100,13 @@ TEST_CASE("every answer of a renewal, an extension and a forced unlock has its m
   for (auto const what : {ask::renew, ask::extend}) {
     CHECK(read(what, integer(verdict::extended)).what == extended);
     CHECK(read(what, integer(verdict::absent)).what == absent);
-    CHECK(read(what, string("ERR x")).what == refused);
+    CHECK(read(what, bulk("ERR x")).what == refused);
     CHECK(read(what, integer(verdict::granted)).what == malformed);
   }
   CHECK(read(ask::force_unlock, integer(verdict::released)).what == released);
   CHECK(read(ask::force_unlock, integer(verdict::released_unpublished)).not_published);
   CHECK(read(ask::force_unlock, integer(verdict::absent)).what == absent);
-  CHECK(read(ask::force_unlock, string("WRONGTYPE x")).what == refused);
+  CHECK(read(ask::force_unlock, bulk("WRONGTYPE x")).what == refused);
 }
 
 TEST_CASE("a hand-off answers for the old owner and for the new one", "[unit][wire]") {
@@ -147,13 +123,13 @@ TEST_CASE("a hand-off answers for the old owner and for the new one", "[unit][wi
   CHECK(taken.grant == busy);
   CHECK(taken.hint == 900);
 
-  auto const freed = read(ask::hand_off, array({integer(verdict::released_unpublished), string("OOM x")}));
+  auto const freed = read(ask::hand_off, array({integer(verdict::released_unpublished), bulk("OOM x")}));
   CHECK(freed.what == released);
   CHECK(freed.not_published);
   CHECK(freed.grant == refused);
   CHECK(freed.text == "OOM x");
 
-  auto const nothing = read(ask::hand_off, array({string("WRONGTYPE x"), string("WRONGTYPE x")}));
+  auto const nothing = read(ask::hand_off, array({bulk("WRONGTYPE x"), bulk("WRONGTYPE x")}));
   CHECK(nothing.what == refused);
   CHECK(nothing.grant == refused);
   CHECK(nothing.text == "WRONGTYPE x");
@@ -165,7 +141,7 @@ TEST_CASE("G77: half an answer of a hand-off is none", "[unit][wire]") {
         array({integer(verdict::released), integer(verdict::granted), integer(verdict::granted)}),
         array({integer(verdict::released), integer(verdict::gone)}), array({integer(7), integer(verdict::granted)}),
         array({array({}), integer(verdict::granted)}), integer(verdict::granted), reply{}}) {
-    INFO(latchkey::test::show(answer));
+    INFO(show(answer));
     auto const got = read(ask::hand_off, answer);
     CHECK(got.what == malformed);
     CHECK(got.grant == malformed);
@@ -174,7 +150,7 @@ TEST_CASE("G77: half an answer of a hand-off is none", "[unit][wire]") {
 
 TEST_CASE("an error in the place of an element refuses that item with its words", "[unit][wire]") {
   for (auto const what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock}) {
-    auto const got = read(what, text(reply::type::error, "READONLY You can't write"));
+    auto const got = read(what, error("READONLY You can't write"));
     CHECK(got.what == refused);
     CHECK(got.text == "READONLY You can't write");
     if (what == ask::hand_off) CHECK(got.grant == refused);
@@ -186,7 +162,7 @@ TEST_CASE("G77: nothing but the one verdict grants", "[unit][wire]") {
        {ask::none, ask::acquire, ask::release, ask::renew, ask::extend, ask::force_unlock, ask::leave})
     for (std::int64_t target : {0, 1, 2})
       for (auto const& element : elements()) {
-        INFO(static_cast<int>(what) << " " << target << " " << latchkey::test::show(element));
+        INFO(static_cast<int>(what) << " " << target << " " << show(element));
         auto const got = read(what, element, target);
         CHECK((got.what == granted) == (what == ask::acquire && says(element, verdict::granted)));
         CHECK(got.grant != granted);
@@ -196,7 +172,7 @@ TEST_CASE("G77: nothing but the one verdict grants", "[unit][wire]") {
   for (auto const& old : elements())
     for (auto const& fresh : elements()) {
       auto const got = read(ask::hand_off, array({old, fresh}));
-      INFO(latchkey::test::show(old) << " " << latchkey::test::show(fresh));
+      INFO(show(old) << " " << show(fresh));
       CHECK(got.what != granted);
       CHECK((got.grant != granted || says(fresh, verdict::granted)));
       CHECK(((got.what == malformed) == (got.grant == malformed)));
@@ -219,17 +195,17 @@ TEST_CASE("an answer to a question has its shape or is refused", "[unit][wire]")
   for (auto const what : {query::is_locked, query::is_held_by}) {
     CHECK(answered(what, integer(0)) == 0);
     CHECK(answered(what, integer(1)) == 1);
-    for (auto const& odd : {integer(2), integer(-1), reply{}, string("1"), text(reply::type::error, "ERR")})
+    for (auto const& odd : {integer(2), integer(-1), reply{}, bulk("1"), error("ERR")})
       CHECK(answered(what, odd) == -99);
   }
   CHECK(answered(query::hold_count, reply{}) == 0);
-  CHECK(answered(query::hold_count, string("3")) == 3);
-  CHECK(answered(query::hold_count, string("9223372036854775807")) == largest);
-  for (auto const& odd : {string(""), string("x"), string("3x"), string("-1"), string("9223372036854775808"),
-                          integer(3), text(reply::type::error, "WRONGTYPE"), array({})})
+  CHECK(answered(query::hold_count, bulk("3")) == 3);
+  CHECK(answered(query::hold_count, bulk("9223372036854775807")) == largest);
+  for (auto const& odd : {bulk(""), bulk("x"), bulk("3x"), bulk("-1"), bulk("9223372036854775808"), integer(3),
+                          error("WRONGTYPE"), array({})})
     CHECK(answered(query::hold_count, odd) == -99);
   CHECK(answered(query::time_to_live, integer(-2)) == -2);
   CHECK(answered(query::time_to_live, integer(-1)) == -1);
   CHECK(answered(query::time_to_live, integer(29'999)) == 29'999);
-  for (auto const& odd : {integer(-3), reply{}, string("5")}) CHECK(answered(query::time_to_live, odd) == -99);
+  for (auto const& odd : {integer(-3), reply{}, bulk("5")}) CHECK(answered(query::time_to_live, odd) == -99);
 }

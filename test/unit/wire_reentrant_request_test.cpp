@@ -1,31 +1,13 @@
 #include <support/catch.hpp>
-#include <wire/kind.hpp>
+#include <support/unit/wire_words.hpp>
 
 #include <string>
-#include <vector>
 
 using namespace latchkey::detail;
+using namespace latchkey::test;
 
 namespace {
 
-item everything(ask what) {
-  item one;
-  one.what = what;
-  one.name = "orders";
-  one.field = "id:1";
-  one.to_field = "id:2";
-  one.target = 3;
-  one.lease = 30'000;
-  one.wait = 77;
-  return one;
-}
-
-std::vector<std::string> strings(words const& command) {
-  auto const view = command.view();
-  return {view.begin(), view.end()};
-}
-
-using list = std::vector<std::string>;
 std::string const channel = "redisson_lock__channel:{orders}";
 
 }  // namespace
@@ -49,10 +31,8 @@ TEST_CASE("a request carries the keys and arguments that its script reads, and n
   reentrant_kind().add_keys(everything(what), command);
   auto expected = keys;
   expected.insert(expected.begin(), "before");
-  CHECK(strings(command) == expected);
-  command.clear();
-  reentrant_kind().add_arguments(everything(what), command);
-  CHECK(strings(command) == arguments);
+  CHECK(listed(command) == expected);
+  CHECK(arguments_of(reentrant_kind(), what) == arguments);
 }
 
 TEST_CASE("a question is one plain command", "[unit][wire]") {
@@ -66,9 +46,7 @@ TEST_CASE("a question is one plain command", "[unit][wire]") {
       {query::hold_count, {"HGET", "orders", "id:1"}},
       {query::time_to_live, {"PTTL", "orders"}},
   }));
-  words command;
-  reentrant_kind().add_query(what, everything(ask::none), command);
-  CHECK(strings(command) == expected);
+  CHECK(question_of(reentrant_kind(), what) == expected);
 }
 
 TEST_CASE("an owner who holds the lock never queues behind others", "[unit][wire]") {

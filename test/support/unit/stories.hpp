@@ -1,6 +1,7 @@
 #pragma once
 
 #include <support/unit/world.hpp>
+#include <wire/kinds.hpp>
 
 namespace latchkey::test {
 
@@ -28,6 +29,56 @@ inline task& granted(world& w, task& one) {
   if (!one.granted()) w.fail(one.label + " was not granted");
   return one;
 }
+
+// Another lock was taken and given back: the connections are made, with `direct` also the lane.
+inline void warm_up(world& w, bool direct = false) {
+  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = direct})));
+  w.run();
+}
+
+// A hold that the server keeps two seconds longer than its owner believes.
+inline task& hold_kept_longer(world& w, std::uint64_t owner, milliseconds lease) {
+  warm_up(w);
+  w.deafen(role::shared);
+  task& one = w.acquire(owner, {.lease = lease});
+  w.pass(milliseconds(2'000));
+  w.deafen(role::shared, false);
+  return granted(w, one);
+}
+
+// A client that waits for answers for long, and tries for ever.
+inline config patient() {
+  config made;
+  made.timeout = milliseconds(60'000);
+  made.retry_delay = milliseconds(100);
+  made.retry_attempts = 1'000;
+  return made;
+}
+
+inline config streak_of(int length, milliseconds time = milliseconds(60'000)) {
+  config made;
+  made.local_handoff = {.max_streak = length, .max_time = time};
+  return made;
+}
+
+// --- what is counted ---
+
+inline how a_permit(milliseconds lease = milliseconds(0)) {
+  return {.lease = lease, .which = &detail::permit_semaphore_kind()};
+}
+
+// So many permits are free.
+inline void set_free(world& w, std::int64_t n) {
+  w.exclusive = false;
+  w.server.set("k", n);
+}
+
+inline void expect_free(world& w, std::int64_t n) {
+  if (auto const free = w.server.number("k"); free != n)
+    w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
+}
+
+// --- strangers ---
 
 inline constexpr auto stranger = "stranger:1";
 
