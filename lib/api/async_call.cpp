@@ -1,7 +1,5 @@
 #include <api/async_call.hpp>
 
-#include <api/calls.hpp>
-
 #include <optional>
 
 namespace latchkey::detail {
@@ -32,7 +30,7 @@ void async_call::begin(refusal const& wrong) {
   }
   try {
     connect();
-    detail::start(key_, *this);
+    key_.start(*this);
   } catch (...) {  // nothing has begun
     disconnect();
     self_.reset();
@@ -47,7 +45,7 @@ void async_call::connect() {
         asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
     if ((asked & accepted) == asio::cancellation_type::none) return;
     // Too late is no harm: the machine leaves completed calls alone.
-    if (auto self = weak.lock()) detail::cancel(self->key_, *self);
+    if (auto self = weak.lock()) self->key_.cancel(*self);
   });
   connected_ = true;
 }

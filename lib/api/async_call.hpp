@@ -1,8 +1,8 @@
 #pragma once
 
-#include <api/lock_key.hpp>
-#include <api/requests.hpp>
 #include <engine/call.hpp>
+#include <engine/lock_key.hpp>
+#include <engine/requests.hpp>
 #include <latchkey/detail/initiate.hpp>
 
 #include <boost/asio/any_completion_executor.hpp>

@@ -1,6 +1,7 @@
 #include <api/async_call.hpp>
 #include <api/check_config.hpp>
-#include <api/lock_key.hpp>
+#include <api/single_lock.hpp>
+#include <joint/join.hpp>
 #include <latchkey/client.hpp>
 #include <wire/kinds.hpp>
 
@@ -21,16 +22,12 @@ detail::core& checked(std::shared_ptr<detail::core> const& core) {
   return *core;
 }
 
-std::shared_ptr<detail::lock_key> make_key(std::shared_ptr<detail::core> const& core, std::string name,
-                                           detail::kind const& which) {
+std::shared_ptr<detail::lock_key const> make_key(std::shared_ptr<detail::core> const& core, std::string name,
+                                                 detail::kind const& which, unsigned char mode = 0) {
   checked(core);
   if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
   if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
-  auto key = std::make_shared<detail::lock_key>();
-  key->engine = core;
-  key->name = std::move(name);
-  key->which = &which;
-  return key;
+  return std::make_shared<detail::single_lock const>(core, std::move(name), which, mode);
 }
 
 }  // namespace
@@ -88,10 +85,8 @@ distributed_lock client::make_lock(std::string name, detail::kind const& which) 
 }
 
 read_write_lock client::get_read_write_lock(std::string name) const {
-  auto reads = make_key(core_, std::move(name), detail::read_write_kind());
-  auto writes = std::make_shared<detail::lock_key>(*reads);
-  writes->mode = 1;
-  return read_write_lock(std::move(reads), std::move(writes));
+  auto reads = make_key(core_, name, detail::read_write_kind());
+  return read_write_lock(std::move(reads), make_key(core_, std::move(name), detail::read_write_kind(), 1));
 }
 
 semaphore client::get_semaphore(std::string name) const {
@@ -104,6 +99,21 @@ permit_semaphore client::get_permit_semaphore(std::string name) const {
 
 count_down_latch client::get_count_down_latch(std::string name) const {
   return count_down_latch(make_key(core_, std::move(name), detail::count_down_latch_kind()));
+}
+
+distributed_lock client::join(std::vector<distributed_lock> members, bool majority) const {
+  if (checked(core_).forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  std::vector<std::shared_ptr<detail::lock_key const>> keys;
+  for (auto& one : members) keys.push_back(std::move(one.key_));
+  return distributed_lock(detail::join(core_, std::move(keys), majority));
+}
+
+distributed_lock client::get_multi_lock(std::vector<distributed_lock> members) const {
+  return join(std::move(members), false);
+}
+
+distributed_lock client::get_red_lock(std::vector<distributed_lock> members) const {
+  return join(std::move(members), true);
 }
 
 owner client::new_owner() const { return owner::make(); }

@@ -1,7 +1,5 @@
 #include <api/async_call.hpp>
-#include <api/calls.hpp>
-#include <api/lock_key.hpp>
-#include <api/requests.hpp>
+#include <api/single_lock.hpp>
 #include <latchkey/client.hpp>
 #include <wire/kind.hpp>
 
@@ -13,11 +11,8 @@ namespace latchkey {
 namespace {
 
 // A call needs a key, of any kind; a connect is of no name.
-std::shared_ptr<detail::lock_key> key_of(std::shared_ptr<detail::core> const& core) {
-  auto key = std::make_shared<detail::lock_key>();
-  key->engine = core;
-  key->which = &detail::reentrant_kind();
-  return key;
+std::shared_ptr<detail::lock_key const> key_of(std::shared_ptr<detail::core> const& core) {
+  return std::make_shared<detail::single_lock const>(core, "", detail::reentrant_kind());
 }
 
 void connect_within(std::shared_ptr<detail::core> const& core, std::optional<milliseconds> wait) {
@@ -26,7 +21,7 @@ void connect_within(std::shared_ptr<detail::core> const& core, std::optional<mil
   detail::check_blocking(*key);
   detail::blocking_call one;
   throw_if(fill_connect(one, *key, wait));
-  detail::run(*key, one);
+  key->run(one);
   throw_if(one);
 }
 
@@ -36,7 +31,7 @@ void client::connect() const { connect_within(core_, std::nullopt); }
 void client::connect(milliseconds wait) const { connect_within(core_, wait); }
 
 void client::start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
-  std::shared_ptr<detail::lock_key const> const key = key_of(core);
+  auto const key = key_of(core);
   auto call = detail::make_async_call(*key, key, std::move(done),
                                       [](detail::operation const& one) { return std::tuple(one.error); });
   call->begin(fill_connect(*call, *key, std::nullopt));

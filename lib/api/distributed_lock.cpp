@@ -1,7 +1,6 @@
-#include <api/calls.hpp>
 #include <api/lease_state.hpp>
 #include <api/query_answer.hpp>
-#include <api/requests.hpp>
+#include <engine/requests.hpp>
 #include <engine/thread_holds.hpp>
 #include <latchkey/distributed_lock.hpp>
 
@@ -18,7 +17,7 @@ bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<m
   blocking_call one;
   throw_if(fill_acquire(one, key, {owner::this_thread(), wait, length, std::nullopt}));
   auto* const mine = detail::thread_holds::of(*key.engine);
-  detail::run(key, one);
+  key.run(one);
   throw_if(one);
   if (one.yes && mine) mine->took();
   return one.yes;
@@ -28,7 +27,7 @@ std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
   detail::check_blocking(key);
   blocking_call one;
   throw_if(fill_query(one, key, what, who));
-  detail::run(key, one);
+  key.run(one);
   throw_if(one);
   return one.value;
 }
@@ -37,7 +36,7 @@ std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
 void check_self_wait(lock_key const& key, acquire_options const& options, detail::operation const& one) {
   owner const self = owner::this_thread();
   if (one.deadline != detail::never || options.owner == self) return;
-  if (detail::keeps_out(key, detail::owner_access::number(self)))
+  if (key.keeps_out(detail::owner_access::number(self)))
     throw lock_error(errc::would_deadlock, "this thread holds the lock; to re-enter name it as the owner");
 }
 
@@ -55,7 +54,7 @@ void distributed_lock::unlock() const {
   detail::check_blocking(*key_);
   blocking_call one;
   throw_if(fill_release(one, *key_, owner::this_thread(), 0));
-  detail::run(*key_, one);
+  key_->run(one);
   // Whatever the answer was, this hold is renewed no longer.
   if (auto* const mine = one.error == errc::not_owner ? nullptr : detail::thread_holds::known(*key_->engine))
     mine->gave();
@@ -66,7 +65,7 @@ bool distributed_lock::force_unlock() const {
   detail::check_blocking(*key_);
   blocking_call one;
   throw_if(fill_force_unlock(one, *key_));
-  detail::run(*key_, one);
+  key_->run(one);
   throw_if(one);
   return one.yes;
 }
@@ -101,7 +100,7 @@ lease distributed_lock::acquire(acquire_options options, std::stop_token stop) c
   check_self_wait(*key_, options, one);
   if (stop.stop_requested()) return {};
   one.link = state.get();
-  detail::run(*key_, one, stop);
+  key_->run(one, stop);
   if (one.error == asio::error::operation_aborted) return {};
   throw_if(one);
   if (!one.yes) return {};
@@ -109,9 +108,6 @@ lease distributed_lock::acquire(acquire_options options, std::stop_token stop) c
   return detail::lease_state::make_lease(std::move(state));
 }
 
-bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept {
-  return a.key_->engine == b.key_->engine && a.key_->name == b.key_->name && a.key_->which == b.key_->which &&
-         a.key_->mode == b.key_->mode && a.key_->joint == b.key_->joint;
-}
+bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept { return a.key_->same_as(*b.key_); }
 
 }  // namespace latchkey

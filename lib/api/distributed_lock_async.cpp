@@ -1,7 +1,7 @@
 #include <api/async_call.hpp>
 #include <api/lease_state.hpp>
 #include <api/query_answer.hpp>
-#include <api/requests.hpp>
+#include <engine/requests.hpp>
 #include <latchkey/distributed_lock.hpp>
 
 namespace latchkey {

@@ -1,8 +1,7 @@
 #include <api/async_call.hpp>
-#include <api/calls.hpp>
 #include <api/lease_state.hpp>
-#include <api/requests.hpp>
 #include <base/clock.hpp>
+#include <engine/requests.hpp>
 #include <latchkey/lease.hpp>
 
 #include <algorithm>
@@ -104,7 +103,7 @@ bool lease::extend(milliseconds length) {
   detail::check_blocking(state_->key());
   detail::blocking_call one;
   throw_if(fill_extend(one, state_->key(), state_->who(), state_->hold(), length));
-  detail::run(state_->key(), one);
+  state_->key().run(one);
   if (one.error == errc::lease_lost || one.error == errc::not_owner) return false;
   throw_if(one);
   return one.yes;
@@ -125,8 +124,8 @@ void lease::start_extend(std::shared_ptr<detail::lease_state> const& state,
 
 release_result lease::release() {
   if (!live(state_)) return release_result::expired;
-  if (forked(state_->key())) detail::check_blocking(state_->key());
-  if (inside(state_->key())) {
+  if (state_->key().forked()) detail::check_blocking(state_->key());
+  if (state_->key().inside()) {
     state_->drop();
     detail::check_blocking(state_->key());
   }
@@ -134,7 +133,7 @@ release_result lease::release() {
   detail::blocking_call one;
   try {
     throw_if(fill_release(one, state_->key(), state_->who(), state_->hold()));
-    detail::run(state_->key(), one);
+    state_->key().run(one);
   } catch (std::bad_alloc const&) {
     state_->give_up();
     throw;

@@ -1,19 +1,15 @@
 #include <api/lease_state.hpp>
 
-#include <api/calls.hpp>
-#include <joint/joint_lock.hpp>
-
 namespace latchkey::detail {
 
 // A client that closes refuses the release, and may be about to tell of the loss.
 lease_state::~lease_state() {
-  if (joint_ && !key_->engine->forked()) joint_->unlink();
+  if (parts && !key_->engine->forked()) parts->unlink();
 }
 
 void lease_state::granted(operation const& one) {
   hold_ = one.hold;
   token_ = one.token;
-  if (key_->joint) joint_ = key_->joint->find(owner_access::number(owner_), hold_);
 }
 
 bool lease_state::claim_release() noexcept {
@@ -37,7 +33,7 @@ void lease_state::drop() noexcept {
 }
 
 void lease_state::give_up() noexcept {
-  detail::drop(*key_, owner_access::number(owner_), hold_);
+  key_->drop(owner_access::number(owner_), hold_);
   await_callback();
 }
 

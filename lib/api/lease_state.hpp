@@ -1,8 +1,7 @@
 #pragma once
 
-#include <api/lock_key.hpp>
+#include <engine/lock_key.hpp>
 #include <engine/loss_listener.hpp>
-#include <joint/joint_hold.hpp>
 #include <latchkey/lease.hpp>
 
 #include <condition_variable>
@@ -27,8 +26,6 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   owner who() const { return owner_; }
   hold_id hold() const { return hold_; }
   std::uint64_t token() const { return token_; }
-  // Trusted until then; a time that has passed if it is lost.
-  instant until() const { return joint_ ? joint_->until() : hold_link::until(); }
   std::stop_token stop_token() const { return stop_.get_token(); }
 
   bool released() const noexcept { return released_.load(std::memory_order_acquire); }
@@ -55,7 +52,6 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   owner owner_;
   hold_id hold_ = 0;
   std::uint64_t token_ = 0;
-  std::shared_ptr<joint_hold> joint_;  // of a lock with several members
   std::stop_source stop_;
   std::atomic<bool> released_{false};
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <api/async_call.hpp>
-#include <api/requests.hpp>
+#include <engine/requests.hpp>
 
 #include <memory>
 #include <optional>

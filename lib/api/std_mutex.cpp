@@ -1,4 +1,4 @@
-#include <api/lock_key.hpp>
+#include <engine/lock_key.hpp>
 #include <latchkey/distributed_lock.hpp>
 
 namespace latchkey {

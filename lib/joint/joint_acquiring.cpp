@@ -1,9 +1,8 @@
 #include <joint/joint_acquiring.hpp>
 
-#include <api/calls.hpp>
-#include <api/requests.hpp>
-#include <api/run_later.hpp>
 #include <base/clock.hpp>
+#include <engine/requests.hpp>
+#include <engine/run_later.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -43,7 +42,7 @@ joint_acquire::answer answer_of(member_call const& one) {
 
 }  // namespace
 
-joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock> of, call& one, bool blocking)
+joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock const> of, call& one, bool blocking)
     : joint_task(of, one, blocking),
       owner_(one.owner),
       lease_(one.lease),
@@ -113,7 +112,7 @@ void joint_acquiring::perform(joint_acquire::action const& what) {
         std::scoped_lock const lock(deciding_);
         if (auto const found = asked_.find(what.of[0].id); found != asked_.end()) one = found->second;
       }
-      if (one) detail::cancel(one->key(), *one);
+      if (one) one->key().cancel(*one);
       return;
     }
     case action_type::give_back:
@@ -132,7 +131,7 @@ void joint_acquiring::sleep(instant until) {
     std::scoped_lock const lock(deciding_);
     sleeps_until_ = until;
     cancel_timer(timer_);
-    timer_ = run_later(of_->engine(), until, [self = shared_from_this(), this] { time(); });
+    timer_ = run_later(*of_->engine, until, [self = shared_from_this(), this] { time(); });
   }
   due(until);
 }
@@ -159,9 +158,9 @@ void joint_acquiring::ask(joint_acquire::action const& what) {
     made->deadline = waits ? what.when : std::min(made->deadline, what.when);
     made->started = started_;
     made->bundle = bundle;
-    milliseconds lease = lease_.count() > 0 ? lease_ : watchdog_time(*key);
+    milliseconds lease = lease_.count() > 0 ? lease_ : key->watchdog_time();
     if (max_hold_.count() > 0) lease = std::min(lease, max_hold_);
-    made->hold_shown = std::make_shared<member_hold>(key, owner_, of_->majority() ? drift_of(lease) : nanoseconds(0));
+    made->hold_shown = std::make_shared<member_hold>(key, owner_, of_->drift(lease));
     made->link = made->hold_shown.get();
     {
       std::scoped_lock const lock(deciding_);

@@ -12,7 +12,7 @@ namespace latchkey::detail {
 // Performs what a joint_acquire decides.
 class joint_acquiring final : public joint_task {
  public:
-  joint_acquiring(std::shared_ptr<joint_lock> of, call& one, bool blocking);
+  joint_acquiring(std::shared_ptr<joint_lock const> of, call& one, bool blocking);
 
   void begin() noexcept override;
   void cancel(error_code const& why) override;

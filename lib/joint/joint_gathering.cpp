@@ -1,6 +1,6 @@
 #include <joint/joint_gathering.hpp>
 
-#include <api/requests.hpp>
+#include <engine/requests.hpp>
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ enum release_worth : std::int64_t { worth_unknown, worth_expired, worth_still_he
 
 }  // namespace
 
-joint_gathering::joint_gathering(std::shared_ptr<joint_lock> of, call& one, bool blocking,
+joint_gathering::joint_gathering(std::shared_ptr<joint_lock const> of, call& one, bool blocking,
                                  std::shared_ptr<joint_hold> about, std::vector<std::shared_ptr<member_hold>> parts)
     : joint_task(of, one, blocking),
       what_(one.what),

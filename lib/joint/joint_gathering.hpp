@@ -9,7 +9,7 @@ namespace latchkey::detail {
 class joint_gathering final : public joint_task {
  public:
   // `ended`: the hold that is released or extended. A release has taken its parts already.
-  joint_gathering(std::shared_ptr<joint_lock> of, call& one, bool blocking, std::shared_ptr<joint_hold> about,
+  joint_gathering(std::shared_ptr<joint_lock const> of, call& one, bool blocking, std::shared_ptr<joint_hold> about,
                   std::vector<std::shared_ptr<member_hold>> parts);
 
   void begin() noexcept override;

@@ -1,7 +1,6 @@
 #include <joint/joint_hold.hpp>
 
-#include <api/calls.hpp>
-#include <api/run_later.hpp>
+#include <engine/run_later.hpp>
 #include <joint/joint_task.hpp>
 
 #include <boost/asio/error.hpp>
@@ -14,15 +13,14 @@ namespace latchkey::detail {
 // --- of one member ---
 
 member_hold::~member_hold() {
-  if (detail::forked(*key_)) return;
-  if (nested_) nested_->unlink();
+  if (key_->forked()) return;
+  if (parts) parts->unlink();
   if (has_.load()) drop();
 }
 
 void member_hold::granted(hold_id which) noexcept {
   hold_ = which;
   has_.store(true);
-  if (key_->joint) nested_ = key_->joint->find(owner_, which);
 }
 
 void member_hold::attach(std::shared_ptr<joint_hold> const& to) {
@@ -38,7 +36,7 @@ void member_hold::attach(std::shared_ptr<joint_hold> const& to) {
 
 instant member_hold::until() const {
   if (is_lost()) return {};
-  instant const end = nested_ ? nested_->until() : hold_link::until();
+  instant const end = hold_link::until();
   return end == instant{} ? end : end - drift();
 }
 
@@ -53,16 +51,11 @@ void member_hold::extended(nanoseconds drift, bool done) {
   if (--extensions_ == 0 && done) drift_.store(drift.count());
 }
 
-void member_hold::renew_no_longer() noexcept {
-  if (nested_)
-    nested_->renew_no_longer();
-  else
-    key_->engine->renew_no_longer(*key_->which, key_->name, owner_, hold_);
-}
+void member_hold::renew_no_longer() noexcept { key_->renew_no_longer(owner_, hold_); }
 
 void member_hold::drop() noexcept {
   has_.store(false);
-  detail::drop(*key_, owner_, hold_);
+  key_->drop(owner_, hold_);
 }
 
 void member_hold::tell(error_code const& why) {
@@ -86,7 +79,7 @@ bool joint_hold::begin(std::vector<part> parts, std::weak_ptr<joint_task> asking
     parts_ = std::move(parts);
     asking_ = std::move(asking);
     if (live() < terms_.quorum) return false;
-    if (link_) link_->show(until_locked());
+    if (link_) link_->parts = shared_from_this();
   }
   for (auto const& one : mine) one->attach(shared_from_this());
   watch();
@@ -142,7 +135,7 @@ std::vector<joint_hold::part> joint_hold::parts() const {
 
 std::vector<joint_hold::part> joint_hold::take() {
   std::vector<part> taken;
-  std::shared_ptr<joint_lock> of;
+  std::shared_ptr<joint_lock const> of;
   std::weak_ptr<joint_task> asking;
   bool awaited = false;
   {
@@ -156,7 +149,7 @@ std::vector<joint_hold::part> joint_hold::take() {
     asking.swap(asking_);
   }
   stop(asking);
-  if (awaited) of->engine().await_lease(-1);
+  if (awaited) of->engine->await_lease(-1);
   return taken;
 }
 
@@ -175,7 +168,7 @@ void joint_hold::on_lost(error_code const& why) {
 void joint_hold::lose(error_code const& why) {
   std::vector<part> rest;
   std::shared_ptr<loss_listener> holder;
-  std::shared_ptr<joint_lock> of;
+  std::shared_ptr<joint_lock const> of;
   std::weak_ptr<joint_task> asking;
   bool awaited = false;
   {
@@ -196,18 +189,18 @@ void joint_hold::lose(error_code const& why) {
     }
   }
   stop(asking);
-  if (awaited) of->engine().await_lease(1);
+  if (awaited) of->engine->await_lease(1);
   // Where only a member's client closes nothing else would end the renewals of the other members.
-  if (awaited && !of->engine().closing()) {
+  if (awaited && !of->engine->closing()) {
     std::scoped_lock const lock(mutex_);
-    instant const end = after(boot_now(), of->engine().settings().close_timeout);
+    instant const end = after(boot_now(), of->engine->settings().close_timeout);
     if (!ended_)
-      timer_ = run_later(of->engine(), end, [weak = weak_from_this()] {
+      timer_ = run_later(*of->engine, end, [weak = weak_from_this()] {
         if (auto const self = weak.lock()) self->renew_no_longer();
       });
   }
   for (auto const& one : rest) one->drop();
-  if (holder) of->engine().post([told = holder, why] { told->tell(why); });
+  if (holder) of->engine->post([told = holder, why] { told->tell(why); });
   of->on_lost(*this);
 }
 
@@ -224,7 +217,7 @@ void joint_hold::watch() {
 void joint_hold::watch_locked() {
   if (!terms_.has_drift || ended_ || lost_) return;
   cancel_timer(timer_);
-  timer_ = run_later(of_->engine(), until_locked(), [weak = weak_from_this()] {
+  timer_ = run_later(*of_->engine, until_locked(), [weak = weak_from_this()] {
     auto const self = weak.lock();
     if (!self) return;
     if (self->until() <= boot_now()) return self->lose(errc::lease_lost);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <api/lock_key.hpp>
+#include <engine/lock_key.hpp>
 #include <engine/loss_listener.hpp>
 
 #include <boost/asio/steady_timer.hpp>
@@ -13,6 +13,7 @@
 namespace latchkey::detail {
 
 class joint_hold;
+class joint_lock;
 class joint_task;
 
 // How far clocks may run apart during a lease (Redlock's figure).
@@ -58,7 +59,6 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   std::atomic<nanoseconds::rep> drift_;
   hold_id hold_ = 0;
   std::atomic<bool> has_{false};
-  std::shared_ptr<joint_hold> nested_;  // if the member has members
 
   std::mutex mutex_;  // guards what follows
   std::weak_ptr<joint_hold> part_of_;
@@ -68,7 +68,7 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
 };
 
 // One hold on a joint lock: those of its members, as long as enough of them last. Loss of too many is loss of all.
-class joint_hold final : public std::enable_shared_from_this<joint_hold> {
+class joint_hold final : public composite_hold, public std::enable_shared_from_this<joint_hold> {
  public:
   using part = std::shared_ptr<member_hold>;
 
@@ -80,7 +80,7 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
     hold_link* link = nullptr;  // told of the loss, until unlink()
   };
 
-  joint_hold(std::shared_ptr<joint_lock> of, terms what) : terms_(what), of_(std::move(of)), link_(what.link) {}
+  joint_hold(std::shared_ptr<joint_lock const> of, terms what) : terms_(what), of_(std::move(of)), link_(what.link) {}
 
   // `asking` may still add() members, until it is cancelled at the end. False: lost meanwhile.
   bool begin(std::vector<part> parts, std::weak_ptr<joint_task> asking);
@@ -89,13 +89,12 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
 
   std::uint64_t owner() const { return terms_.owner; }
   hold_id id() const { return terms_.id; }
-  instant until() const;
+  instant until() const override;
   bool lost() const;
   // A lease shows it, or a joint lock of which this is a member: nothing else releases it.
   bool leased() const { return terms_.link != nullptr; }
 
-  // Who was to be told of the loss is going away.
-  void unlink();
+  void unlink() override;
   // Ends it: the caller releases what it gets.
   std::vector<part> take();
   std::vector<part> parts() const;
@@ -116,7 +115,7 @@ class joint_hold final : public std::enable_shared_from_this<joint_hold> {
 
   terms const terms_;
   mutable std::mutex mutex_;  // guards what follows; held for no call of anything else but until() of members
-  std::shared_ptr<joint_lock> of_;
+  std::shared_ptr<joint_lock const> of_;
   hold_link* link_;
   std::vector<part> parts_;
   mutable std::vector<instant> ends_;  // room for one of each

@@ -1,6 +1,5 @@
 #include <joint/joint_lock.hpp>
 
-#include <api/calls.hpp>
 #include <joint/joint_acquiring.hpp>
 #include <joint/joint_gathering.hpp>
 
@@ -58,8 +57,8 @@ void fail(call& one, bool blocking, errc why, std::string_view text = {}) {
 
 }  // namespace
 
-joint_lock::joint_lock(std::shared_ptr<core> engine, std::vector<member> members, bool majority)
-    : engine_(std::move(engine)),
+joint_lock::joint_lock(std::shared_ptr<core> client, std::string called, std::vector<member> members, bool majority)
+    : lock_key(std::move(client), std::move(called), nullptr, 0),
       members_(std::move(members)),
       majority_(majority),
       quorum_(majority ? members_.size() / 2 + 1 : members_.size()) {
@@ -74,21 +73,20 @@ joint_lock::joint_lock(std::shared_ptr<core> engine, std::vector<member> members
 joint_rules joint_lock::rules(milliseconds lease, milliseconds max_hold) const {
   joint_rules made = rules_;
   if (!majority_) return made;
-  if (lease.count() <= 0)
-    for (auto const& one : members_) lease = std::max(lease, watchdog_time(*one));
+  if (lease.count() <= 0) lease = watchdog_time();
   if (max_hold.count() > 0) lease = std::min(lease, max_hold);
   // A dead member costs at most a tenth of the lease, and a living one has the time of a connection or two.
   made.member_time = std::max(milliseconds(50), lease / 10);
   return made;
 }
 
-std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
+std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) const {
   if (one.what == operation::type::release) {
-    if (engine_->over()) {  // members of other clients may be left
+    if (engine->over()) {  // members of other clients may be left
       drop(one.owner, one.hold);
       return fail(one, blocking, errc::closed), nullptr;
     }
-  } else if (closing_ || engine_->closing()) {
+  } else if (closing_ || engine->closing()) {
     return fail(one, blocking, errc::closed), nullptr;
   }
   std::vector<std::shared_ptr<member_hold>> parts;
@@ -121,12 +119,12 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) {
 
 // A release takes the parts of its hold before there is a task that asks for them.
 std::shared_ptr<joint_task> joint_lock::gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
-                                                  std::vector<std::shared_ptr<member_hold>> parts) {
+                                                  std::vector<std::shared_ptr<member_hold>> parts) const {
   return keep(one, blocking,
               std::make_shared<joint_gathering>(shared_from_this(), one, blocking, std::move(about), std::move(parts)));
 }
 
-std::shared_ptr<joint_task> joint_lock::keep(call& one, bool blocking, std::shared_ptr<joint_task> made) {
+std::shared_ptr<joint_task> joint_lock::keep(call& one, bool blocking, std::shared_ptr<joint_task> made) const {
   {
     std::scoped_lock const lock(mutex_);
     // Who closes has told those that were there.
@@ -135,11 +133,11 @@ std::shared_ptr<joint_task> joint_lock::keep(call& one, bool blocking, std::shar
   return fail(one, blocking, errc::closed), nullptr;
 }
 
-void joint_lock::start(call& one) {
+void joint_lock::start(call& one) const {
   if (auto const task = task_for(one, false)) task->begin();
 }
 
-void joint_lock::run(blocking_call& one, std::stop_token const& stop) {
+void joint_lock::run(blocking_call& one, std::stop_token const& stop) const {
   uncancelled const whole;
   auto const task = task_for(one, true);
   if (!task) return;
@@ -149,7 +147,7 @@ void joint_lock::run(blocking_call& one, std::stop_token const& stop) {
   task->wait();
 }
 
-void joint_lock::forget(call const& one) {
+void joint_lock::forget(call const& one) const {
   std::shared_ptr<joint_task> unused;
   std::scoped_lock const lock(mutex_);
   if (auto const found = tasks_.find(&one); found != tasks_.end()) {
@@ -158,37 +156,68 @@ void joint_lock::forget(call const& one) {
   }
 }
 
-std::shared_ptr<joint_task> joint_lock::task_of(call const& one) {
+std::shared_ptr<joint_task> joint_lock::task_of(call const& one) const {
   std::scoped_lock const lock(mutex_);
   auto const found = tasks_.find(&one);
   return found == tasks_.end() ? nullptr : found->second;
 }
 
-void joint_lock::cancel(call& one) {
+void joint_lock::cancel(call& one) const {
   if (auto const task = task_of(one)) task->cancel(asio::error::operation_aborted);
 }
 
-instant joint_lock::expire(call& one) {
+instant joint_lock::expire(call& one) const {
   auto const task = task_of(one);
   return task ? task->expire() : never;
 }
 
 bool joint_lock::keeps_out(std::uint64_t owner) const {
-  auto const held = std::count_if(members_.begin(), members_.end(),
-                                  [&](member const& one) { return detail::keeps_out(*one, owner); });
+  auto const held =
+      std::count_if(members_.begin(), members_.end(), [&](member const& one) { return one->keeps_out(owner); });
   return static_cast<std::size_t>(held) > members_.size() - quorum_;
+}
+
+std::string_view joint_lock::refuses(operation::type what, query question) const {
+  if (what == operation::type::force_unlock) return "a lock of several members cannot be unlocked by force";
+  if (what != operation::type::query) return "";
+  if (question == query::token) return "only a fenced lock has fencing tokens";
+  return question == query::time_to_live ? "a lock of several members has no time to live of its own" : "";
+}
+
+nanoseconds joint_lock::drift(milliseconds lease) const { return majority_ ? drift_of(lease) : nanoseconds(0); }
+
+bool joint_lock::forked() const {
+  return engine->forked() ||
+         std::any_of(members_.begin(), members_.end(), [](auto const& one) { return one->forked(); });
+}
+
+bool joint_lock::inside() const {
+  return engine->inside() ||
+         std::any_of(members_.begin(), members_.end(), [](auto const& one) { return one->inside(); });
+}
+
+instant joint_lock::budget_end(instant start) const {
+  instant last{};
+  for (auto const& one : members_) last = std::max(last, one->budget_end(start));
+  return last;
+}
+
+milliseconds joint_lock::watchdog_time() const {
+  milliseconds longest{0};
+  for (auto const& one : members_) longest = std::max(longest, one->watchdog_time());
+  return longest;
 }
 
 // --- holds ---
 
-bool joint_lock::add(std::shared_ptr<joint_hold> made) {
+bool joint_lock::add(std::shared_ptr<joint_hold> made) const {
   std::scoped_lock const lock(mutex_);
   if (closing_) return false;
   holds_[made->owner()].push_back(std::move(made));
   return true;
 }
 
-std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which) {
+std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which) const {
   std::scoped_lock const lock(mutex_);
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
@@ -198,7 +227,7 @@ std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which)
 }
 
 // 0 is the owner's latest that no lease shows.
-std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id which) {
+std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id which) const {
   std::scoped_lock const lock(mutex_);
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
@@ -212,18 +241,22 @@ std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id whic
   return taken;
 }
 
-bool joint_lock::has_hold(std::uint64_t owner) {
+bool joint_lock::has_hold(std::uint64_t owner) const {
   std::scoped_lock const lock(mutex_);
   return holds_.contains(owner);
 }
 
-void joint_lock::drop(std::uint64_t owner, hold_id which) {
-  auto const ended = remove(owner, which);
+void joint_lock::drop(std::uint64_t owner, hold_id hold) const {
+  auto const ended = remove(owner, hold);
   if (!ended) return;
   for (auto const& one : ended->take()) one->drop();
 }
 
-void joint_lock::on_lost(joint_hold& one) {
+void joint_lock::renew_no_longer(std::uint64_t owner, hold_id hold) const {
+  if (auto const one = find(owner, hold)) one->renew_no_longer();
+}
+
+void joint_lock::on_lost(joint_hold& one) const {
   if (one.leased()) return;  // its lease takes it away
   std::pair<std::uint64_t, hold_id> oldest{};
   {
@@ -236,7 +269,7 @@ void joint_lock::on_lost(joint_hold& one) {
   drop(oldest.first, oldest.second);
 }
 
-std::vector<std::shared_ptr<joint_hold>> joint_lock::all_holds() noexcept {
+std::vector<std::shared_ptr<joint_hold>> joint_lock::all_holds() const noexcept {
   std::vector<std::shared_ptr<joint_hold>> all;
   std::scoped_lock const lock(mutex_);
   for (auto const& [owner, these] : holds_) all.insert(all.end(), these.begin(), these.end());
@@ -270,7 +303,7 @@ void joint_lock::thread_ended() noexcept {
     said.owner = ended;
     for (member const& each : members_) said.lock += (said.lock.empty() ? "" : ",") + each->name;
     said.took = std::max<nanoseconds>(one->until() - boot_now(), nanoseconds(0));
-    engine_->report(said);
+    engine->report(said);
   }
 }
 

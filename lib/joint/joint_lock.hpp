@@ -1,7 +1,7 @@
 #pragma once
 
-#include <api/lock_key.hpp>
 #include <engine/attachment.hpp>
+#include <engine/lock_key.hpp>
 #include <joint/joint_hold.hpp>
 #include <joint/machine/joint_acquire.hpp>
 
@@ -19,61 +19,71 @@ class joint_task;
 
 // A lock of several members, of which all or a majority make the lock. It has no keys of its own: what is done with
 // it is done with its members, by their clients. Equal handles share one of these.
-class joint_lock final : public attachment, public std::enable_shared_from_this<joint_lock> {
+class joint_lock final : public lock_key, public attachment, public std::enable_shared_from_this<joint_lock> {
  public:
   using member = std::shared_ptr<lock_key const>;
 
-  joint_lock(std::shared_ptr<core> engine, std::vector<member> members, bool majority);
+  joint_lock(std::shared_ptr<core> engine, std::string name, std::vector<member> members, bool majority);
 
-  core& engine() const { return *engine_; }
   std::vector<member> const& members() const { return members_; }
   bool majority() const { return majority_; }
   std::size_t quorum() const { return quorum_; }
   // How its members are asked for a hold of this length.
   joint_rules rules(milliseconds lease, milliseconds max_hold) const;
 
-  // --- calls, as of a client ---
-  void start(call& one);
-  void run(blocking_call& one, std::stop_token const& stop);
-  void cancel(call& one);
-  instant expire(call& one);
-  void drop(std::uint64_t owner, hold_id which);
-  bool keeps_out(std::uint64_t owner) const;
+  // --- calls ---
+  void start(call& one) const override;
+  void run(blocking_call& one, std::stop_token const& stop) const override;
+  void cancel(call& one) const override;
+  instant expire(call& one) const override;
+  void drop(std::uint64_t owner, hold_id hold) const override;
+  void renew_no_longer(std::uint64_t owner, hold_id hold) const override;
+
+  bool keeps_out(std::uint64_t owner) const override;
+  std::string_view refuses(operation::type what, query question) const override;
+  nanoseconds drift(milliseconds lease) const override;
+  bool forked() const override;
+  bool inside() const override;
+  instant budget_end(instant start) const override;
+  milliseconds watchdog_time() const override;
+
+  // --- the end of the client, or of a thread ---
   void closing() noexcept override;
   void thread_ended() noexcept override;
   void closed() noexcept override;
 
   // --- holds ---
-  std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id which);
   // False: the client closes.
-  bool add(std::shared_ptr<joint_hold> made);
+  bool add(std::shared_ptr<joint_hold> made) const;
   // It was lost; kept for the unlock of its owner, but not too many of them.
-  void on_lost(joint_hold& one);
+  void on_lost(joint_hold& one) const;
 
   // The call is over and its address may be used again.
-  void forget(call const& one);
+  void forget(call const& one) const;
 
  private:
-  std::shared_ptr<joint_task> task_for(call& one, bool blocking);
+  std::shared_ptr<joint_task> task_for(call& one, bool blocking) const;
   std::shared_ptr<joint_task> gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
-                                        std::vector<std::shared_ptr<member_hold>> parts);
-  std::shared_ptr<joint_task> keep(call& one, bool blocking, std::shared_ptr<joint_task> made);
-  std::shared_ptr<joint_task> task_of(call const& one);
-  std::vector<std::shared_ptr<joint_hold>> all_holds() noexcept;
-  std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which);
-  bool has_hold(std::uint64_t owner);
+                                        std::vector<std::shared_ptr<member_hold>> parts) const;
+  std::shared_ptr<joint_task> keep(call& one, bool blocking, std::shared_ptr<joint_task> made) const;
+  std::shared_ptr<joint_task> task_of(call const& one) const;
+  std::vector<std::shared_ptr<joint_hold>> all_holds() const noexcept;
+  std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id which) const;
+  std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which) const;
+  bool has_hold(std::uint64_t owner) const;
 
-  std::shared_ptr<core> const engine_;
   std::vector<member> const members_;
   bool const majority_;
   std::size_t const quorum_;
   joint_rules rules_;
 
   std::atomic<bool> closing_{false};
-  std::mutex mutex_;  // guards what follows; held for no call of anything else
-  std::unordered_map<call const*, std::shared_ptr<joint_task>> tasks_;
-  std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<joint_hold>>> holds_;  // in the order of their grants
-  std::deque<std::pair<std::uint64_t, hold_id>> lost_;                                 // that no lease shows
+  // A handle is const, what is under way and held is not.
+  mutable std::mutex mutex_;  // guards what follows; held for no call of anything else
+  mutable std::unordered_map<call const*, std::shared_ptr<joint_task>> tasks_;
+  mutable std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<joint_hold>>>
+      holds_;                                                   // in the order of their grants
+  mutable std::deque<std::pair<std::uint64_t, hold_id>> lost_;  // that no lease shows
 };
 
 }  // namespace latchkey::detail

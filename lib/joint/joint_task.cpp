@@ -1,6 +1,5 @@
 #include <joint/joint_task.hpp>
 
-#include <api/calls.hpp>
 #include <base/clock.hpp>
 
 #include <algorithm>
@@ -14,22 +13,40 @@ void member_call::complete() noexcept {
   task->on_answer(self);
 }
 
-void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all) {
-  call_list calls;
+namespace {
+
+// Calls to names of one client start in one step, so that they leave together.
+void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
+  auto const client_of = [](auto const& one) { return one->key().which ? one->key().engine.get() : nullptr; };
+  for (auto next = all.begin(); next != all.end(); ++next) {
+    core* const client = client_of(*next);
+    auto const same = [&](auto const& other) { return client_of(other) == client; };
+    if (!client) {
+      (*next)->key().start(**next);
+    } else if (std::none_of(all.begin(), next, same)) {
+      std::vector<call*> these;
+      for (auto const& one : all)
+        if (same(one)) these.push_back(one.get());
+      client->start(these);
+    }
+  }
+}
+
+}  // namespace
+
+void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all) noexcept {
   instant first = never;
   {
     std::scoped_lock const lock(mutex_);
-    calls.reserve(all.size());
     pending_.reserve(pending_.size() + all.size());
     for (auto const& one : all) {
       one->under_way();
       pending_.push_back({one, one->deadline});
-      calls.emplace_back(&one->key(), one.get());
       first = std::min(first, one->deadline);
     }
   }
   due(first);
-  detail::start(calls);
+  start_all(all);
 }
 
 void joint_task::on_answer(std::shared_ptr<member_call> const& one) {
@@ -58,7 +75,7 @@ instant joint_task::expire() noexcept {
   }
   for (auto const& one : late) {
     // One that is just being told so is not asked in a loop.
-    instant const end = std::max(detail::expire(one->key(), *one), after(now, milliseconds(1)));
+    instant const end = std::max(one->key().expire(*one), after(now, milliseconds(1)));
     std::scoped_lock const lock(mutex_);
     for (auto& entry : pending_)
       if (entry.one == one) entry.end = end;

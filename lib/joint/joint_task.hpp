@@ -51,7 +51,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
 
  protected:
   // A blocked caller is not told by `complete`, but wakes up in wait().
-  joint_task(std::shared_ptr<joint_lock> of, call& one, bool blocking)
+  joint_task(std::shared_ptr<joint_lock const> of, call& one, bool blocking)
       : of_(std::move(of)), blocking_(blocking), call_(&one) {}
 
   virtual void answered(member_call& one) = 0;
@@ -59,7 +59,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   virtual instant wake_at() { return never; }
   virtual void time() {}
 
-  void start(std::vector<std::shared_ptr<member_call>> const& all);
+  void start(std::vector<std::shared_ptr<member_call>> const& all) noexcept;
   // Tells the caller, once.
   template <class Fill>
   void finish(Fill const& fill) noexcept {
@@ -81,7 +81,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   // A blocked caller wakes up at that time and sees to what is late.
   void due(instant when);
 
-  std::shared_ptr<joint_lock> const of_;
+  std::shared_ptr<joint_lock const> const of_;
 
  private:
   struct pending {

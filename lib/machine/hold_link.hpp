@@ -3,17 +3,30 @@
 #include <base/instant.hpp>
 
 #include <atomic>
+#include <memory>
 
 namespace latchkey::detail {
+
+// A hold that consists of holds of several names.
+class composite_hold {
+ public:
+  virtual ~composite_hold() = default;
+  virtual instant until() const = 0;
+  // Whoever is shown it is going away.
+  virtual void unlink() = 0;
+};
 
 // What a lease can see of its hold without asking anybody. The machines write it under the client's mutex;
 // a lease reads it from any thread.
 struct hold_link {
   std::atomic<instant::rep> deadline{0};  // nanoseconds of the boot clock; 0: not granted
   std::atomic<bool> lost{false};
+  std::shared_ptr<composite_hold> parts;  // null: it is of one name. Set before the grant is told
 
   void show(instant until) { deadline.store(until.time_since_epoch().count(), std::memory_order_release); }
-  instant until() const { return instant(nanoseconds(deadline.load(std::memory_order_acquire))); }
+  instant until() const {
+    return parts ? parts->until() : instant(nanoseconds(deadline.load(std::memory_order_acquire)));
+  }
 };
 
 }  // namespace latchkey::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <api/lock_key.hpp>
+#include <engine/lock_key.hpp>
 #include <latchkey/owner.hpp>
 #include <machine/operation.hpp>
 

@@ -1,8 +1,5 @@
-#include <api/requests.hpp>
-
-#include <api/calls.hpp>
 #include <base/clock.hpp>
-#include <joint/joint_lock.hpp>
+#include <engine/requests.hpp>
 
 #include <algorithm>
 
@@ -14,20 +11,25 @@ namespace {
 constexpr milliseconds longest_lease = std::chrono::hours(24 * 365 * 10);
 
 refusal fill(operation& one, lock_key const& key, operation::type what) {
-  if (forked(key)) return {errc::closed, "the client belongs to the parent process"};
+  if (key.forked()) return {errc::closed, "the client belongs to the parent process"};
   one.what = what;
   one.mode = key.mode;
   one.which = key.which;
   one.name = key.name;
   one.started = boot_now();
-  one.deadline = budget_end(key, one.started);
+  one.deadline = key.budget_end(one.started);
   return {};
 }
 
-// A majority's hold is trusted for less time than its lease.
+// Some holds are trusted for less time than their lease.
 refusal check_drift(lock_key const& key, milliseconds length) {
-  if (!key.joint || !key.joint->majority() || to_nanoseconds(length) > drift_of(length)) return {};
+  if (to_nanoseconds(length) > key.drift(length)) return {};
   return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
+}
+
+refusal check_known(lock_key const& key, operation::type what, query question) {
+  auto const why = key.refuses(what, question);
+  return why.empty() ? refusal() : refusal{errc::bad_argument, std::string(why)};
 }
 
 refusal check_lease(lock_key const& key, milliseconds length) {
@@ -87,16 +89,13 @@ refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hol
 }
 
 refusal fill_force_unlock(operation& one, lock_key const& key) {
-  if (key.joint) return {errc::bad_argument, "a lock of several members cannot be unlocked by force"};
+  if (auto wrong = check_known(key, operation::type::force_unlock, {})) return wrong;
   return fill(one, key, operation::type::force_unlock);
 }
 
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {
   if (auto wrong = fill(one, key, operation::type::query)) return wrong;
-  if (what == query::token && (key.joint || !key.which->rules().tokens))
-    return {errc::bad_argument, "only a fenced lock has fencing tokens"};
-  if (key.joint && what == query::time_to_live)
-    return {errc::bad_argument, "a lock of several members has no time to live of its own"};
+  if (auto wrong = check_known(key, operation::type::query, what)) return wrong;
   one.question = what;
   if (who) one.owner = owner_access::number(*who);
   return {};
@@ -111,8 +110,8 @@ refusal fill_connect(operation& one, lock_key const& key, std::optional<millisec
 }
 
 void check_blocking(lock_key const& key) {
-  if (forked(key)) throw lock_error(errc::closed, "the client belongs to the parent process");
-  if (inside(key))
+  if (key.forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  if (key.inside())
     throw lock_error(errc::would_deadlock, "a blocking call on a thread that runs the client's executor");
 }
 
