@@ -18,19 +18,17 @@ class joint_acquiring final : public joint_task {
   void cancel(error_code const& why) override;
 
  private:
-  using part = std::shared_ptr<member_hold>;
+  void answered(member_call& one, joint_guard& guard) override;
+  instant wake_at() const override { return sleeps_until_; }
+  void time(joint_guard& guard) override;
 
-  void answered(member_call& one) override;
-  instant wake_at() override;
-  void time() override;
-
-  template <class Step>
-  void step(Step&& next) noexcept;
-  void perform(joint_acquire::action const& what);
-  void ask(joint_acquire::action const& what);
-  void sleep(instant until);
-  void conclude();
-  bool begin_hold(std::vector<part> const& parts, error_code& error);
+  void perform(joint_guard& guard) noexcept;
+  void perform(joint_acquire::action const& what, joint_guard& guard);
+  void ask(joint_acquire::action const& what, joint_guard& guard);
+  std::shared_ptr<member_call> call_to(std::size_t member, joint_acquire::attempt id,
+                                       joint_acquire::action const& what);
+  void sleep(instant until, joint_guard& guard);
+  void conclude(joint_guard& guard);
   std::shared_ptr<member_call> take(joint_acquire::attempt id);
 
   std::uint64_t const owner_;
@@ -38,9 +36,9 @@ class joint_acquiring final : public joint_task {
   milliseconds const max_hold_;
   instant const started_;
   hold_link* const link_;
-  std::shared_ptr<joint_hold> made_;  // of whoever performs
 
-  std::mutex deciding_;  // guards what follows; held for no call of anything else
+  // --- guarded ---
+  std::shared_ptr<joint_hold> made_;
   joint_acquire machine_;
   std::unordered_map<joint_acquire::attempt, std::shared_ptr<member_call>> asked_;
   bool performing_ = false;

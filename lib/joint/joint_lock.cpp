@@ -6,7 +6,6 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 namespace latchkey::detail {
 
@@ -14,39 +13,20 @@ namespace {
 
 constexpr std::size_t most_lost = 1'024;  // holds that are kept for an unlock
 
-// May both be taken by one script call?
-bool bundled(lock_key const& one, lock_key const& other) {
-  return one.which && other.which && one.engine == other.engine && one.which->acquire_all() &&
-         one.which->acquire_all() == other.which->acquire_all();
-}
-
-// In the order of the list; what one script call can take goes together. The same name twice does not: the second is
-// a re-entry behind the first.
-std::vector<std::vector<std::size_t>> steps_of(std::vector<joint_lock::member> const& members) {
-  std::vector<std::vector<std::size_t>> steps;
-  std::vector<bool> placed(members.size());
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (placed[i]) continue;
-    auto& step = steps.emplace_back(std::vector{i});
-    for (std::size_t j = i + 1; j < members.size() && step.size() < most_bundled; ++j) {
-      bool const twice = std::any_of(step.begin(), step.end(),
-                                     [&](std::size_t other) { return members[other]->name == members[j]->name; });
-      if (placed[j] || twice || !bundled(*members[i], *members[j])) continue;
-      step.push_back(j);
-      placed[j] = true;
+// What one script call may take is of one group.
+std::vector<joint_rules::member> grouped(std::vector<joint_lock::member> const& members) {
+  std::vector<joint_rules::member> made;
+  for (auto const& one : members) {
+    std::size_t group = 0;
+    if (one->which && one->which->acquire_all()) {
+      auto const like = std::find_if(members.begin(), members.end(), [&](auto const& other) {
+        return other->which && other->engine == one->engine && other->which->acquire_all() == one->which->acquire_all();
+      });
+      group = 1 + static_cast<std::size_t>(like - members.begin());
     }
+    made.push_back({one->name, group});
   }
-  return steps;
-}
-
-// By name: clients of other processes know nothing else of each other's members.
-std::vector<std::size_t> ranks_of(std::vector<joint_lock::member> const& members) {
-  std::vector<std::size_t> order(members.size()), rank(members.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return members[a]->name < members[b]->name; });
-  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
-  return rank;
+  return made;
 }
 
 void fail(call& one, bool blocking, errc why, std::string_view text = {}) {
@@ -60,24 +40,12 @@ void fail(call& one, bool blocking, errc why, std::string_view text = {}) {
 joint_lock::joint_lock(std::shared_ptr<core> client, std::string called, std::vector<member> members, bool majority)
     : lock_key(std::move(client), std::move(called), nullptr, 0),
       members_(std::move(members)),
-      majority_(majority),
-      quorum_(majority ? members_.size() / 2 + 1 : members_.size()) {
-  rules_.members = members_.size();
-  rules_.quorum = quorum_;
-  rules_.at_once = majority;
-  if (majority) return;
-  rules_.steps = steps_of(members_);
-  rules_.rank = ranks_of(members_);
-}
+      rules_(majority ? joint_rules::majority_of(members_.size()) : joint_rules::all_of(grouped(members_))) {}
 
-joint_rules joint_lock::rules(milliseconds lease, milliseconds max_hold) const {
-  joint_rules made = rules_;
-  if (!majority_) return made;
+joint_rules joint_lock::rules_for(milliseconds lease, milliseconds max_hold) const {
   if (lease.count() <= 0) lease = watchdog_time();
   if (max_hold.count() > 0) lease = std::min(lease, max_hold);
-  // A dead member costs at most a tenth of the lease, and a living one has the time of a connection or two.
-  made.member_time = std::max(milliseconds(50), lease / 10);
-  return made;
+  return rules_.with_lease(lease);
 }
 
 std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) const {
@@ -126,7 +94,7 @@ std::shared_ptr<joint_task> joint_lock::gathering(call& one, bool blocking, std:
 
 std::shared_ptr<joint_task> joint_lock::keep(call& one, bool blocking, std::shared_ptr<joint_task> made) const {
   {
-    std::scoped_lock const lock(mutex_);
+    auto const lock = guard();
     // Who closes has told those that were there.
     if (one.what == operation::type::release || !closing_) return tasks_[&one] = std::move(made);
   }
@@ -147,17 +115,10 @@ void joint_lock::run(blocking_call& one, std::stop_token const& stop) const {
   task->wait();
 }
 
-void joint_lock::forget(call const& one) const {
-  std::shared_ptr<joint_task> unused;
-  std::scoped_lock const lock(mutex_);
-  if (auto const found = tasks_.find(&one); found != tasks_.end()) {
-    unused = std::move(found->second);
-    tasks_.erase(found);
-  }
-}
+void joint_lock::forget(joint_guard const&, call const& one) const { tasks_.erase(&one); }
 
 std::shared_ptr<joint_task> joint_lock::task_of(call const& one) const {
-  std::scoped_lock const lock(mutex_);
+  auto const lock = guard();
   auto const found = tasks_.find(&one);
   return found == tasks_.end() ? nullptr : found->second;
 }
@@ -174,7 +135,7 @@ instant joint_lock::expire(call& one) const {
 bool joint_lock::keeps_out(std::uint64_t owner) const {
   auto const held =
       std::count_if(members_.begin(), members_.end(), [&](member const& one) { return one->keeps_out(owner); });
-  return static_cast<std::size_t>(held) > members_.size() - quorum_;
+  return static_cast<std::size_t>(held) > members_.size() - rules_.quorum;
 }
 
 std::string_view joint_lock::refuses(operation::type what, query question) const {
@@ -183,8 +144,6 @@ std::string_view joint_lock::refuses(operation::type what, query question) const
   if (question == query::token) return "only a fenced lock has fencing tokens";
   return question == query::time_to_live ? "a lock of several members has no time to live of its own" : "";
 }
-
-nanoseconds joint_lock::drift(milliseconds lease) const { return majority_ ? drift_of(lease) : nanoseconds(0); }
 
 bool joint_lock::forked() const {
   return engine->forked() ||
@@ -210,15 +169,14 @@ milliseconds joint_lock::watchdog_time() const {
 
 // --- holds ---
 
-bool joint_lock::add(std::shared_ptr<joint_hold> made) const {
-  std::scoped_lock const lock(mutex_);
+bool joint_lock::add(joint_guard const&, std::shared_ptr<joint_hold> made) const {
   if (closing_) return false;
   holds_[made->owner()].push_back(std::move(made));
   return true;
 }
 
 std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which) const {
-  std::scoped_lock const lock(mutex_);
+  auto const lock = guard();
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
   for (auto const& one : found->second)
@@ -228,7 +186,7 @@ std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which)
 
 // 0 is the owner's latest that no lease shows.
 std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id which) const {
-  std::scoped_lock const lock(mutex_);
+  auto const lock = guard();
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
   auto& all = found->second;
@@ -242,7 +200,7 @@ std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id whic
 }
 
 bool joint_lock::has_hold(std::uint64_t owner) const {
-  std::scoped_lock const lock(mutex_);
+  auto const lock = guard();
   return holds_.contains(owner);
 }
 
@@ -260,7 +218,7 @@ void joint_lock::on_lost(joint_hold& one) const {
   if (one.leased()) return;  // its lease takes it away
   std::pair<std::uint64_t, hold_id> oldest{};
   {
-    std::scoped_lock const lock(mutex_);
+    auto const lock = guard();
     lost_.emplace_back(one.owner(), one.id());
     if (lost_.size() <= most_lost) return;
     oldest = lost_.front();
@@ -271,7 +229,7 @@ void joint_lock::on_lost(joint_hold& one) const {
 
 std::vector<std::shared_ptr<joint_hold>> joint_lock::all_holds() const noexcept {
   std::vector<std::shared_ptr<joint_hold>> all;
-  std::scoped_lock const lock(mutex_);
+  auto const lock = guard();
   for (auto const& [owner, these] : holds_) all.insert(all.end(), these.begin(), these.end());
   return all;
 }
@@ -279,7 +237,7 @@ std::vector<std::shared_ptr<joint_hold>> joint_lock::all_holds() const noexcept 
 void joint_lock::closing() noexcept {
   std::vector<std::shared_ptr<joint_task>> tasks;
   {
-    std::scoped_lock const lock(mutex_);
+    auto const lock = guard();
     closing_ = true;
     for (auto const& [one, task] : tasks_) tasks.push_back(task);
   }

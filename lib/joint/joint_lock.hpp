@@ -3,7 +3,7 @@
 #include <engine/attachment.hpp>
 #include <engine/lock_key.hpp>
 #include <joint/joint_hold.hpp>
-#include <joint/machine/joint_acquire.hpp>
+#include <joint/machine/joint_rules.hpp>
 
 #include <atomic>
 #include <deque>
@@ -26,10 +26,10 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   joint_lock(std::shared_ptr<core> engine, std::string name, std::vector<member> members, bool majority);
 
   std::vector<member> const& members() const { return members_; }
-  bool majority() const { return majority_; }
-  std::size_t quorum() const { return quorum_; }
+  joint_rules const& rules() const { return rules_; }
   // How its members are asked for a hold of this length.
-  joint_rules rules(milliseconds lease, milliseconds max_hold) const;
+  joint_rules rules_for(milliseconds lease, milliseconds max_hold) const;
+  joint_guard guard() const { return joint_guard(mutex_); }
 
   // --- calls ---
   void start(call& one) const override;
@@ -41,7 +41,7 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
 
   bool keeps_out(std::uint64_t owner) const override;
   std::string_view refuses(operation::type what, query question) const override;
-  nanoseconds drift(milliseconds lease) const override;
+  nanoseconds drift(milliseconds lease) const override { return rules_.drift(lease); }
   bool forked() const override;
   bool inside() const override;
   instant budget_end(instant start) const override;
@@ -52,14 +52,14 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   void thread_ended() noexcept override;
   void closed() noexcept override;
 
-  // --- holds ---
+  // --- of its calls and holds ---
   // False: the client closes.
-  bool add(std::shared_ptr<joint_hold> made) const;
+  bool add(joint_guard const& guard, std::shared_ptr<joint_hold> made) const;
   // It was lost; kept for the unlock of its owner, but not too many of them.
   void on_lost(joint_hold& one) const;
 
   // The call is over and its address may be used again.
-  void forget(call const& one) const;
+  void forget(joint_guard const& guard, call const& one) const;
 
  private:
   std::shared_ptr<joint_task> task_for(call& one, bool blocking) const;
@@ -73,13 +73,11 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   bool has_hold(std::uint64_t owner) const;
 
   std::vector<member> const members_;
-  bool const majority_;
-  std::size_t const quorum_;
-  joint_rules rules_;
+  joint_rules const rules_;
 
   std::atomic<bool> closing_{false};
   // A handle is const, what is under way and held is not.
-  mutable std::mutex mutex_;  // guards what follows; held for no call of anything else
+  mutable std::mutex mutex_;  // guards what follows, and what belongs to its tasks and holds
   mutable std::unordered_map<call const*, std::shared_ptr<joint_task>> tasks_;
   mutable std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<joint_hold>>>
       holds_;                                                   // in the order of their grants

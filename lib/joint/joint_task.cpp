@@ -34,31 +34,27 @@ void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
 
 }  // namespace
 
-void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all) noexcept {
+void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all, joint_guard& guard) noexcept {
   instant first = never;
-  {
-    std::scoped_lock const lock(mutex_);
-    pending_.reserve(pending_.size() + all.size());
-    for (auto const& one : all) {
-      one->under_way();
-      pending_.push_back({one, one->deadline});
-      first = std::min(first, one->deadline);
-    }
+  pending_.reserve(pending_.size() + all.size());
+  for (auto const& one : all) {
+    one->under_way();
+    pending_.push_back({one, one->deadline});
+    first = std::min(first, one->deadline);
   }
-  due(first);
+  due(guard, first);
+  guard.unlock();
   start_all(all);
+  guard.lock();
 }
 
-void joint_task::on_answer(std::shared_ptr<member_call> const& one) {
-  {
-    std::scoped_lock const lock(mutex_);
-    std::erase_if(pending_, [&](pending const& entry) { return entry.one == one; });
-  }
-  answered(*one);
+void joint_task::on_answer(std::shared_ptr<member_call> const& one) noexcept {
+  auto guard = of_->guard();
+  std::erase_if(pending_, [&](pending const& entry) { return entry.one == one; });
+  answered(*one, guard);
 }
 
-void joint_task::due(instant when) {
-  std::scoped_lock const lock(mutex_);
+void joint_task::due(joint_guard const&, instant when) {
   if (when >= wakes_at_) return;
   wakes_at_ = when;
   changed_.notify_all();
@@ -66,38 +62,37 @@ void joint_task::due(instant when) {
 
 instant joint_task::expire() noexcept {
   instant const now = boot_now();
-  if (wake_at() <= now) time();
   std::vector<std::shared_ptr<member_call>> late;
-  {
-    std::scoped_lock const lock(mutex_);
-    for (auto const& one : pending_)
-      if (one.end <= now) late.push_back(one.one);
-  }
+  auto guard = of_->guard();
+  if (wake_at() <= now) time(guard);
+  for (auto const& one : pending_)
+    if (one.end <= now) late.push_back(one.one);
   for (auto const& one : late) {
+    guard.unlock();
     // One that is just being told so is not asked in a loop.
     instant const end = std::max(one->key().expire(*one), after(now, milliseconds(1)));
-    std::scoped_lock const lock(mutex_);
+    guard.lock();
     for (auto& entry : pending_)
       if (entry.one == one) entry.end = end;
   }
   instant next = wake_at();
-  std::scoped_lock const lock(mutex_);
   for (auto const& one : pending_) next = std::min(next, one.end);
   return next;
 }
 
 void joint_task::wait() noexcept {
-  std::unique_lock lock(mutex_);
+  auto guard = of_->guard();
   while (!finished_) {
     instant const end = wakes_at_;
     // In slices: its clock stands still while the machine is suspended.
     nanoseconds const most = std::chrono::seconds(1);
     nanoseconds const sleep = std::clamp<nanoseconds>(end - boot_now(), nanoseconds(0), most);
-    if (changed_.wait_for(lock, sleep, [&] { return finished_ || wakes_at_ < end; }) || boot_now() < end) continue;
+    if (changed_.wait_for(guard, sleep, [&] { return finished_ || wakes_at_ < end; }) || boot_now() < end) continue;
     wakes_at_ = never;
-    lock.unlock();
-    due(expire());
-    lock.lock();
+    guard.unlock();
+    instant const next = expire();
+    guard.lock();
+    due(guard, next);
   }
 }
 

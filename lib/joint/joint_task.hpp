@@ -4,13 +4,10 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 namespace latchkey::detail {
-
-class joint_task;
 
 // A call to one member. Lives until it was answered; its hold, if it may get one, is shown there.
 class member_call final : public call, public std::enable_shared_from_this<member_call> {
@@ -42,7 +39,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   virtual void begin() noexcept = 0;
   // Of calls that wait; others go on.
   virtual void cancel(error_code const&) {}
-  void on_answer(std::shared_ptr<member_call> const& one);
+  void on_answer(std::shared_ptr<member_call> const& one) noexcept;
 
   // Ends what is late at the members, for callers whose executors nobody may be running; answers when to ask again.
   instant expire() noexcept;
@@ -54,32 +51,29 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   joint_task(std::shared_ptr<joint_lock const> of, call& one, bool blocking)
       : of_(std::move(of)), blocking_(blocking), call_(&one) {}
 
-  virtual void answered(member_call& one) = 0;
-  // Of the task's own timer.
-  virtual instant wake_at() { return never; }
-  virtual void time() {}
+  // --- guarded ---
 
-  void start(std::vector<std::shared_ptr<member_call>> const& all) noexcept;
+  virtual void answered(member_call& one, joint_guard& guard) = 0;
+  // Of the task's own timer.
+  virtual instant wake_at() const { return never; }
+  virtual void time(joint_guard&) {}
+
+  void start(std::vector<std::shared_ptr<member_call>> const& all, joint_guard& guard) noexcept;
   // Tells the caller, once.
   template <class Fill>
-  void finish(Fill const& fill) noexcept {
-    call* told = nullptr;
-    {
-      std::scoped_lock const lock(mutex_);
-      told = std::exchange(call_, nullptr);
-    }
+  void finish(joint_guard& guard, Fill const& fill) noexcept {
+    call* const told = std::exchange(call_, nullptr);
     if (!told) return;
-    of_->forget(*told);
-    {
-      std::scoped_lock const lock(mutex_);
-      fill(*told);
-      finished_ = true;
-      if (blocking_) changed_.notify_all();
-    }
-    if (!blocking_) told->complete();
+    of_->forget(guard, *told);
+    fill(*told);
+    finished_ = true;
+    if (blocking_) return changed_.notify_all();
+    guard.unlock();
+    told->complete();
+    guard.lock();
   }
   // A blocked caller wakes up at that time and sees to what is late.
-  void due(instant when);
+  void due(joint_guard const& guard, instant when);
 
   std::shared_ptr<joint_lock const> const of_;
 
@@ -90,7 +84,6 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   };
 
   bool const blocking_;
-  std::mutex mutex_;  // guards what follows; held for no call of anything else
   std::condition_variable changed_;
   call* call_;
   std::vector<pending> pending_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <base/instant.hpp>
+#include <joint/machine/joint_rules.hpp>
 #include <latchkey/error.hpp>
 
 #include <cstddef>
@@ -11,19 +12,6 @@
 #include <vector>
 
 namespace latchkey::detail {
-
-// How the members of a joint lock are asked, and how many of them make the lock.
-struct joint_rules {
-  std::size_t members = 0;
-  std::size_t quorum = 0;
-  // Not at_once: members that are asked together, one step after the other.
-  std::vector<std::vector<std::size_t>> steps;
-  // Of several busy members the one of least rank is waited for, so that different clients wait for the same.
-  std::vector<std::size_t> rank;
-  // All members are asked at once, and none is waited for longer than this.
-  bool at_once = false;
-  milliseconds member_time{0};
-};
 
 // Decides how one call acquires a joint lock: whom to ask next, whom to wait for, what to give back. Knows neither
 // threads nor clocks: answers and the time come in, actions go out.

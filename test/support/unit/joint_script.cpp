@@ -7,25 +7,19 @@ namespace latchkey::test {
 using answer_type = joint_acquire::answer::type;
 using action_type = joint_acquire::action::type;
 
-joint_rules in_order(std::size_t members, std::vector<std::vector<std::size_t>> bundles) {
-  joint_rules made;
-  made.members = made.quorum = members;
-  made.steps = std::move(bundles);
-  for (std::size_t i = 0; i < members; ++i) {
-    if (made.steps.size() < members && (made.steps.empty() || made.steps.back().size() == 1)) made.steps.push_back({i});
-    made.rank.push_back(i);
+joint_rules in_order(std::size_t members, std::vector<std::vector<std::size_t>> const& bundles) {
+  static constexpr std::string_view names = "abcdefghijklmnopqrstuvwxyz";
+  std::vector<joint_rules::member> all;
+  for (std::size_t i = 0; i < members; ++i) all.push_back({names.substr(i, 1), 0});
+  std::size_t group = 0;
+  for (auto const& bundle : bundles) {
+    ++group;
+    for (std::size_t const member : bundle) all[member].group = group;
   }
-  return made;
+  return joint_rules::all_of(all);
 }
 
-joint_rules majority(std::size_t members, milliseconds member_time) {
-  joint_rules made;
-  made.members = members;
-  made.quorum = members / 2 + 1;
-  made.at_once = true;
-  made.member_time = member_time;
-  return made;
-}
+joint_rules majority(std::size_t members) { return joint_rules::majority_of(members).with_lease(milliseconds(5'000)); }
 
 joint_script::joint_script(joint_rules rules, joint_acquire::wish asked) : machine(std::move(rules), asked) {}
 

@@ -14,8 +14,9 @@ using detail::joint_rules;
 using detail::milliseconds;
 
 // One by one in this order; with `bundles` the members of each are asked together.
-joint_rules in_order(std::size_t members, std::vector<std::vector<std::size_t>> bundles = {});
-joint_rules majority(std::size_t members, milliseconds member_time = milliseconds(500));
+joint_rules in_order(std::size_t members, std::vector<std::vector<std::size_t>> const& bundles = {});
+// Most of them, for a lease of 5 s.
+joint_rules majority(std::size_t members);
 
 // A joint_acquire whose members say what a test lets them say. What it wants comes out as text: `ask 0 1`, `wait 2`,
 // `cancel 0`, `give_back 1`, `keep 3`, `sleep`, `granted`, `busy`, `failed: ...`.
