@@ -95,6 +95,8 @@ void simulation::completed(task& done) {
   if (done.what == operation::type::force_unlock && done.yes && !done.error) check_forced(done);
   if (in_vain_.contains(&done) && !done.error) fail(done.label + " has ended what a lease shows", eye::shown);
   if (part_of_.contains(&done)) joint_answers_.push_back(&done);
+  if (auto const part = extensions_.extract(&done))
+    part.mapped()->trust.extended(joint_rules_of({}).drift(done.lease), done.yes);
   if (kind_.used_as != use::holds) {
     account_end(done);
     check_permit_answer(done);

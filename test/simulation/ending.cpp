@@ -104,7 +104,7 @@ bool simulation::any_unreleased() const {
 void simulation::release_all() {
   dice chances(mix(options_.seed, 19));
   for (auto const& one : joints_)
-    if (one->granted && !one->ended && !one->gone) end_joint(*one, one->lost, chances);
+    if (one->granted && !one->hold.ended() && !one->gone) end_joint(*one, one->hold.lost(), chances);
   auto const held = kind_.joint() ? std::vector<task*>{} : holders_;
   using use = simulated_kind::use;
   for (auto& lock : locks_)  // permits that nobody has any more, as far as anybody knows

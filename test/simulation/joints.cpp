@@ -12,9 +12,6 @@ namespace {
 
 constexpr std::uint64_t owners = 3;  // of each process
 
-// Redlock's figure, as lib/joint/joint_hold.hpp has it.
-nanoseconds drift_of(milliseconds lease) { return detail::to_nanoseconds(lease) / 100 + milliseconds(2); }
-
 }  // namespace
 
 std::size_t simulation::client_of(joint_call const& one, std::size_t member) const {
@@ -60,25 +57,17 @@ instant simulation::joint_time(joint_call const& one) const { return client_time
 joint_call* simulation::any_joint(dice& chances, bool held) const {
   std::vector<joint_call*> fits;
   for (auto const& one : joints_)
-    if ((held ? one->granted && !one->ended && !one->gone : one->completions == 0) && awake(client_of(*one, 0)))
+    if ((held ? one->granted && !one->hold.ended() && !one->gone : one->completions == 0) && awake(client_of(*one, 0)))
       fits.push_back(one.get());
   return fits.empty() ? nullptr : fits[chances.below(fits.size())];
 }
 
 detail::joint_rules simulation::joint_rules_of(milliseconds lease) const {
-  detail::joint_rules made;
-  made.members = kind_.places.size();
-  made.quorum = kind_.majority ? made.members / 2 + 1 : made.members;
-  made.at_once = kind_.majority;
+  std::vector<detail::joint_rules::member> members;
+  for (std::size_t i = 0; i < kind_.places.size(); ++i) members.push_back({locks_[i].name, kind_.places[i] + 1});
+  auto made = kind_.majority ? detail::joint_rules::majority_of(members.size()) : detail::joint_rules::all_of(members);
   if (is_planted(trick::minority)) made.quorum = 1;
-  if (!kind_.majority) {
-    made.steps = {{0, 1}, {2}};
-    made.rank = {0, 1, 2};
-    return made;
-  }
-  if (lease.count() == 0) lease = settings_.lock_watchdog_timeout;
-  made.member_time = std::max(milliseconds(50), lease / 10);
-  return made;
+  return made.with_lease(lease.count() > 0 ? lease : settings_.lock_watchdog_timeout);
 }
 
 void simulation::begin_joint(dice& chances, bool once) {
@@ -100,9 +89,6 @@ void simulation::begin_joint(dice& chances, bool once) {
   one.lease = lease;
   one.deadline = deadline;
   if (lease.count() == 0 && chances.one_in(6)) one.max_hold = milliseconds(chances.between(100, 5'000));
-  milliseconds const longest = one.max_hold.count() > 0 ? one.max_hold : settings_.lock_watchdog_timeout;
-  if (kind_.majority)
-    one.drift = drift_of(lease.count() > 0 ? lease : std::min(longest, settings_.lock_watchdog_timeout));
   one.process = process;
   one.owner = owner;
   one.label = "joint " + std::to_string(joints_.size()) + " of process " + std::to_string(process) + ":" +
@@ -119,26 +105,30 @@ void simulation::begin_joint(dice& chances, bool once) {
 }
 
 void simulation::end_joint(joint_call& one, bool drop, dice& chances) {
-  one.ended = true;
+  one.hold.end();
   tell([&] { return one.label + (drop ? " is dropped" : " is released"); });
   one.decides.cancel(cancelled(), joint_time(one));  // who is still asked is not wanted any more
   perform_joint(one);
-  for (task* part : one.parts)
-    if (!part->ended) end_hold(*part, drop || part->shown.lost || nodes_[part->client]->machine.closed(), chances);
+  for (auto const& part : one.hold.take()) {
+    task& asked = *part->asked;
+    if (!asked.ended) end_hold(asked, drop || part->trust.lost() || nodes_[asked.client]->machine.closed(), chances);
+  }
 }
 
 void simulation::extend_joint(joint_call& one, dice& chances) {
-  if (one.lost) return;
+  if (one.hold.lost()) return;
   milliseconds const lease(chances.between(200, 40'000));
   tell([&] { return one.label + " is extended to " + std::to_string(lease.count()) + " ms"; });
-  if (kind_.majority) one.drift = std::max(one.drift, drift_of(lease));
-  for (task* part : one.parts) {
-    if (part->ended || part->shown.lost) continue;
-    task& call = made(task::type::extend, part->client, part->owner, part->key);
-    call.hold = part->hold;
+  for (auto const& part : one.hold.parts()) {
+    task* const asked = part->asked;
+    if (asked->ended || part->trust.lost()) continue;
+    part->trust.extending(one.rules.drift(lease));
+    task& call = made(task::type::extend, asked->client, asked->owner, asked->key);
+    call.hold = asked->hold;
     call.lease = lease;
-    longest_[part] = std::max(longest_[part], lease);
-    extended_.insert(part);
+    longest_[asked] = std::max(longest_[asked], lease);
+    extended_.insert(asked);
+    extensions_[&call] = part;
     start(call);
   }
 }
@@ -159,7 +149,7 @@ void simulation::perform_joint(joint_call& one, action const& what) {
     case type::ask:
     case type::wait: return ask_members(one, what);
     case type::cancel: {
-      task& asked = *part();
+      task& asked = *part()->asked;
       node& me = *nodes_[asked.client];
       if (asked.done()) return;
       me.machine.cancel(asked, client_time(me), me.out);
@@ -167,13 +157,10 @@ void simulation::perform_joint(joint_call& one, action const& what) {
     }
     case type::give_back:
       if (is_planted(trick::keeps_members)) return;
-      if (!part()->ended) end_hold(*part(), true, chances);
+      if (!part()->asked->ended) end_hold(*part()->asked, true, chances);
       return;
     case type::keep:
-      if (one.holds())
-        one.parts.push_back(part());
-      else
-        end_hold(*part(), true, chances);
+      if (!one.holds() || !one.hold.add(part())) end_hold(*part()->asked, true, chances);
       return;
     case type::sleep: one.sleeps_until = what.when; return;
     case type::finish: return conclude_joint(one);
@@ -200,7 +187,9 @@ void simulation::ask_members(joint_call& one, action const& what) {
       if (other != one.owner && nodes_[client]->machine.keeps_out(kind_.which, asked.key, other, asked.mode))
         behind_ours_.insert(&asked);
     longest_[&asked] = asked.lease.count() > 0 ? asked.lease : settings_.lock_watchdog_timeout;
-    one.asked[id] = &asked;
+    milliseconds term = asked.lease.count() > 0 ? asked.lease : settings_.lock_watchdog_timeout;
+    if (asked.max_hold.count() > 0) term = std::min(term, asked.max_hold);
+    one.asked[id] = std::make_shared<joint_part>(joint_part{&asked, {asked.shown, one.rules.drift(term)}});
     part_of_[&asked] = {&one, id};
     all.push_back(&asked);
   }
@@ -217,7 +206,7 @@ void simulation::serve_joints() {
     if (done.error)
       said = {answer::type::failed, {}, done.error, done.text};
     else if (done.yes)
-      said = {answer::type::granted, done.shown.until() - one->drift, {}, {}};
+      said = {answer::type::granted, one->asked.at(id)->trust.until(), {}, {}};
     else
       said.what = done.untried ? answer::type::untried : answer::type::busy;
     one->told_busy = one->told_busy || said.what == answer::type::busy;
@@ -226,12 +215,14 @@ void simulation::serve_joints() {
   }
   joint_answers_.clear();
   for (auto const& one : joints_)
-    std::erase_if(one->asked,
-                  [](auto const& it) { return it.second->done() && (!it.second->yes || it.second->ended); });
+    std::erase_if(one->asked, [](auto const& it) {
+      task const& asked = *it.second->asked;
+      return asked.done() && (!asked.yes || asked.ended);
+    });
   for (auto const& one : joints_) {
     if (!one->holds() || !awake(client_of(*one, 0))) continue;
-    bool const over = kind_.majority && one->until() <= joint_time(*one);
-    if (one->live() < one->quorum || over) lose_joint(*one);
+    bool const over = kind_.majority && one->hold.until() <= joint_time(*one);
+    if (one->hold.too_few() || over) lose_joint(*one);
   }
 }
 
@@ -240,10 +231,11 @@ void simulation::conclude_joint(joint_call& one) {
   ++one.completions;
   one.sleeps_until = detail::never;
   one.granted = one.decides.granted();
-  for (auto const& [member, id] : one.decides.held()) one.parts.push_back(one.asked.at(id));
-  if (one.granted && one.live() < one.quorum) {
+  std::vector<joint_call::part> parts;
+  for (auto const& [member, id] : one.decides.held()) parts.push_back(one.asked.at(id));
+  if (one.granted && !one.hold.begin(parts)) {
     one.granted = false;
-    for (task* part : std::exchange(one.parts, {})) end_hold(*part, true, chances);
+    for (auto const& part : one.hold.take()) end_hold(*part->asked, true, chances);
   }
   auto const error = is_planted(trick::hides_errors) ? error_code() : one.decides.error();
   tell([&] {
@@ -258,13 +250,13 @@ void simulation::conclude_joint(joint_call& one) {
 
 // Too few members are left, or their time is over: the others are given back.
 void simulation::lose_joint(joint_call& one) {
-  one.lost = true;
+  one.hold.lose();
   tell([&] { return one.label + " is told that its hold is lost"; });
   dice chances(mix(options_.seed, 37, steps_));
   one.decides.cancel(cancelled(), joint_time(one));
   perform_joint(one);
-  for (task* part : one.parts)
-    if (!part->ended) end_hold(*part, true, chances);
+  for (auto const& part : one.hold.take())
+    if (!part->asked->ended) end_hold(*part->asked, true, chances);
 }
 
 void simulation::vanish_joints(std::size_t process) {
@@ -281,9 +273,9 @@ void simulation::vanish_joints(std::size_t process) {
 
 void simulation::check_joints() {
   auto const trusted_until = [&](joint_call const& one) {
-    if (!is_planted(trick::trusts_the_longest)) return one.until();
+    if (!is_planted(trick::trusts_the_longest)) return one.hold.until();
     instant last{};
-    for (task const* part : one.parts) last = std::max(last, part->shown.until());
+    for (auto const& part : one.hold.parts()) last = std::max(last, part->asked->shown.until());
     return last;
   };
   for (auto const& it : joints_) {
@@ -297,10 +289,11 @@ void simulation::check_joints() {
     std::size_t const needed = kind_.majority ? kind_.places.size() / 2 + 1 : kind_.places.size();
     std::size_t there = 0;
     std::vector<moment> ends;
-    for (task const* part : one.parts) {
-      node const& me = *nodes_[part->client];
-      bool const pardoned = excused(*part);
-      auto const hold = kind_.look(at(me).at.data, part->key, field_of(*part));
+    for (auto const& part : one.hold.parts()) {
+      task const& asked = *part->asked;
+      node const& me = *nodes_[asked.client];
+      bool const pardoned = excused(asked);
+      auto const hold = kind_.look(at(me).at.data, asked.key, field_of(asked));
       there += pardoned || hold.count > 0;
       bool const stays = pardoned || hold.ends == keyspace::forever;
       ends.push_back(stays ? endless : hold.count == 0 ? 0 : at(me).when_gone(hold.ends));
@@ -320,13 +313,15 @@ void simulation::check_members(joint_call const& one) {
   task const* waits = nullptr;
   task const* has = nullptr;
   bool asks = false;
-  for (auto const& [id, part] : one.asked) {
+  for (auto const& [id, kept] : one.asked) {
+    task const* const part = kept->asked;
     asks = asks || !part->done();
     if (!part->done() && !part->once) waits = part;
     if (!part->granted() || part->ended) continue;
     has = part;
     bool const needed =
-        one.completions == 0 || (one.holds() && std::find(one.parts.begin(), one.parts.end(), part) != one.parts.end());
+        one.completions == 0 ||
+        (one.holds() && std::find(one.hold.parts().begin(), one.hold.parts().end(), kept) != one.hold.parts().end());
     if (!needed) fail(one.label + " is over, and keeps " + part->label);
   }
   if (waits && has) fail(one.label + " waits for " + waits->label + ", while it holds " + has->label);

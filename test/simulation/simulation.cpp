@@ -139,7 +139,7 @@ moment simulation::next_timer(std::size_t& client) const {
     if (one->gone) continue;
     std::size_t const whose = client_of(*one, 0);
     if (one->sleeps_until != detail::never) at(whose, true_time(*nodes_[whose], one->sleeps_until));
-    if (one->holds() && kind_.majority) at(whose, true_time(*nodes_[whose], one->until()));
+    if (one->holds() && kind_.majority) at(whose, true_time(*nodes_[whose], one->hold.until()));
   }
   for (task const* one : open_)
     if (one->self_timed && one->deadline != detail::never) {

@@ -384,6 +384,7 @@ class simulation final : public server_user, public network_user {
   std::unordered_set<task const*> scarce_;  // acquires that could not have been granted at some time
   std::vector<std::unique_ptr<joint_call>> joints_;
   std::unordered_map<task const*, std::pair<joint_call*, detail::joint_acquire::attempt>> part_of_;
+  std::unordered_map<task const*, joint_call::part> extensions_;  // under way
   std::vector<task*> joint_answers_;
   std::uint64_t last_bundle_ = 0;
 
