@@ -49,3 +49,68 @@ TEST_CASE("sweep: a free lock on the direct lane") {
     }
   }});
 }
+
+TEST_CASE("sweep: a stranger has the lock, and releases it") {
+  sweep({.play = [](world& w) {
+    w.server.stranger_takes("k", "stranger:1", 20'000);
+    task& one = w.acquire(1);
+    w.run();
+    w.expect(!one.done() && w.server.subscriptions() == 1, "waits, subscribed");
+    w.pass(5s);
+    w.server.stranger_releases("k", "stranger:1");
+    w.run();
+    w.expect(one.granted(), "granted at the message");
+    w.await(one);
+  }});
+}
+
+TEST_CASE("sweep: a stranger has the lock, and its lease ends") {
+  sweep({.play = [](world& w) {
+    w.server.stranger_takes("k", "stranger:1", 2'000);
+    task& one = w.acquire(1, {.direct = true});
+    w.await(one);
+    w.expect(one.granted() && one.done_at - one.started < 2'010ms, "granted when the hint is over");
+  }});
+}
+
+TEST_CASE("sweep: a stranger has the lock longer than the caller waits") {
+  sweep({.play = [](world& w) {
+    w.server.stranger_takes("k", "stranger:1", 60'000);
+    task& one = w.acquire(1, {.wait = 3s});
+    w.await(one);
+    w.expect(one.busy() && one.done_at - one.started == 3s, "busy when the wait ends");
+    w.server.stranger_releases("k", "stranger:1");
+  }});
+}
+
+TEST_CASE("sweep: three waiters of one client, who get it from each other") {
+  sweep({.play = [](world& w) {
+    task& a = w.acquire(1);
+    w.await(a);
+    task& b = w.acquire(2);
+    task& c = w.acquire(3);
+    w.run();
+    w.expect(!b.done() && !c.done(), "wait");
+    if (a.granted()) w.await(w.release(a));
+    w.await(b);
+    w.expect(b.granted() && !c.done(), "handed on");
+    if (b.granted()) w.await(w.release(b, true));
+    w.await(c);
+    w.expect(c.granted() && w.snapshot().handed_off == 2, "handed on again");
+  }});
+}
+
+TEST_CASE("sweep: two clients in turn") {
+  sweep({.play =
+             [](world& w) {
+               task& a = w.acquire(1);
+               w.await(a);
+               task& b = w.acquire(1, {.client = 1});
+               w.run();
+               w.expect(a.granted() && !b.done(), "the other waits");
+               if (a.granted()) w.await(w.release(a));
+               w.await(b);
+               w.expect(b.granted(), "the message wakes it");
+             },
+         .clients = 2});
+}

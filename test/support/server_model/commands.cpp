@@ -10,7 +10,7 @@ namespace latchkey::model {
 std::vector<command> const& all_commands() {
   static std::vector<command> const all = [] {
     std::vector<command> made;
-    for (auto part : {key_commands(), string_commands(), hash_commands(), list_commands(), sorted_set_commands()})
+    for (auto part : {key_commands(), hash_commands(), list_commands(), sorted_set_commands()})
       made.insert(made.end(), part.begin(), part.end());
     return made;
   }();

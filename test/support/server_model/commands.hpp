@@ -50,7 +50,6 @@ std::vector<command> const& all_commands();
 
 using commands_view = std::span<command const>;
 commands_view key_commands();
-commands_view string_commands();
 commands_view hash_commands();
 commands_view list_commands();
 commands_view sorted_set_commands();

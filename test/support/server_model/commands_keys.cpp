@@ -60,6 +60,75 @@ reply time(surroundings& at, words_view) {
 
 reply publish(surroundings& at, words_view words) { return at.channels.publish(words[1], words[2]); }
 
+// --- strings ---
+
+reply get(surroundings& at, words_view words) {
+  bool refused = false;
+  auto const* const found = look_up<keyspace::text_value>(at, words[1], refused);
+  if (refused) return wrong_type();
+  return found ? text(*found) : reply{};
+}
+
+reply set(surroundings& at, words_view words) {
+  bool if_absent = false, if_present = false, keep_time = false;
+  std::string const* given = nullptr;
+  std::int64_t unit = 0;
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    std::string const option = lower(words[i]);
+    if (option == "nx") {
+      if_absent = true;
+    } else if (option == "xx") {
+      if_present = true;
+    } else if (option == "keepttl") {
+      keep_time = true;
+    } else if ((option == "px" || option == "ex") && i + 1 < words.size() && !given) {
+      given = &words[++i];
+      unit = option == "px" ? 1 : 1'000;
+    } else {
+      return syntax_error();
+    }
+  }
+  if ((if_absent && if_present) || (keep_time && given)) return syntax_error();
+  std::int64_t length = 0;
+  if (given) {
+    auto const count = integer_of(*given);
+    if (!count) return not_an_integer();
+    if (*count <= 0 || __builtin_mul_overflow(*count, unit, &length) || length > INT64_MAX - at.data.now)
+      return error("ERR invalid expire time in 'set' command");
+  }
+  keyspace::value const* const there = at.data.find(words[1]);
+  if ((if_absent && there) || (if_present && !there)) return {};
+  std::int64_t const kept = there ? there->ends : keyspace::forever;
+  auto& made = at.data.make(words[1], words[2]);
+  if (length != 0) made.ends = at.data.now + length;
+  if (keep_time) made.ends = kept;
+  return ok();
+}
+
+reply add(surroundings& at, std::string const& key, std::int64_t by) {
+  bool refused = false;
+  auto* const found = look_up<keyspace::text_value>(at, key, refused);
+  if (refused) return wrong_type();
+  auto const old = found ? integer_of(*found) : 0;
+  if (!old) return not_an_integer();
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(*old, by, &sum)) return error("ERR increment or decrement would overflow");
+  if (found)
+    *found = std::to_string(sum);
+  else
+    at.data.make(key, std::to_string(sum));
+  return number(sum);
+}
+
+reply add_given(surroundings& at, words_view words, bool negative) {
+  auto const by = integer_of(words[2]);
+  if (!by) return not_an_integer();
+  if (negative && *by == INT64_MIN) return error("ERR decrement would overflow");
+  return add(at, words[1], negative ? -*by : *by);
+}
+
+constexpr unsigned changes = command::writes | command::needs_memory;
+
 constexpr command table[] = {
     {"exists", -2, command::reads, exists},
     {"del", -2, command::writes, del},
@@ -75,6 +144,12 @@ constexpr command table[] = {
     {"persist", 2, command::writes, persist},
     {"time", 1, command::reads, time},
     {"publish", 3, command::reads, publish},
+    {"get", 2, command::reads, get},
+    {"set", -3, changes, set},
+    {"incr", 2, changes, [](surroundings& at, words_view words) { return add(at, words[1], 1); }},
+    {"decr", 2, changes, [](surroundings& at, words_view words) { return add(at, words[1], -1); }},
+    {"incrby", 3, changes, [](surroundings& at, words_view words) { return add_given(at, words, false); }},
+    {"decrby", 3, changes, [](surroundings& at, words_view words) { return add_given(at, words, true); }},
 };
 
 }  // namespace

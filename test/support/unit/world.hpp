@@ -37,8 +37,8 @@ std::string shortened(std::string_view bytes);
 
 // Clients without I/O, a server without sockets, and a time that only moves when nothing else is to be done.
 // After every event it is checked that nobody holds a lock beside somebody else, and that the server remembers what
-// its holders believe. Bodies: world.cpp (events), world_links.cpp (what a client does
-// with its connections), world_calls.cpp (callers), world_faults.cpp, world_checks.cpp.
+// its holders believe. Bodies: world.cpp (events), world_links.cpp (connections and
+// their faults), world_calls.cpp (callers), world_checks.cpp.
 class world {
  public:
   explicit world(config settings = {}, std::size_t clients = 1);

@@ -1,15 +1,25 @@
+#include <base/instant.hpp>
 #include <base/server_words.hpp>
 #include <latchkey/error.hpp>
 #include <latchkey/event.hpp>
+#include <latchkey/owner.hpp>
 #include <support/catch.hpp>
 
 #include <cerrno>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
+#include <type_traits>
+#include <unordered_set>
+#include <vector>
 
 using latchkey::errc;
 using latchkey::error_code;
 using latchkey::lock_error;
+using latchkey::owner;
+using namespace latchkey::detail;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -119,4 +129,62 @@ TEST_CASE("every event has a name of its own", "[unit][base]") {
   }
   CHECK(latchkey::to_string(latchkey::event_type::max_hold_reached) == "max_hold_reached");
   CHECK(latchkey::to_string(static_cast<latchkey::event_type>(1'000)) == "unknown");
+}
+
+TEST_CASE("A10: a time that does not fit the clock is never", "[unit][base]") {
+  instant const start(5s);
+  CHECK(after(start, milliseconds::max()) == never);
+  CHECK(after(start, nanoseconds::max()) == never);
+  CHECK(after(start, nanoseconds::max() - 5s) == never);
+  CHECK(after(start, nanoseconds::max() - 6s) < never);
+  CHECK(after(never, 1ms) == never);
+  CHECK(after(start, 10ms) == start + 10ms);
+  CHECK(after(start, -10ms) == start - 10ms);
+  CHECK(after(start, milliseconds::min()) < start);
+}
+
+TEST_CASE("what is left is rounded up and never negative", "[unit][base]") {
+  instant const now(5s);
+  CHECK(left(now, now) == 0ms);
+  CHECK(left(now, now - 1ns) == 0ms);
+  CHECK(left(now, now + 1ns) == 1ms);
+  CHECK(left(now, now + 2ms) == 2ms);
+  CHECK(left(now, never) == milliseconds::max());
+}
+
+static_assert(std::is_trivially_copyable_v<owner>);
+static_assert(!std::is_default_constructible_v<owner>);
+
+TEST_CASE("owners are never given out twice, over all threads", "[unit][base]") {
+  constexpr std::size_t each = 1'000;
+  std::vector<std::vector<owner>> made(8);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : made)
+      threads.emplace_back([&mine] {
+        for (std::size_t i = 0; i < each; ++i) mine.push_back(owner::make());
+      });
+  }
+  std::unordered_set<owner> all;
+  for (auto const& mine : made) all.insert(mine.begin(), mine.end());
+  CHECK(all.size() == made.size() * each);
+}
+
+TEST_CASE("a thread keeps its owner, and the next thread gets another", "[unit][base]") {
+  CHECK(owner::this_thread() == owner::this_thread());
+  std::set<owner> seen{owner::this_thread()};
+  for (int i = 0; i < 20; ++i) {
+    std::optional<owner> theirs;
+    std::jthread([&] { theirs = owner::this_thread(); }).join();
+    CHECK(seen.insert(*theirs).second);
+  }
+}
+
+TEST_CASE("an owner shows as its number, which is never zero", "[unit][base]") {
+  auto const who = owner::make();
+  auto const number = latchkey::detail::owner_access::number(who);
+  CHECK(number > 0);
+  CHECK(to_string(who) == std::to_string(number));
+  CHECK(latchkey::detail::owner_access::from(number) == who);
+  CHECK(owner::make() > who);
 }
