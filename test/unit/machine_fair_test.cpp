@@ -12,15 +12,8 @@ namespace {
 
 constexpr auto queue = "redisson_lock_queue:{k}", scores = "redisson_lock_timeout:{k}";
 
-std::size_t length(world& w) { return static_cast<std::size_t>(w.server.ask({"LLEN", queue}).integer); }
-
-// Who stands in the queue of the server, in order, with spaces between.
-std::string line(world& w) {
-  std::string made;
-  for (auto const& one : w.server.ask({"LRANGE", queue, "0", "-1"}).elements)
-    made += (made.empty() ? "" : " ") + one.text;
-  return made;
-}
+// Who stands in the queue of the server, in order.
+std::vector<std::string> line(world& w) { return w.server.list(queue); }
 
 std::int64_t score(world& w, std::uint64_t owner) {
   return std::stoll(w.server.ask({"ZSCORE", scores, w.field(owner)}).text);
@@ -39,7 +32,7 @@ TEST_CASE("fair lock: served in the order of arrival over two clients, by one me
     all.push_back(&w.acquire(i, in_line(-1ms, i % 2)));
     w.run();
   }
-  CHECK(length(w) == 5);
+  CHECK(line(w).size() == 5);
   for (std::size_t i = 0; i + 1 < all.size(); ++i) {
     CHECK_FALSE(all[i + 1]->done());
     w.release(*all[i]);
@@ -73,7 +66,7 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that one 
   CHECK_FALSE(d.done());
   CHECK(w.snapshot().handed_off == 1);
   CHECK(w.server.ran("(publish)") == 1);
-  CHECK(line(w) == w.field(4));
+  CHECK(line(w) == std::vector{w.field(4)});
   w.release(other);
   w.run();
   CHECK(d.granted());
@@ -107,7 +100,7 @@ TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first 
   w.run();
   CHECK(theirs.granted());
   CHECK_FALSE(b.done());
-  CHECK(line(w) == w.field(3));
+  CHECK(line(w) == std::vector{w.field(3)});
   w.release(theirs);
   w.run();
   CHECK(b.granted());
@@ -194,27 +187,7 @@ TEST_CASE("fair lock: a dead head costs the others its grace where nobody listen
 }
 
 TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
-  sweep({.play =
-             [](world& w) {
-               task& a = w.acquire(1, in_line());
-               w.await(a);
-               task& b = w.acquire(2, in_line(-1ms, 1));
-               w.run();
-               task& c = w.acquire(3, in_line());
-               task& d = w.acquire(4, in_line(3s));
-               w.run();
-               if (a.granted()) w.release(a);
-               w.await(b);
-               w.expect(b.granted(), "the first in the queue");
-               w.await(d);
-               if (b.granted()) w.release(b);
-               w.await(c);
-               w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
-               if (c.granted()) w.drop(c);
-               w.resolve();
-               if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w));
-             },
-         .clients = 2});
+  sweep({.play = [](world& w) { one_gives_up(w, detail::fair_kind(), queue); }, .clients = 2});
 }
 
 TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same owner") {
@@ -240,7 +213,7 @@ TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same
                w.expect(back.granted(), "its next turn");
                if (back.granted()) w.drop(back);
                w.resolve();
-               if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w));
+               if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w).front());
              },
          .clients = 2});
 }
@@ -254,7 +227,7 @@ TEST_CASE("fair lock: who leaves the client's queue because another was granted 
   task& tried = w.once(3, in_line());  // one request of an owner at a time: it waits for the first one's turn
   w.acquire(2, in_line());
   w.run();
-  REQUIRE(length(w) == 2);
+  REQUIRE(line(w).size() == 2);
   w.pass(1'401ms);
   REQUIRE(waited.busy());
   REQUIRE_FALSE(tried.done());
@@ -276,12 +249,12 @@ TEST_CASE("fair lock: those far from the head look seldom, and each is served by
   std::vector<task*> all;
   for (std::uint64_t i = 2; i < many + 2; ++i) all.push_back(&w.acquire(i, in_line()));
   w.run();
-  CHECK(length(w) == many);
+  CHECK(line(w).size() == many);
   auto const tries = w.snapshot().scripts;
   auto const calls = w.snapshot().commands;
   w.pass(10s);
   auto const commands = w.snapshot().commands - calls;
-  CHECK(length(w) == many);
+  CHECK(line(w).size() == many);
   CHECK(w.snapshot().scripts - tries <= 2 * many / 5);
   CHECK(commands <= 500);  // most leave together
   w.release(held);

@@ -174,9 +174,7 @@ TEST_CASE("spin lock: callers who end one after the other look no more often tha
 }
 
 TEST_CASE("spin lock: after a streak it stays free for as long as that was, so that others find it") {
-  config settings;
-  settings.local_handoff = {.max_streak = 4, .max_time = 10ms};
-  world w(settings);
+  world w(streak_of(4, 10ms));
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   for (std::uint64_t next = 2; next < 7; ++next) {
@@ -256,9 +254,7 @@ TEST_CASE("plain lock: a message wakes a waiter at once, and without one he look
 }
 
 TEST_CASE("spin lock: however long a streak may be, it is left free for no longer than others pause") {
-  config settings;
-  settings.local_handoff = {.max_streak = 4, .max_time = 1h};
-  world w(settings);
+  world w(streak_of(4, 1h));
   how const spin{.wait = 60s, .which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   bool const brief = GENERATE(false, true);
@@ -335,9 +331,7 @@ TEST_CASE("spin lock: who comes while it is left to others, and has no time, end
 }
 
 TEST_CASE("spin lock: a try without a wait that stands behind a waiter is not kept for others") {
-  config settings;
-  settings.local_handoff = {.max_streak = 3, .max_time = 10s};
-  world w(settings);
+  world w(streak_of(3, 10s));
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   for (std::uint64_t next = 2; next < 5; ++next) {

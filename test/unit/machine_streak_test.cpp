@@ -32,9 +32,7 @@ TEST_CASE("sweep: a streak of hand-offs ends with a real release") {
 }
 
 TEST_CASE("a streak also ends by time") {
-  config settings;
-  settings.local_handoff = {.max_streak = 1'000, .max_time = 10ms};
-  world w(settings);
+  world w(streak_of(1'000, 10ms));
   task& first = w.acquire(1);
   w.await(first);
   std::vector<task*> all;
@@ -89,9 +87,7 @@ TEST_CASE("a hundred waiters cost one subscription, and about one command each")
 }
 
 TEST_CASE("a streak has ended, also when its release did not run the first time") {
-  config settings;
-  settings.local_handoff = {.max_streak = 1, .max_time = 1s};
-  world w(settings);
+  world w(streak_of(1, 1s));
   task& a = granted(w, w.acquire(1));
   task& b = w.acquire(2);
   w.run();

@@ -287,9 +287,7 @@ TEST_CASE("rule: while the release of a dropped lease waits for its KILL, a new 
 }
 
 TEST_CASE("rule: a release and a first try in one group count as a hand-off") {
-  config settings;
-  settings.local_handoff = {.max_streak = 3, .max_time = 1s};
-  world w(settings);
+  world w(streak_of(3, 1s));
   task* held = &granted(w, w.acquire(1));
   for (std::uint64_t owner = 2; owner < 10; ++owner) {
     w.drop(*held);

@@ -18,11 +18,7 @@ made_kind const& fair() {
 }
 
 // Who stands in the queue of the server.
-std::vector<std::string> queue_of(world& w) {
-  std::vector<std::string> made;
-  for (auto const& one : w.server.ask({"LRANGE", "queue:k", "0", "-1"}).elements) made.push_back(one.text);
-  return made;
-}
+std::vector<std::string> queue_of(world& w) { return w.server.list("queue:k"); }
 
 how fairly(milliseconds wait = -1ms, std::size_t client = 0) {
   return {.wait = wait, .client = client, .which = &fair()};
@@ -39,7 +35,7 @@ TEST_CASE("seam: each waiter enters the queue of the server when it comes, and l
   w.run();
   task& d = w.acquire(4, fairly(-1ms, 1));
   w.run();
-  CHECK(queue_of(w) == std::vector<std::string>{w.field(2, 1), w.field(3), w.field(4, 1)});
+  CHECK(queue_of(w) == std::vector{w.field(2, 1), w.field(3), w.field(4, 1)});
   CHECK(w.server.subscriptions() == 3);
   for (task* next : {&b, &c, &d}) {
     w.release(next == &b ? a : next == &c ? b : c);
@@ -58,7 +54,7 @@ TEST_CASE("seam: who gives up leaves the queue, and the next one is told") {
   w.run();
   w.cancel(b);
   w.run();
-  CHECK(queue_of(w) == std::vector<std::string>{w.field(3)});
+  CHECK(queue_of(w) == std::vector{w.field(3)});
   CHECK(w.server.subscriptions() == 1);
   w.release(a);
   w.run();
@@ -190,25 +186,5 @@ TEST_CASE("seam: a message on the own channel during a try makes it try once mor
 }
 
 TEST_CASE("sweep: seam: a queue on the server") {
-  sweep({.play =
-             [](world& w) {
-               task& a = w.acquire(1, fairly());
-               w.await(a);
-               task& b = w.acquire(2, fairly(-1ms, 1));
-               w.run();
-               task& c = w.acquire(3, fairly());
-               task& d = w.acquire(4, fairly(3s));
-               w.run();
-               if (a.granted()) w.release(a);
-               w.await(b);
-               w.expect(b.granted(), "the first in the queue");
-               w.await(d);
-               if (b.granted()) w.release(b);
-               w.await(c);
-               w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
-               if (c.granted()) w.drop(c);
-               w.resolve();
-               if (!queue_of(w).empty()) w.fail("somebody is left in the queue of the server: " + queue_of(w).front());
-             },
-         .clients = 2});
+  sweep({.play = [](world& w) { one_gives_up(w, fair(), "queue:k"); }, .clients = 2});
 }

@@ -253,6 +253,12 @@ std::int64_t stepped_server::number(std::string const& key) {
   return model::integer_of(ask({"GET", key}).text).value_or(0);
 }
 
+std::vector<std::string> stepped_server::list(std::string const& key) {
+  std::vector<std::string> made;
+  for (auto& one : ask({"LRANGE", key, "0", "-1"}).elements) made.push_back(std::move(one.text));
+  return made;
+}
+
 std::set<std::string> stepped_server::all() {
   set_clock();
   std::set<std::string> made;

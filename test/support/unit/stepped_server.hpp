@@ -81,6 +81,7 @@ class stepped_server final : public model::server_user {
   void expire(std::string const& key, std::int64_t lease) { ask({"PEXPIRE", key, std::to_string(lease)}); }
   bool remove(std::string const& key) { return ask({"DEL", key}).integer == 1; }
   void clear() { redis.data.clear(); }
+  std::vector<std::string> list(std::string const& key);
   // All fields of all hashes and the values of strings, as `key/field=count` and `key/value`.
   std::set<std::string> all();
 

@@ -78,6 +78,29 @@ inline void expect_free(world& w, std::int64_t n) {
     w.fail(std::to_string(free) + " are free instead of " + std::to_string(n));
 }
 
+// --- queues on the server ---
+
+// Waiters of two clients, one of whom gives up. `queue`: the list of those who wait.
+inline void one_gives_up(world& w, detail::kind const& which, std::string const& queue) {
+  task& a = w.acquire(1, {.which = &which});
+  w.await(a);
+  task& b = w.acquire(2, {.client = 1, .which = &which});
+  w.run();
+  task& c = w.acquire(3, {.which = &which});
+  task& d = w.acquire(4, {.wait = milliseconds(3'000), .which = &which});
+  w.run();
+  if (a.granted()) w.release(a);
+  w.await(b);
+  w.expect(b.granted(), "the first in the queue");
+  w.await(d);
+  if (b.granted()) w.release(b);
+  w.await(c);
+  w.expect(c.granted() && d.busy(), "the second; the third did not wait for long");
+  if (c.granted()) w.drop(c);
+  w.resolve();
+  if (!w.server.list(queue).empty()) w.fail("left in the queue of the server: " + w.server.list(queue).front());
+}
+
 // --- strangers ---
 
 inline constexpr auto stranger = "stranger:1";
