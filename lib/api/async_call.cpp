@@ -8,7 +8,7 @@ async_call::async_call(lock_key const& key, asio::cancellation_slot slot)
     : key_(key),
       slot_(std::move(slot)),
       client_executor_(key.engine->forked() ? asio::any_io_executor(asio::system_executor())
-                                            : key.engine->tracked_executor()) {}
+                                            : key.engine->threads().tracked_executor()) {}
 
 void async_call::run_on(asio::any_completion_executor const& executor) {
   on_client_executor_ = executor == asio::any_completion_executor(client_executor_) ||
@@ -17,7 +17,7 @@ void async_call::run_on(asio::any_completion_executor const& executor) {
   // is given one must not run it on the thread for I/O.
   bool const inline_there = executor.target<asio::system_executor>() != nullptr;
   if (!on_client_executor_ && !inline_there && !key_.engine->forked())
-    client_executor_ = key_.engine->tracked_io_executor();
+    client_executor_ = key_.engine->threads().tracked_io_executor();
   handler_executor_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);
 }
 
@@ -64,7 +64,7 @@ void async_call::complete_here() {
 
 void async_call::deliver_marked() {
   std::optional<executor_probe::mark> here;
-  if (on_client_executor_) here.emplace(key_.engine->probe());
+  if (on_client_executor_) here.emplace(key_.engine->threads().probe());
   deliver();
 }
 

@@ -28,7 +28,8 @@ class async_call : public call, public std::enable_shared_from_this<async_call> 
   // Never calls the handler itself: it may run on any thread, in the initiating call as well.
   void complete() noexcept override;
   bool completes_on(asio::any_io_executor const& here) const noexcept override {
-    return on_client_executor_ && key_.engine->handlers_beside_io() && here == key_.engine->executor();
+    return on_client_executor_ && key_.engine->threads().handlers_beside_io() &&
+           here == key_.engine->threads().executor();
   }
   void complete_here() override;
 

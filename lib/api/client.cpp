@@ -125,7 +125,7 @@ stats client::snapshot() const {
   return core_->snapshot();
 }
 
-client::executor_type client::get_executor() const { return checked(core_).handler_executor(); }
+client::executor_type client::get_executor() const { return checked(core_).threads().handler_executor(); }
 
 void client::close() {
   if (core_) core_->close();
@@ -133,7 +133,7 @@ void client::close() {
 
 void client::start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   if (core->forked()) return detail::complete_later(asio::system_executor(), std::move(done), errc::closed);
-  auto const executor = core->tracked_executor();
+  auto const executor = core->threads().tracked_executor();
   auto const where =
       asio::prefer(asio::get_associated_executor(done, executor), asio::execution::outstanding_work.tracked);
   // Shared, since a std::function wants to copy what it holds.

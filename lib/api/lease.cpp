@@ -23,7 +23,7 @@ bool trusted(std::shared_ptr<lease_state> const& state) noexcept {
 // Where the handler of a call runs whose hold is over. A lease that was never granted knows no client.
 asio::any_io_executor executor_after(std::shared_ptr<lease_state> const& state) {
   if (!state || state->key().engine->forked()) return asio::system_executor();
-  return state->key().engine->tracked_executor();
+  return state->key().engine->threads().tracked_executor();
 }
 
 // What the machine's answer to a release means for a lease.

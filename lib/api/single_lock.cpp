@@ -23,7 +23,7 @@ std::string_view single_lock::refuses(operation::type what, query question) cons
 }
 
 bool single_lock::forked() const { return engine->forked(); }
-bool single_lock::inside() const { return engine->inside(); }
+bool single_lock::inside() const { return engine->threads().inside(); }
 instant single_lock::budget_end(instant start) const { return engine->budget_end(start); }
 milliseconds single_lock::watchdog_time() const { return engine->settings().lock_watchdog_timeout; }
 

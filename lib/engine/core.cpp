@@ -1,9 +1,9 @@
 #include <engine/core.hpp>
 
+#include <engine/transport.hpp>
+
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/system_executor.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
@@ -13,16 +13,6 @@
 namespace latchkey::detail {
 
 namespace {
-
-// Asio takes descriptors with the first timer of an execution context. Later there may be none left, at a place that
-// can tell nobody.
-void prepare_timers(asio::any_io_executor const& executor) try {
-  asio::steady_timer const unused(executor);
-} catch (std::bad_alloc const&) {
-  throw;
-} catch (std::exception const& problem) {
-  throw lock_error(errc::connect_failed, std::string("no timers: ") + problem.what());
-}
 
 std::string new_id() try { return to_string(boost::uuids::random_generator()()); } catch (std::bad_alloc const&) {
   throw;
@@ -42,6 +32,22 @@ client_machine::identity identity_of(target const& where, config const& given, s
   return who;
 }
 
+// A transport that is to be made. Goes unmade only with its execution context.
+class unborn_transport {
+ public:
+  explicit unborn_transport(std::shared_ptr<core> whose) : core_(std::move(whose)) {}
+  ~unborn_transport() {
+    if (core_) core_->executor_gone();
+  }
+  unborn_transport(unborn_transport const&) = delete;
+  unborn_transport& operator=(unborn_transport const&) = delete;
+
+  std::shared_ptr<core> take() { return std::exchange(core_, nullptr); }
+
+ private:
+  std::shared_ptr<core> core_;
+};
+
 }  // namespace
 
 std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, std::string_view uri, config given) {
@@ -50,21 +56,9 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
   std::shared_ptr<core> made(new core(std::move(executor), std::move(where), std::move(given)), [](core* one) {
     if (!one->forked()) delete one;
   });
-  if (made->thread_) {
-    auto const escaped = [weak = std::weak_ptr(made)](std::exception_ptr const& what) {
-      if (auto const self = weak.lock()) self->callback_failed(what);
-    };
-    made->callbacks_->start(escaped, made->executor_);
-    made->thread_->start([escaped](std::exception_ptr const& what) {
-      try {
-        std::rethrow_exception(what);
-      } catch (std::bad_alloc const&) {
-        std::terminate();  // Asio has lost a handler of ours, and with it the client would stand still
-      } catch (...) {
-        escaped(what);
-      }
-    });
-  }
+  made->threads_.start([weak = std::weak_ptr(made)](std::exception_ptr const& what) {
+    if (auto const self = weak.lock()) self->events_.callback_failed(what);
+  });
   if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout)) {
     note said;
     said.type = event_type::warning;
@@ -78,12 +72,9 @@ core::core(std::optional<asio::any_io_executor> executor, target where, config g
     : settings_(std::move(given)),
       where_(std::move(where)),
       id_(new_id()),
-      thread_(executor ? nullptr : std::make_unique<io_thread>()),
-      callbacks_(executor ? nullptr : std::make_unique<io_thread>(io_thread::begins::when_needed)),
-      executor_(executor ? std::move(*executor) : thread_->executor()),
-      probe_(executor_),
-      machine_(settings_, identity_of(where_, settings_, id_)) {
-  prepare_timers(executor_);
+      threads_(std::move(executor), forks_),
+      events_(settings_, threads_, [this] { post([self = shared_from_this()] { self->events_.deliver(); }); }),
+      steps_(settings_, identity_of(where_, settings_, id_), end_, events_, *this) {
   if (where_.how == target::scheme::embedded) {
     server_ = std::make_unique<embedded_server>();
     where_.how = target::scheme::unix_socket;
@@ -92,26 +83,6 @@ core::core(std::optional<asio::any_io_executor> executor, target where, config g
 }
 
 core::~core() = default;
-
-asio::any_io_executor core::tracked_executor() const {
-  return callbacks_ ? callbacks_->tracked() : tracked_io_executor();
-}
-
-asio::any_io_executor core::handler_executor() const {
-  if (!callbacks_) return executor_;
-  if (!forked() && callbacks_->finishing()) return asio::system_executor();
-  return callbacks_->executor();
-}
-
-asio::any_io_executor core::tracked_io_executor() const {
-  if (thread_) return thread_->tracked();
-  return asio::prefer(executor_, asio::execution::outstanding_work.tracked);
-}
-
-asio::any_io_executor core::io_executor() const {
-  if (thread_ && !forked() && thread_->finishing()) return asio::system_executor();
-  return executor_;
-}
 
 instant core::budget_end(instant start) const {
   nanoseconds const answers = to_nanoseconds(settings_.timeout);
@@ -122,71 +93,55 @@ instant core::budget_end(instant start) const {
 
 stats core::snapshot() {
   stats now;
-  std::scoped_lock const lock(mutex_);
-  machine_.snapshot(now);
+  steps_.look([&](client_machine& machine) { machine.snapshot(now); });
   return now;
 }
 
-void core::report(note const& what) noexcept {
-  if (!settings_.on_event) return;
-  if (!callbacks_) return tell_listener(what);
-  std::vector<note> one{what};
-  if (events_.push(one)) deliver_events_soon();
-}
-
-void core::deliver_events_soon() noexcept {
-  // After the end nobody else is left to do it.
-  if (callbacks_->finishing()) return deliver_events();
-  post([self = shared_from_this()] { self->deliver_events(); });
-}
-
-// A part at a time, so that other callbacks have their turns beside a listener who is never done.
-void core::deliver_events() noexcept {
-  constexpr int most = 64;
-  for (int told = 0; auto const next = events_.next();) {
-    tell_listener(*next);
-    if (++told >= most && !callbacks_->finishing()) return deliver_events_soon();
-  }
-}
-
-void core::tell_listener(note const& what) noexcept {
-  try {
-    event shown{};
-    shown.type = what.type;
-    shown.lock = what.lock;
-    if (what.owner != 0) shown.owner = owner_access::from(what.owner);
-    shown.error = what.error;
-    shown.text = what.text;
-    shown.took = std::chrono::duration_cast<std::chrono::microseconds>(what.took);
-    shown.kind = what.kind;
-    settings_.on_event(shown);
-  } catch (...) {
-    // Said once: it will most likely throw again.
-    if (!listener_failed_.exchange(true)) callback_failed(std::current_exception());
-  }
-}
-
-void core::callback_failed(std::exception_ptr const& what) noexcept {
-  note said;
-  said.type = event_type::callback_failed;
-  try {
-    std::rethrow_exception(what);
-  } catch (std::exception const& problem) {
-    said.text = problem.what();
-  } catch (...) {
-    said.text = "not a std::exception";
-  }
-  report(said);
-}
-
-void core::post(std::function<void()> function) { post_on(tracked_executor(), std::move(function)); }
+void core::post(std::function<void()> function) { post_on(threads_.tracked_executor(), std::move(function)); }
 
 void core::post_on(asio::any_io_executor const& where, std::function<void()> function) {
   uncancelled const whole;
   asio::post(where, [self = shared_from_this(), f = std::move(function)] {
-    executor_probe::mark const here(self->probe_);
+    executor_probe::mark const here(self->threads_.probe());
     f();
   });
+}
+
+void core::tell_loss(std::shared_ptr<loss_listener> const& holder, error_code const& why) {
+  post_on(holder->calls_the_user() ? threads_.tracked_executor() : threads_.tracked_io_executor(),
+          [holder, why] { holder->tell(why); });
+}
+
+// --- the transport ---
+
+void core::begin_io() {
+  auto unborn = std::make_unique<unborn_transport>(shared_from_this());
+  asio::post(threads_.executor(), [birth = std::move(unborn)] { birth->take()->begin_transport(); });
+}
+
+void core::begin_transport() noexcept {
+  std::shared_ptr<transport> made;
+  try {
+    made = std::make_shared<transport>(shared_from_this());
+  } catch (boost::system::system_error const& problem) {
+    // No descriptor is left, perhaps only for now: the next call tries again. Without a timer nobody can wait for that.
+    bool const goes_on = steps_.io_failed();
+    executor_probe::mark const here(threads_.probe());
+    std::string_view const text = problem.what();
+    steps_.take([&](client_machine& machine, instant now, actions& out) { machine.unreachable(text, now, out); });
+    if (!goes_on) finished();
+    return;
+  }
+  if (!steps_.io_made(made)) return finished();
+  asio::dispatch(made->strand(), [made]() noexcept {
+    made->start();
+    made->turn();
+  });
+}
+
+void core::lane_closed(std::uint32_t serial) {
+  auto const gone = steps_.look([&](client_machine&) { return lanes_.end(serial); });
+  if (gone) gone->shut();
 }
 
 }  // namespace latchkey::detail

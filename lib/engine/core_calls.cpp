@@ -7,13 +7,7 @@ void core::start_locked(client_machine& machine, operation& one, bool may_borrow
   // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
   if (one.what == operation::type::release && one.hold != 0) machine.unlink(*one.which, one.name, one.owner, one.hold);
   if (!machine.start(one, may_borrow, now, out)) return;
-  taken->serial = lent_ = machine.lane_serial();
-  borrower_ = &one;
-  taken->now = now;
-  if (lane_ && lane_->serial() == taken->serial) {
-    taken->lane = lane_;
-    taken->lane->take(machine.lane_bytes());
-  }
+  *taken = lanes_.lend(one, machine, now);
 }
 
 // Memory for what most calls need. False: the caller is told, and that is all.
@@ -32,8 +26,8 @@ void core::start(call& one) {
 
 void core::start(std::span<call* const> all) {
   bool room = false;
-  step(
-      spare_.take(),
+  steps_.take(
+      steps_.prepare(),
       [&](client_machine& machine, instant now, actions& out) {
         room = make_room(machine, all, out);
         for (call* one : all)
@@ -49,8 +43,8 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
   loan taken;
   bool room = false;
   one.self_timed = true;
-  step(
-      spare_.take(),
+  steps_.take(
+      steps_.prepare(),
       [&](client_machine& machine, instant now, actions& out) {
         call* const all[] = {&one};
         room = make_room(machine, all, out);
@@ -59,30 +53,8 @@ void core::run(blocking_call& one, std::stop_token const& stop) {
       [] {});
   if (!room) throw std::bad_alloc();
   if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
-  if (taken.serial != 0) drive(std::move(taken), one);
+  if (taken.serial != 0) lanes_.drive(std::move(taken), one, [this](auto const& locked) { steps_.take(locked); });
   wait(one);
-}
-
-// The borrower goes when its own time is over, or its call has ended otherwise: the machine then resolves the request.
-void core::drive(loan taken, blocking_call const& one) noexcept {
-  instant const end = one.limit();
-  for (;;) {
-    error_code failed = errc::connection_lost;
-    if (taken.lane) failed = taken.lane->exchange(taken.now, end, one.done);
-    bool again = false;
-    step([&](client_machine& machine, instant now, actions& out) {
-      if (failed) {
-        machine.lane_failed(taken.serial, failed, now, out);
-      } else if (machine.lane_answer(taken.serial, taken.lane->answer(), now, out) ==
-                 client_machine::lane_next::send_again) {
-        taken.lane->take(machine.lane_bytes());
-        taken.now = now;
-        again = true;
-      }
-      if (!again && lent_ == taken.serial) lent_ = 0;
-    });
-    if (!again) return;
-  }
 }
 
 void core::wait(blocking_call& one) noexcept {
@@ -93,7 +65,7 @@ void core::wait(blocking_call& one) noexcept {
 
 instant core::expire(call& one) {
   instant end = never;
-  step([&](client_machine& machine, instant now, actions& out) {
+  steps_.take([&](client_machine& machine, instant now, actions& out) {
     machine.expire(one, now, out);
     if (one.where != operation::place::idle) end = one.deadline;  // else it is over, and is just being told so
   });
@@ -102,11 +74,11 @@ instant core::expire(call& one) {
 
 void core::cancel(call& one) {
   if (forked()) return;
-  step([&](client_machine& machine, instant now, actions& out) { machine.cancel(one, now, out); });
+  steps_.take([&](client_machine& machine, instant now, actions& out) { machine.cancel(one, now, out); });
 }
 
 void core::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
-  step([&](client_machine& machine, instant now, actions& out) {
+  steps_.take([&](client_machine& machine, instant now, actions& out) {
     machine.unlink(which, name, owner, hold);
     machine.drop(which, name, owner, hold, now, out);
   });
@@ -116,20 +88,19 @@ void core::thread_ended() noexcept {
   if (forked()) return;
   tell_attachments(&attachment::thread_ended);
   std::uint64_t const ended = owner_access::number(owner::this_thread());
-  step([&](client_machine& machine, instant now, actions& out) { machine.thread_ended(ended, now, out); });
+  steps_.take([&](client_machine& machine, instant now, actions& out) { machine.thread_ended(ended, now, out); });
 }
 
 void core::await_lease(int more) {
-  step([&](client_machine& machine, instant now, actions& out) { machine.await_lease(more, now, out); });
+  steps_.take([&](client_machine& machine, instant now, actions& out) { machine.await_lease(more, now, out); });
 }
 
 void core::renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
-  step([&](client_machine& machine, instant, actions&) { machine.renew_no_longer(which, name, owner, hold); });
+  steps_.take([&](client_machine& machine, instant, actions&) { machine.renew_no_longer(which, name, owner, hold); });
 }
 
 bool core::keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) {
-  std::scoped_lock const lock(mutex_);
-  return machine_.keeps_out(which, name, owner, mode);
+  return steps_.look([&](client_machine& machine) { return machine.keeps_out(which, name, owner, mode); });
 }
 
 }  // namespace latchkey::detail

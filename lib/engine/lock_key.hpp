@@ -66,7 +66,8 @@ struct lock_key {
 
 // Where handlers run that have no executor of their own.
 inline asio::any_io_executor executor_of(lock_key const& key) {
-  return key.engine->forked() ? asio::any_io_executor(asio::system_executor()) : key.engine->handler_executor();
+  return key.engine->forked() ? asio::any_io_executor(asio::system_executor())
+                              : key.engine->threads().handler_executor();
 }
 
 }  // namespace latchkey::detail

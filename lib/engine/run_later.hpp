@@ -15,7 +15,7 @@ namespace latchkey::detail {
 // timer lives in its own handler, so that it never outlives the executor.
 template <class F>
 std::weak_ptr<asio::steady_timer> run_later(core const& engine, instant when, F function) {
-  auto const timer = std::make_shared<asio::steady_timer>(engine.io_executor());
+  auto const timer = std::make_shared<asio::steady_timer>(engine.threads().io_executor());
   // A year at a time is enough, and cannot overflow.
   timer->expires_after(std::clamp<nanoseconds>(when - boot_now(), nanoseconds(0), std::chrono::hours(24 * 365)));
   timer->async_wait([timer, f = std::move(function)](error_code const& cancelled) mutable {

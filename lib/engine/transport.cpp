@@ -8,8 +8,8 @@
 namespace latchkey::detail {
 
 transport::transport(std::shared_ptr<core> whose)
-    : core_(std::move(whose)), strand_(core_->executor()), timer_(strand_), close_limit_(strand_) {
-  if (!adopt(timer_, core_->timer().duplicate()))
+    : core_(std::move(whose)), strand_(core_->threads().executor()), timer_(strand_), close_limit_(strand_) {
+  if (!adopt(timer_, core_->machine_steps().timer().duplicate()))
     throw lock_error(errc::connect_failed, "no descriptor is left for the timer");
 }
 
@@ -25,23 +25,24 @@ void transport::start() {
 }
 
 void transport::watch_timer() {
-  timer_.async_wait(
-      asio::posix::descriptor_base::wait_read, [self = shared_from_this()](error_code const& cancelled) noexcept {
-        if (cancelled || self->finished_) return;
-        executor_probe::mark const here(self->core_->probe());
-        self->core_->timer().fired();
-        self->core_->step([](client_machine& machine, instant now, actions& out) { machine.time(now, out); });
-        self->watch_timer();
-      });
+  timer_.async_wait(asio::posix::descriptor_base::wait_read,
+                    [self = shared_from_this()](error_code const& cancelled) noexcept {
+                      if (cancelled || self->finished_) return;
+                      executor_probe::mark const here(self->core_->threads().probe());
+                      self->core_->machine_steps().timer().fired();
+                      self->core_->machine_steps().take(
+                          [](client_machine& machine, instant now, actions& out) { machine.time(now, out); });
+                      self->watch_timer();
+                    });
 }
 
 void transport::turn() {
   if (finished_) return;
-  executor_probe::mark const here(core_->probe());
+  executor_probe::mark const here(core_->threads().probe());
   io_.clear();
-  core_->step(
+  core_->machine_steps().take(
       [this](client_machine& machine, instant now, actions& out) {
-        core_->turn_begins();
+        core_->machine_steps().turn_begins();
         machine.turn(now, io_, out);
         for (std::uint32_t const serial : io_.lend) lend(serial);
       },
@@ -65,7 +66,7 @@ void transport::open(io_actions::opening const& one) {
 
 void transport::write(io_actions::writing& one) {
   if (connection* to = find(one.serial)) return to->write(std::move(one.bytes));
-  auto lane = core_->lane();
+  auto lane = core_->machine_steps().look([this](client_machine&) { return core_->lanes().lane(); });
   if (!lane || lane->serial() != one.serial) return;
   if (check_) check_->close();
   check_ = std::make_shared<lane_check>(strand_, *this, std::move(lane));
@@ -88,7 +89,7 @@ void transport::lend(std::uint32_t serial) {
   forget(serial);
   if (fd < 0) return;  // the first borrower finds no lane and says so
   auto const& settings = core_->settings();
-  core_->lane_opened(std::make_shared<direct_lane>(serial, fd, settings.timeout, settings.busy_poll));
+  core_->lanes().opened(std::make_shared<direct_lane>(serial, fd, settings.timeout, settings.busy_poll));
 }
 
 connection* transport::find(std::uint32_t serial) {

@@ -151,7 +151,7 @@ bool joint_lock::forked() const {
 }
 
 bool joint_lock::inside() const {
-  return engine->inside() ||
+  return engine->threads().inside() ||
          std::any_of(members_.begin(), members_.end(), [](auto const& one) { return one->inside(); });
 }
 

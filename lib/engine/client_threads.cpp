@@ -1,0 +1,82 @@
+#include <engine/client_threads.hpp>
+
+#include <latchkey/error.hpp>
+
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/system_executor.hpp>
+
+#include <exception>
+#include <new>
+#include <string>
+
+namespace latchkey::detail {
+
+namespace {
+
+// Asio takes descriptors with the first timer of an execution context. Later there may be none left, at a place that
+// can tell nobody.
+void prepare_timers(asio::any_io_executor const& executor) try {
+  asio::steady_timer const unused(executor);
+} catch (std::bad_alloc const&) {
+  throw;
+} catch (std::exception const& problem) {
+  throw lock_error(errc::connect_failed, std::string("no timers: ") + problem.what());
+}
+
+}  // namespace
+
+client_threads::client_threads(std::optional<asio::any_io_executor> given, fork_guard const& forks)
+    : forks_(forks),
+      thread_(given ? nullptr : std::make_unique<io_thread>()),
+      callbacks_(given ? nullptr : std::make_unique<io_thread>(io_thread::begins::when_needed)),
+      executor_(given ? std::move(*given) : thread_->executor()),
+      probe_(executor_) {
+  prepare_timers(executor_);
+}
+
+void client_threads::start(std::function<void(std::exception_ptr)> const& escaped) {
+  if (!thread_) return;
+  callbacks_->start(escaped, executor_);
+  thread_->start([escaped](std::exception_ptr const& what) {
+    try {
+      std::rethrow_exception(what);
+    } catch (std::bad_alloc const&) {
+      std::terminate();  // Asio has lost a handler of ours, and with it the client would stand still
+    } catch (...) {
+      escaped(what);
+    }
+  });
+}
+
+void client_threads::finish() {
+  if (thread_) thread_->finish();
+  if (callbacks_) callbacks_->finish();
+}
+
+bool client_threads::join_until(instant end) {
+  thread_->join_until(end);
+  return callbacks_->join_until(end);
+}
+
+asio::any_io_executor client_threads::tracked_executor() const {
+  return callbacks_ ? callbacks_->tracked() : tracked_io_executor();
+}
+
+asio::any_io_executor client_threads::handler_executor() const {
+  if (!callbacks_) return executor_;
+  if (!forks_.forked() && callbacks_->finishing()) return asio::system_executor();
+  return callbacks_->executor();
+}
+
+asio::any_io_executor client_threads::tracked_io_executor() const {
+  if (thread_) return thread_->tracked();
+  return asio::prefer(executor_, asio::execution::outstanding_work.tracked);
+}
+
+asio::any_io_executor client_threads::io_executor() const {
+  if (thread_ && !forks_.forked() && thread_->finishing()) return asio::system_executor();
+  return executor_;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <base/clock.hpp>
+#include <engine/boot_timer.hpp>
+#include <engine/client_end.hpp>
+#include <engine/event_teller.hpp>
+#include <engine/step_batch.hpp>
+#include <engine/uncancelled.hpp>
+#include <machine/client_machine.hpp>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace latchkey::detail {
+
+// Told by the steps, outside the mutex, and seldom.
+class steps_user {
+ public:
+  // Sockets and the timer are wanted: the transport is to be made, on the executor.
+  virtual void begin_io() = 0;
+  virtual void tell_loss(std::shared_ptr<loss_listener> const& holder, error_code const& why) = 0;
+  // Nothing is left to be said, and there never was a socket.
+  virtual void finished() noexcept = 0;
+
+ protected:
+  ~steps_user() = default;
+};
+
+// The machine of a client, the mutex that guards it, and what its steps leave to be done outside.
+class steps {
+ public:
+  steps(config const& settings, client_machine::identity who, client_end& end, event_teller& events, steps_user& user)
+      : machine_(settings, std::move(who)), end_(end), events_(events), user_(user) {}
+
+  // One locked call of the machine; `then` performs I/O before anything else is told. What it left half done could not
+  // be known: where memory is short in the middle the process ends, and leases end by themselves.
+  template <class Step, class Then>
+  void take(Step&& locked, Then&& then) noexcept {
+    take(spare_.take(), locked, then);
+  }
+  template <class Step>
+  void take(Step&& locked) noexcept {
+    take(spare_.take(), locked, [] {});
+  }
+  // In two parts: where there is no memory for the first nothing has begun.
+  std::unique_ptr<step_batch> prepare() { return spare_.take(); }
+  template <class Step, class Then>
+  void take(std::unique_ptr<step_batch> batch, Step&& locked, Then&& then) noexcept {
+    uncancelled const whole;
+    {
+      std::scoped_lock const lock(mutex_);
+      locked(machine_, boot_now(), batch->todo);
+      resolve(*batch);
+    }
+    then();
+    perform(*batch);
+    spare_.give(std::move(batch));
+  }
+
+  // What needs the mutex and is no step.
+  template <class Look>
+  auto look(Look&& locked) {
+    std::scoped_lock const lock(mutex_);
+    return locked(machine_);
+  }
+
+  // --- the transport ---
+  boot_timer& timer() { return timer_; }
+  // From inside a step.
+  void turn_begins() { turn_posted_ = false; }
+  std::shared_ptr<transport> io() const { return io_.lock(); }
+  // False: the end is too near.
+  bool io_made(std::shared_ptr<transport> const& made);
+  // The next step that needs it tries again. False: the end is too near for that.
+  bool io_failed();
+
+ private:
+  void resolve(step_batch& batch);
+  static void resolve_losses(step_batch& batch);
+  void perform(step_batch& batch) noexcept;
+  void post_io(step_batch const& batch);
+
+  boot_timer timer_;
+  spare_batch spare_;
+  std::mutex mutex_;  // guards what follows, and what others say that it guards
+  client_machine machine_;
+  client_end& end_;
+  event_teller& events_;
+  steps_user& user_;
+  std::weak_ptr<transport> io_;  // kept alive by its own pending operations
+  bool io_wanted_ = false;
+  bool turn_posted_ = false;
+};
+
+}  // namespace latchkey::detail
