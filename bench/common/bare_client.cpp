@@ -2,7 +2,7 @@
 #include <common/bare_client.hpp>
 #include <common/numbers.hpp>
 #include <latchkey/config.hpp>
-#include <support/command_counter.hpp>
+#include <support/redis_server.hpp>
 #include <wire/kind.hpp>
 #include <wire/verdict.hpp>
 

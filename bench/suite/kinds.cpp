@@ -2,7 +2,7 @@
 #include <common/bare_client.hpp>
 #include <suite/rounds.hpp>
 #include <suite/stage.hpp>
-#include <support/exclusive_kinds.hpp>
+#include <support/kinds.hpp>
 
 #include <latchkey/latchkey.hpp>
 
@@ -32,7 +32,7 @@ struct pair_of_kind {
 std::vector<pair_of_kind> all_pairs(std::vector<latchkey::client> const& clients,
                                     std::vector<latchkey::client> const& together) {
   std::vector<pair_of_kind> all;
-  auto const add = [&](std::string_view name, latchkey::test::exclusive_kind const& kind, auto const& by) {
+  auto const add = [&](std::string_view name, latchkey::test::lock_kind const& kind, auto const& by) {
     all.push_back({std::string(name),
                    [lock = kind.make(by, new_name("kinds"))] {
                      lock.lock();

@@ -10,11 +10,6 @@ namespace {
 
 using namespace bench;
 
-constexpr char const* usage =
-    "Usage: suite [--only GROUP]... [--rounds N] [--json FILE] [--list] [--help]\n"
-    "Run it by scripts/bench, which prints its rows as a table.\n"
-    "Exit status: 0 every target was kept; 1 one was missed, or something went wrong; 2 a bad option.\n";
-
 void save(results const& found, std::string const& file_name) {
   std::ofstream file(file_name);
   file << found.to_json();
@@ -52,13 +47,9 @@ int run(suite_options const& wanted) {
 
 int main(int count, char** words) {
   try {
-    suite_options const wanted = parse_options({words + 1, words + count});
-    if (wanted.help) std::fputs(usage, stdout);
-    if (wanted.list) std::fputs(list_text().c_str(), stdout);
-    return wanted.help || wanted.list ? 0 : run(wanted);
-  } catch (bad_option const& problem) {
-    std::fprintf(stderr, "suite: %s\n%s", problem.what(), usage);
-    return 2;
+    suite_options wanted;
+    if (auto const code = read_options(count, words, wanted)) return *code;
+    return run(wanted);
   } catch (std::exception const& problem) {
     std::fprintf(stderr, "suite: %s\n", problem.what());
     return 1;

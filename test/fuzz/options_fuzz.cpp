@@ -55,20 +55,27 @@ void try_demo(std::vector<std::string> const& words) try {
   must(*problem.what() != '\0', "a refusal says why");
 }
 
-void try_bench(std::vector<std::string> const& words) try {
-  auto const made = bench::parse_options(words);
+// Help, or wrong usage, or options.
+template <class Options>
+bool read(std::vector<std::string> const& words, std::optional<int> (&read_options)(int, char const* const*, Options&),
+          Options& made) {
+  std::vector<char const*> pointers{"program"};
+  for (auto const& word : words) pointers.push_back(word.c_str());
+  auto const code = read_options(static_cast<int>(pointers.size()), pointers.data(), made);
+  must(!code || *code == 0 || *code == 2, "help, or wrong usage");
+  return !code;
+}
+
+void try_bench(std::vector<std::string> const& words) {
+  bench::suite_options made;
+  if (!read(words, bench::read_options, made)) return;
   must(made.rounds >= 1 && made.rounds <= 1'000, "as many rounds as allowed");
   for (auto const* one : made.only) must(one != nullptr, "only groups that there are");
-} catch (bench::bad_option const& problem) {
-  must(*problem.what() != '\0', "a refusal says why");
 }
 
 void try_simulate(std::vector<std::string> const& words) {
-  std::vector<char const*> pointers{"simulate"};
-  for (auto const& word : words) pointers.push_back(word.c_str());
   simulation::options made;
-  auto const code = simulation::read_options(static_cast<int>(pointers.size()), pointers.data(), made);
-  if (code) return must(*code == 0 || *code == 2, "help, or wrong usage");
+  if (!read(words, simulation::read_options, made)) return;
   must(made.seeds > 0 && made.steps > 0 && made.clients <= 8, "numbers within their bounds");
   must(made.minutes >= 0, "a time that can pass");
 }

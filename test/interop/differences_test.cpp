@@ -1,6 +1,6 @@
 // Where latchkey differs from Redisson on purpose: each difference by itself, and what Redisson's side sees of it.
 #include <interop/support/interop_world.hpp>
-#include <interop/support/monitor.hpp>
+#include <interop/support/trace.hpp>
 #include <support/catch.hpp>
 
 using namespace latchkey::test;

@@ -27,7 +27,7 @@ struct exclusion {
   }
 
   void views_agree(std::string const& count) {
-    if (!kind.asks) return;
+    if (kind.traits().joint()) return;
     demand(by_holder("hold_count"), count, "the holder's hold count");
     demand(other.call("o", "hold_count", kind.name, names), "0", "the other's hold count");
     demand(by_holder("is_held"), "true", "held, says the holder");
@@ -48,7 +48,7 @@ struct exclusion {
     demand(by_holder("try_lock"), "true", "the first try");
     rivals_are_refused("while it is held");
     views_agree("1");
-    if (kind.reentrant) {
+    if (kind.traits().reenters) {
       demand(by_holder("try_lock"), "true", "the try again");
       rivals_are_refused("after the re-entry");
       views_agree("2");
@@ -88,5 +88,192 @@ TEST_CASE("names of any bytes are the same lock to both libraries", "[interop][b
         return std::to_string(odd_names().size()) + " names";
       });
     }
+  }
+}
+
+// Check 5: what the other library unlocks by force is lost, and latchkey's holder learns of it.
+
+namespace {
+
+constexpr auto noticed_within = quick_timeout / 3 + 1s;
+
+// Kinds that are made of locks are unlocked by force lock by lock: Redisson knows no other way.
+void unlock_by_force(peer& by, interop_kind const& kind, std::string const& names) {
+  if (!kind.traits().joint()) return demand(by.call("f", "force_unlock", kind.name, names), "true", "force_unlock");
+  auto const all = parts_of(names, ',');
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const where = i == 0 ? "lock" : "lock_on_" + std::to_string(i);
+    // Who has most members has the red lock. The others follow.
+    demand(wait_until([&] { return by.call("f", "is_locked", where, all[i]) == "true"; }), all[i] + " was never taken");
+    demand(by.call("f", "force_unlock", where, all[i]), "true", "force_unlock of " + all[i]);
+  }
+}
+
+void taken_over(direction const& between, interop_kind const& kind, std::string const& names) {
+  auto& [by, holder] = between;
+  auto const& rival = kind.rivals.front();
+  demand(by.call("f", "try_lock", rival, names), "true", "the try of who unlocked by force");
+  auto const unlocked = holder.call("h", "unlock", kind.name, names);
+  // Redisson's red lock hides what unlocking its members says.
+  bool const told = kind.name != "red_lock" || holder.library() == "latchkey";
+  demand(unlocked.ok != told, "the former holder's unlock: " + to_string(unlocked));
+  demand(by.call("f", "unlock", rival, names), "released", "the unlock of who took it");
+}
+
+}  // namespace
+
+TEST_CASE("latchkey's holder learns that Redisson unlocked by force", "[interop][brief]") {
+  interop_world world(quick_timeout);
+  auto const between = world.redisson_first();
+  for (auto const& kind : interop_kinds()) {
+    cell("5 force", kind.name, between.name(), [&] {
+      auto const names = names_for(kind);
+      demand(world.ours->call("h", "lock", kind.name, names), "held", "the holder's lock");
+      unlock_by_force(*world.redisson, kind, names);
+      stopwatch const since;
+      demand(world.ours->call("e", "await_loss", kind.name, names, noticed_within), "lost", "the holder is told");
+      auto const after = since.passed();
+      taken_over(between, kind, names);
+      return "told after " + std::to_string(after.count()) + " ms";
+    });
+  }
+}
+
+TEST_CASE("what latchkey unlocks by force Redisson holds no longer", "[interop][brief]") {
+  interop_world world(quick_timeout);
+  auto const between = world.latchkey_first();
+  for (auto const& kind : interop_kinds()) {
+    cell("5 force", kind.name, between.name(), [&] {
+      auto const names = names_for(kind);
+      demand(world.redisson->call("h", "lock", kind.name, names), "held", "the holder's lock");
+      unlock_by_force(*world.ours, kind, names);
+      taken_over(between, kind, names);
+      return std::string();
+    });
+  }
+}
+
+// Check 2: who waits for a lock of the other library is woken by the message of its release.
+
+namespace {
+
+constexpr int rounds = 11;
+
+// From the call of unlock to the return of the waiter's lock.
+std::chrono::microseconds wake_up(interop_world& world, direction const& between, interop_kind const& kind,
+                                  std::string const& names) {
+  auto& [holder, waiter] = between;
+  auto const& rival = kind.rivals.front();
+  demand(holder.call("h", "try_lock", kind.name, names), "true", "the holder's try");
+  auto waiting = waiter.start("w", "lock", rival, names);
+  world.await_waiter(kind, names, waiter, "w");
+  auto const unlocked = clock::now();
+  demand(holder.call("h", "unlock", kind.name, names), "released", "the holder's unlock");
+  auto const held = peer::value_in(std::move(waiting), "the waiter's lock");
+  demand(held, "held", "the waiter's lock");
+  demand(waiter.call("w", "unlock", rival, names), "released", "the waiter's unlock");
+  return std::chrono::duration_cast<std::chrono::microseconds>(held.at - unlocked);
+}
+
+}  // namespace
+
+TEST_CASE("a release wakes a waiter of the other library at once", "[interop][brief]") {
+  auto& world = steady_world();
+  for (auto const& kind : interop_kinds()) {
+    for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
+      cell("2 wake-up", kind.name, between.name(), [&] {
+        std::vector<std::chrono::microseconds> times;
+        for (int i = 0; i < rounds; ++i) {
+          times.push_back(wake_up(world, between, kind, names_for(kind)));
+          demand(times.back() < 500ms, "a wake-up took " + std::to_string(times.back().count()) + " us");
+        }
+        std::sort(times.begin(), times.end());
+        return "median " + std::to_string(times[rounds / 2].count()) + " us";
+      });
+    }
+  }
+}
+
+// Check 3: the watchdog of each library keeps its hold against the other's tries.
+
+namespace {
+
+constexpr auto kept_for = 3 * quick_timeout;
+
+std::string watch(direction const& between, interop_kind const& kind) {
+  auto& [holder, other] = between;
+  auto const names = names_for(kind);
+  auto const worker = kind.name + holder.library();
+  demand(holder.call(worker, "lock", kind.name, names), "held", "the holder's lock");
+  stopwatch const since;
+  int tries = 0;
+  for (; since.passed() < kept_for; ++tries) {
+    for (auto const& rival : kind.rivals) {
+      demand(other.call(worker, "try_lock", rival, names), "false",
+             rival + " by the other after " + std::to_string(since.passed().count()) + " ms");
+    }
+    std::this_thread::sleep_for(50ms);
+  }
+  demand(holder.call(worker, "unlock", kind.name, names), "released", "the holder's unlock");
+  return std::to_string(tries) + " tries";
+}
+
+}  // namespace
+
+TEST_CASE("the watchdog of each library keeps its hold for three periods", "[interop][brief]") {
+  interop_world world(quick_timeout);
+  std::vector<cell_job> jobs;
+  for (auto const& kind : interop_kinds()) {
+    for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
+      jobs.push_back({kind.name, between.name(), [&kind, between] { return watch(between, kind); }});
+    }
+  }
+  cells_together("3 watchdog", jobs);
+}
+
+// Check 7: the waiters of both libraries stand in one queue and are served in the order of their arrival.
+
+namespace {
+
+constexpr int waiters = 8;
+
+struct standing {
+  peer& who;
+  std::string worker;
+  std::future<answer> turn;
+};
+
+std::string serve_in_order(interop_world& world, direction const& between) {
+  auto& [holder, other] = between;
+  auto const name = new_name();
+  auto const queue = "redisson_lock_queue:{" + name + "}";
+  demand(holder.call("h", "lock", "fair_lock", name), "held", "the first lock");
+  std::vector<standing> line;
+  for (int i = 0; i < waiters; ++i) {
+    // Two of the other library, one of the holder's, and so on: next to both kinds of neighbours.
+    auto& who = i % 3 == 2 ? holder : other;
+    auto const worker = "w" + std::to_string(i);
+    line.push_back({who, worker, who.start(worker, "lock", "fair_lock", name)});
+    demand(wait_until([&] { return world.admin.integer("LLEN", queue) == i + 1; }), "waiter " + worker + " is missing");
+  }
+  demand(holder.call("h", "unlock", "fair_lock", name), "released", "the first unlock");
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    auto const worker = line[i].worker;
+    demand(peer::value_in(std::move(line[i].turn), worker), "held", worker);
+    for (std::size_t later = i + 1; later < line.size(); ++later) {
+      demand(line[later].turn.wait_for(0s) == std::future_status::timeout, line[later].worker + " before " + worker);
+    }
+    demand(line[i].who.call(worker, "unlock", "fair_lock", name), "released", "the unlock of " + worker);
+  }
+  demand(world.admin.integer("EXISTS", queue, "redisson_lock_timeout:{" + name + "}", name) == 0, "something is left");
+  return std::to_string(waiters) + " waiters";
+}
+
+}  // namespace
+
+TEST_CASE("waiters of both libraries for a fair lock are served in the order of their arrival", "[interop][brief]") {
+  auto& world = steady_world();
+  for (auto const& between : {world.redisson_first(), world.latchkey_first()}) {
+    cell("7 order", "fair_lock", between.name(), [&] { return serve_in_order(world, between); });
   }
 }

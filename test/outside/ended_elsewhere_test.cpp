@@ -3,10 +3,19 @@
 #include <support/catch.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
+#include <support/patience.hpp>
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <atomic>
 #include <future>
+#include <optional>
+#include <thread>
 
 using namespace latchkey;
 using namespace latchkey::outside;
@@ -33,9 +42,7 @@ void check_lost(Held& held) {
 
 }  // namespace
 
-TEST_CASE("a permit that is released by its id is told", "[outside][edge-2]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
+TEST_CASE_METHOD(two_clients, "a permit that is released by its id is told", "[outside][edge-2]") {
   auto const all = one_permit(ours, name);
   permit held = all.acquire_permit();
   REQUIRE(held.held());
@@ -49,9 +56,8 @@ TEST_CASE("a permit that is released by its id is told", "[outside][edge-2]") {
   CHECK(second.get_permit_semaphore(name).try_release(theirs.value()));
 }
 
-TEST_CASE("a permit whose id is gone already is told by the release that finds nothing", "[outside][edge-2]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
+TEST_CASE_METHOD(two_clients, "a permit whose id is gone already is told by the release that finds nothing",
+                 "[outside][edge-2]") {
   auto const all = one_permit(ours, name);
   permit held = all.acquire_permit();
   REQUIRE(second.get_permit_semaphore(name).try_release(held.id()));
@@ -59,9 +65,7 @@ TEST_CASE("a permit whose id is gone already is told by the release that finds n
   check_lost(held);
 }
 
-TEST_CASE("a permit whose lease is set anew by its id shows that", "[outside][edge-2]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
+TEST_CASE_METHOD(two_clients, "a permit whose lease is set anew by its id shows that", "[outside][edge-2]") {
   auto const all = one_permit(ours, name);
   permit held = all.acquire_permit({.lease = 60s});
   CHECK(all.update_lease_time(held.id(), 100ms));
@@ -74,9 +78,7 @@ TEST_CASE("a permit whose lease is set anew by its id shows that", "[outside][ed
   check_lost(held);
 }
 
-TEST_CASE("set_permits takes no permit away that is shown", "[outside][edge-2]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
+TEST_CASE_METHOD(two_clients, "set_permits takes no permit away that is shown", "[outside][edge-2]") {
   auto const all = one_permit(ours, name);
   permit held = all.acquire_permit();
   all.set_permits(0);
@@ -86,9 +88,7 @@ TEST_CASE("set_permits takes no permit away that is shown", "[outside][edge-2]")
   CHECK(held.release() == release_result::released);
 }
 
-TEST_CASE("force_unlock ends the holds of its own client at once", "[outside][edge-3]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
+TEST_CASE_METHOD(two_clients, "force_unlock ends the holds of its own client at once", "[outside][edge-3]") {
   auto const kind = GENERATE(range(0, 8));
   INFO("kind " << kind);
   auto const of = [&](client& from) -> distributed_lock {
@@ -134,14 +134,89 @@ TEST_CASE("force_unlock of a member is the loss of the multi lock", "[outside][e
   CHECK(test::wait_until([&] { return !shared_server().exists(b); }));
 }
 
-TEST_CASE("unlock after force_unlock says that the hold was lost", "[outside][edge-3]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
-  auto const lock = ours.get_lock(name);
+TEST_CASE_METHOD(one_lock, "unlock after force_unlock says that the hold was lost", "[outside][edge-3]") {
   lock.lock();
   CHECK(lock.force_unlock());
   CHECK(second.get_lock(name).try_lock());
   CHECK(test::error_of([&] { lock.unlock(); }) == errc::lease_lost);
   CHECK(second.get_lock(name).is_held_by_current_thread());
   second.get_lock(name).unlock();
+}
+
+// What a lease shows beside what the server has.
+
+TEST_CASE("a lease, a second client and redis-cli say the same of a hold", "[outside]") {
+  server& redis = shared_server();
+  client ours(redis.uri());
+  client second(redis.uri());
+  auto const name = fresh_name();
+  lease held = ours.get_lock(name).acquire();
+  CHECK(held.held());
+  CHECK_FALSE(second.get_lock(name).try_lock());
+  CHECK(redis.hash(name) == std::map<std::string, std::string>{{ours.id() + ":" + to_string(held.owner()), "1"}});
+  CHECK(held.remaining() <= redis.pttl(name) + 5ms);
+  CHECK(held.release() == release_result::released);
+  CHECK_FALSE(held.held());
+  CHECK_FALSE(redis.exists(name));
+}
+
+// Does a client that always wants a lock leave others their share?
+
+namespace {
+
+namespace asio = boost::asio;
+
+using getter = distributed_lock (*)(client&, std::string);
+
+struct named_kind {
+  char const* name;
+  getter get;
+};
+
+constexpr named_kind kinds[] = {
+    {"reentrant", [](client& c, std::string n) { return c.get_lock(std::move(n)); }},
+    {"fair", [](client& c, std::string n) { return c.get_fair_lock(std::move(n)); }},
+    {"fenced", [](client& c, std::string n) { return c.get_fenced_lock(std::move(n)); }},
+    {"write", [](client& c, std::string n) { return c.get_read_write_lock(std::move(n)).write_lock(); }},
+};
+
+// Takes it and drops it, and takes it again in the same turn of the loop.
+asio::awaitable<void> keep_taking(distributed_lock lock, std::optional<owner> me, std::atomic<bool> const& stop,
+                                  std::atomic<int>& turns) {
+  while (!stop) {
+    acquire_options options{.wait = 1s};
+    options.owner = me;
+    lease const held = co_await lock.async_acquire(options, asio::use_awaitable);
+    if (held) ++turns;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a loop that drops a lease and takes it again leaves a second client its turn", "[outside][edge-33]") {
+  bool const same_owner = GENERATE(true, false);
+  auto const kind = GENERATE(from_range(std::begin(kinds), std::end(kinds)));
+  CAPTURE(kind.name, same_owner);
+  server& redis = shared_server();
+  asio::io_context io;
+  client busy(io, redis.uri());
+  client second(redis.uri());
+  auto const name = fresh_name();
+  std::atomic<bool> stop = false;
+  std::atomic<int> turns = 0;
+  auto const me = same_owner ? std::optional(busy.new_owner()) : std::nullopt;
+  asio::co_spawn(io, keep_taking(kind.get(busy, name), me, stop, turns), asio::detached);
+  std::thread loop([&] { io.run(); });
+  // Each time it asks when the loop is well under way.
+  int served = 0;
+  for (int i = 0; i < 5; ++i) {
+    int const seen = turns;
+    CHECK(test::wait_until([&] { return turns > seen + 20; }));
+    if (lease const got = kind.get(second, name).acquire({.wait = 5s})) ++served;
+  }
+  CHECK(served == 5);
+  stop = true;
+  second.close();
+  busy.close();
+  loop.join();
 }

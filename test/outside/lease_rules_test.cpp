@@ -3,15 +3,18 @@
 #include <support/catch.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
+#include <support/fault_proxy.hpp>
 
 #include <boost/asio/use_future.hpp>
 
+#include <future>
 #include <mutex>
 
 using namespace latchkey;
 using namespace latchkey::outside;
 using latchkey::test::thrown_by;
 using latchkey::test::value_of;
+using test::slowness;
 
 namespace {
 
@@ -31,10 +34,7 @@ void check_refused(lock_error const& error) {
 
 }  // namespace
 
-TEST_CASE("unlock does not end a hold that a lease shows", "[outside][edge-1]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
-  auto const lock = ours.get_lock(name);
+TEST_CASE_METHOD(one_lock, "unlock does not end a hold that a lease shows", "[outside][edge-1]") {
   lease held = lock.acquire(as(owner::this_thread()));
   REQUIRE(held);
   check_refused(thrown_by([&] { lock.unlock(); }));
@@ -44,10 +44,7 @@ TEST_CASE("unlock does not end a hold that a lease shows", "[outside][edge-1]") 
   second.get_lock(name).unlock();
 }
 
-TEST_CASE("async_unlock does not end a hold that a lease shows", "[outside][edge-1]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
-  auto const lock = ours.get_lock(name);
+TEST_CASE_METHOD(one_lock, "async_unlock does not end a hold that a lease shows", "[outside][edge-1]") {
   owner const me = owner::make();
   lease held = lock.acquire(as(me));
   REQUIRE(held);
@@ -55,10 +52,7 @@ TEST_CASE("async_unlock does not end a hold that a lease shows", "[outside][edge
   check_held(second, held, name);
 }
 
-TEST_CASE("unlock ends the hold that lock took, the lease its own", "[outside][edge-1]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
-  auto const lock = ours.get_lock(name);
+TEST_CASE_METHOD(one_lock, "unlock ends the hold that lock took, the lease its own", "[outside][edge-1]") {
   lock.lock();
   lease held = lock.acquire(as(owner::this_thread()));
   REQUIRE(held);
@@ -73,10 +67,7 @@ TEST_CASE("unlock ends the hold that lock took, the lease its own", "[outside][e
   second.get_lock(name).unlock();
 }
 
-TEST_CASE("a lease that ends first leaves the hold that lock took", "[outside][edge-1]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
-  auto const lock = ours.get_lock(name);
+TEST_CASE_METHOD(one_lock, "a lease that ends first leaves the hold that lock took", "[outside][edge-1]") {
   lock.lock();
   lease held = lock.acquire(as(owner::this_thread()));
   REQUIRE(held);
@@ -87,10 +78,7 @@ TEST_CASE("a lease that ends first leaves the hold that lock took", "[outside][e
   CHECK_FALSE(shared_server().exists(name));
 }
 
-TEST_CASE("a guard inside a lease ends what it took itself", "[outside][edge-1]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
-  auto const lock = ours.get_lock(name);
+TEST_CASE_METHOD(one_lock, "a guard inside a lease ends what it took itself", "[outside][edge-1]") {
   lease held = lock.acquire(as(owner::this_thread()));
   REQUIRE(held);
   {
@@ -165,9 +153,7 @@ TEST_CASE("a member of a multi lock that is held by lock is not unlocked alone",
   second.get_lock(a).unlock();
 }
 
-TEST_CASE("a thread that reads may read once more by a lease", "[outside][edge-12]") {
-  client ours(shared_server().uri()), second(shared_server().uri());
-  auto const name = fresh_name();
+TEST_CASE_METHOD(two_clients, "a thread that reads may read once more by a lease", "[outside][edge-12]") {
   auto const lock = ours.get_read_write_lock(name);
   lock.read_lock().lock();
   {
@@ -195,4 +181,136 @@ TEST_CASE("a thread that reads would wait for itself behind a writer of its clie
   lock.read_lock().unlock();
   CHECK_FALSE(test::error_in(std::move(writes)));
   CHECK_FALSE(test::error_in(lock.write_lock().async_unlock(writer, asio::use_future)));
+}
+
+// How long what is held lasts, and what becomes of what cannot be given back.
+
+namespace {
+
+config logged(test::event_log const& log) {
+  config made;
+  made.on_event = log.callback();
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("max_hold bounds the first lease", "[outside][edge-4]") {
+  server& redis = shared_server();
+  test::event_log log;
+  client ours(redis.uri(), logged(log)), second(redis.uri());
+  auto const name = fresh_name();
+  auto const begun = test::clock::now();
+  lease held = ours.get_lock(name).acquire({.max_hold = 500ms});
+  CHECK(held.remaining() <= 500ms);
+  CHECK(redis.pttl(name) <= 500ms);
+  lease theirs = second.get_lock(name).acquire({.wait = 20s});
+  CHECK(theirs.held());
+  CHECK_FALSE(held.held());
+  CHECK(test::clock::now() - begun >= 490ms);
+  CHECK(test::clock::now() - begun < 10s);
+  CHECK(log.wait_for(event_type::max_hold_reached, name));
+  CHECK(log.wait_for(event_type::lost, name));
+}
+
+TEST_CASE("max_hold bounds every renewal, and a longer hold of the same owner keeps the lock", "[outside][edge-4]") {
+  server& redis = shared_server();
+  test::event_log log;
+  auto settings = logged(log);
+  settings.lock_watchdog_timeout = 900ms * slowness;
+  settings.timeout = 250ms * slowness;
+  client ours(redis.uri(), settings);
+  auto const name = fresh_name();
+  auto const bound = 2000ms * slowness;
+  owner const me = owner::make();
+  auto const begun = test::clock::now();
+  lease held = ours.get_lock(name).acquire({.owner = me, .max_hold = bound});
+  lease other = ours.get_lock(name).acquire({.lease = 60s, .owner = me});
+  REQUIRE((held && other));
+  CHECK(redis.pttl(name) > 50s);
+  CHECK(other.release() == release_result::still_held);
+  CHECK(redis.pttl(name) <= settings.lock_watchdog_timeout);
+  while (held.held()) {
+    auto const left = bound - (test::clock::now() - begun);
+    CHECK(held.remaining() <= left + 50ms * slowness);
+    CHECK(redis.pttl(name) <= std::max<std::chrono::nanoseconds>(left, 0ms) + 50ms * slowness);
+    std::this_thread::sleep_for(20ms);
+  }
+  CHECK(test::clock::now() - begun >= bound - 10ms);
+  CHECK(log.wait_for(event_type::max_hold_reached, name));
+  CHECK(ours.snapshot().renewals > 0);
+  CHECK(test::wait_until([&] { return !redis.exists(name); }));
+}
+
+TEST_CASE("max_hold bounds the members of a multi lock and of a red lock", "[outside][edge-4]") {
+  server& redis = shared_server();
+  client ours(redis.uri());
+  auto const a = fresh_name(), b = fresh_name(), c = fresh_name();
+  std::vector<distributed_lock> const members{ours.get_lock(a), ours.get_lock(b), ours.get_lock(c)};
+  auto const all = GENERATE(false, true) ? ours.get_multi_lock(members) : ours.get_red_lock(members);
+  lease held = all.acquire({.max_hold = 2s});
+  REQUIRE(held.held());
+  for (auto const& name : {a, b, c}) CHECK(redis.pttl(name) <= 2s);
+  CHECK(held.remaining() > 1s);
+}
+
+TEST_CASE("who waits elsewhere is woken when a renewal finds the hold gone", "[outside][edge-8]") {
+  server& redis = shared_server();
+  config settings;
+  settings.lock_watchdog_timeout = 1500ms;
+  settings.timeout = 500ms;
+  client ours(redis.uri(), settings), second(redis.uri());
+  auto const name = fresh_name();
+  auto const kind = GENERATE(range(0, 6));
+  INFO("kind " << kind);
+  auto const of = [&](client& from) -> distributed_lock {
+    switch (kind) {
+      case 0: return from.get_lock(name);
+      case 1: return from.get_fenced_lock(name);
+      case 2: return from.get_plain_lock(name);
+      case 3: return from.get_read_write_lock(name).read_lock();
+      case 4: return from.get_read_write_lock(name).write_lock();
+      default: return from.get_fair_lock(name);
+    }
+  };
+  auto const wanted = kind == 3 ? second.get_read_write_lock(name).write_lock() : of(second);
+  lease held = of(ours).acquire();
+  REQUIRE(held);
+  REQUIRE(redis.cli({"PEXPIRE", name, "60000"}) == "1");  // by which those who wait sleep
+  auto next = std::async(std::launch::async, [&] { return wanted.acquire({.wait = 25s * slowness}); });
+  REQUIRE(test::wait_until([&] { return second.snapshot().waiting == 1 && second.snapshot().subscriptions == 1; }));
+  auto const begun = test::clock::now();
+  REQUIRE(redis.cli({"DEL", name}) == "1");
+  lease theirs = next.get();
+  CHECK(theirs.held());
+  CHECK(test::clock::now() - begun < 10s * slowness);
+  CHECK(test::wait_until([&] { return !held.held(); }));
+}
+
+// The server remembers the request for 20 s: so long it takes.
+TEST_CASE("a permit that cannot be given back is an event", "[outside][edge-10]") {
+  server redis(true);
+  test::fault_proxy proxy(redis.where());
+  test::event_log log;
+  auto settings = logged(log);
+  settings.timeout = 500ms;
+  client ours(proxy.uri(), settings);
+  auto const name = fresh_name();
+  auto const all = ours.get_semaphore(name);
+  REQUIRE(all.try_set_permits(1));
+  proxy.swallow_replies(true);
+  CHECK(test::error_of([&] { return all.try_acquire(1, 200ms); }) == errc::timeout);
+  REQUIRE(test::wait_until([&] { return redis.cli({"GET", name}) == "0"; }));
+  proxy.refuse(true);
+  proxy.cut();
+  auto const marks = [&] { return redis.cli({"KEYS", "latchkey_request*"}); };
+  CHECK_FALSE(marks().empty());
+  REQUIRE(test::wait_until([&] { return marks().empty(); }, 40s * slowness));
+  CHECK(log.count(event_type::permit_lost) == 0);
+  proxy.swallow_replies(false);
+  proxy.refuse(false);
+  CHECK(log.wait_for(event_type::permit_lost, name));
+  CHECK(redis.cli({"GET", name}) == "0");
+  all.add_permits(1);
+  CHECK(all.try_acquire());
 }

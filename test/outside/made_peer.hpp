@@ -1,7 +1,7 @@
 // A server whose every answer the test makes up.
 #pragma once
 
-#include <support/endpoint.hpp>
+#include <support/raw_redis.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>

@@ -1,6 +1,5 @@
-// As matrix_play.cpp, for permits: two are taken and two are ended in every combination, by object and by id.
+// As matrix_test.cpp, for permits: two are taken and two are ended in every combination, by object and by id.
 #include <outside/outsider.hpp>
-#include <outside/redis_cli.hpp>
 #include <support/catch.hpp>
 #include <support/patience.hpp>
 

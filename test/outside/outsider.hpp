@@ -2,9 +2,12 @@
 #pragma once
 
 #include <latchkey/latchkey.hpp>
-#include <support/endpoint.hpp>
+#include <support/raw_redis.hpp>
+
+#include <sys/types.h>
 
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,5 +55,31 @@ class server {
 server& shared_server();
 // A name that no other test uses.
 std::string fresh_name();
+
+// Two clients of it, and a name that no other test uses.
+struct two_clients {
+  client ours{shared_server().uri()}, second{shared_server().uri()};
+  std::string const name = fresh_name();
+};
+struct one_lock : two_clients {
+  distributed_lock const lock = ours.get_lock(name);
+};
+
+// One redis-cli that stays: a question costs a line through a pipe and no process.
+class redis_cli {
+ public:
+  explicit redis_cli(std::string const& socket);
+  redis_cli(redis_cli const&) = delete;
+  redis_cli& operator=(redis_cli const&) = delete;
+  ~redis_cli();
+
+  // What it prints for this command, line by line. Words have no blanks in them.
+  std::vector<std::string> ask(std::string const& command);
+
+ private:
+  std::FILE* in_ = nullptr;
+  std::FILE* out_ = nullptr;
+  pid_t pid_ = -1;
+};
 
 }  // namespace latchkey::outside

@@ -2,29 +2,36 @@
 #include <outside/outsider.hpp>
 #include <support/catch.hpp>
 #include <support/configs.hpp>
-#include <support/endpoint.hpp>
+#include <support/errors.hpp>
+#include <support/event_log.hpp>
 #include <support/host_names.hpp>
+#include <support/patience.hpp>
+#include <support/raw_redis.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <future>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <string>
 #include <thread>
 
 using namespace latchkey;
 using namespace latchkey::outside;
-using latchkey::test::descriptor;
-using latchkey::test::event_log;
-using latchkey::test::host_names;
-using latchkey::test::steady_config;
-using latchkey::test::wait_until;
+using namespace latchkey::test;
 
 namespace {
 
@@ -126,4 +133,205 @@ TEST_CASE("a resolver that hangs is asked once, however many attempts", "[outsid
   names.set("hanging.test", {"127.0.0.1"});
   CHECK_NOTHROW(waiter.get());
   CHECK(redis.exists("lock"));
+}
+
+// Threads that end, and threads that are cancelled.
+
+namespace {
+
+// As the kernel names it: S while it waits for something.
+char state_of(::pid_t thread) {
+  std::ifstream from("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string const text{std::istreambuf_iterator<char>(from), {}};
+  auto const end = text.rfind(") ");
+  return end == std::string::npos ? '?' : text[end + 2];
+}
+
+}  // namespace
+
+TEST_CASE("a thread that ends while it holds by lock() is renewed no longer", "[outside][edge-6]") {
+  server& redis = shared_server();
+  event_log log;
+  config settings;
+  settings.lock_watchdog_timeout = 900ms;
+  settings.on_event = log.callback();
+  client ours(redis.uri(), settings);
+  client second(redis.uri());
+  auto const name = fresh_name(), freed = fresh_name(), lent = fresh_name();
+  lease kept;
+  std::optional<owner> gone;
+  std::thread([&] {
+    gone = owner::this_thread();
+    ours.get_lock(freed).lock();
+    ours.get_lock(freed).unlock();
+    kept = ours.get_lock(lent).acquire({.owner = gone});
+    ours.get_lock(name).lock();
+  }).join();
+  REQUIRE(log.wait_for(event_type::holder_thread_ended, name));
+  CHECK(log.count(event_type::holder_thread_ended) == 1);
+  CHECK(log.last(event_type::holder_thread_ended)->owner == gone);
+  CHECK(second.get_lock(name).try_lock(patience));
+  CHECK(kept.held());  // somebody has the lease
+  CHECK(kept.release() == release_result::released);
+}
+
+TEST_CASE("a thread that has unlocked everything ends without a word", "[outside][edge-6]") {
+  server& redis = shared_server();
+  event_log log;
+  config settings;
+  settings.on_event = log.callback();
+  auto const name = fresh_name();
+  {
+    client ours(redis.uri(), settings);
+    std::thread([&] {
+      auto const lock = ours.get_lock(name);
+      lock.lock();
+      CHECK(lock.try_lock());
+      lock.unlock();
+      lock.unlock();
+      CHECK(error_of([&] { lock.unlock(); }) == errc::not_owner);
+    }).join();
+  }
+  CHECK(log.count(event_type::holder_thread_ended) == 0);
+  CHECK(log.count(event_type::left_to_lease) == 0);
+}
+
+TEST_CASE("pthread_cancel of a blocked caller acts after the call, and the client lives on", "[outside][edge-28]") {
+  server redis;
+  event_log log;
+  config settings;
+  settings.timeout = patience;
+  settings.on_event = log.callback();
+  client ours(redis.uri(), settings);
+  auto const name = fresh_name();
+  for (int i = 0; i < 20; ++i) {  // the direct lane is there
+    ours.get_lock(name).lock();
+    ours.get_lock(name).unlock();
+  }
+  std::atomic<bool> returned{false}, unwound{false};
+  std::atomic<::pid_t> caller_id{0};
+  redis.pause();
+  int const attempts = log.count(event_type::attempt);
+  std::thread caller([&] {
+    struct at_the_end {
+      std::atomic<bool>& done;
+      ~at_the_end() { done = true; }
+    } const end{unwound};
+    caller_id = ::gettid();
+    ours.get_lock(name).lock();
+    returned = true;
+    ours.get_lock(name).unlock();
+    for (;;) ::pthread_testcancel();
+  });
+  REQUIRE(log.wait_for(event_type::attempt, attempts + 1));
+  REQUIRE(wait_until([&] { return state_of(caller_id) == 'S'; }));
+  REQUIRE(::pthread_cancel(caller.native_handle()) == 0);
+  redis.resume();
+  caller.join();
+  CHECK(returned);
+  CHECK(unwound);
+  CHECK(ours.get_lock(name).try_lock());
+  ours.get_lock(name).unlock();
+}
+
+// What a crowd of holds and waiters costs the process that has them, and what another name of the same client feels of
+// it.
+
+namespace asio = boost::asio;
+
+namespace {
+
+rusage used() {
+  rusage now{};
+  ::getrusage(RUSAGE_SELF, &now);
+  return now;
+}
+
+std::chrono::microseconds cpu() {
+  auto const now = used();
+  auto const of = [](timeval const& time) { return time.tv_sec * 1s + std::chrono::microseconds(time.tv_usec); };
+  return of(now.ru_utime) + of(now.ru_stime);
+}
+
+config quiet() {
+  config made;
+  made.busy_poll = 0us;
+  return made;
+}
+
+// The middle one of so many questions for a name.
+std::chrono::nanoseconds usual_answer(client& from) {
+  auto const lock = from.get_lock(fresh_name());
+  std::vector<std::chrono::nanoseconds> took;
+  for (int i = 0; i < 201; ++i) {
+    auto const began = test::clock::now();
+    (void)lock.is_locked();
+    took.push_back(test::clock::now() - began);
+    std::this_thread::sleep_for(5ms);
+  }
+  std::nth_element(took.begin(), took.begin() + 100, took.end());
+  return took[100];
+}
+
+}  // namespace
+
+TEST_CASE("ten thousand fair waiters of one client cost a few per cent of a core, and no other name feels them",
+          "[outside][edge-21]") {
+  constexpr int many = 10'000;
+  server redis;
+  client holder(redis.uri(), quiet());
+  client crowd(redis.uri(), quiet());
+  auto const name = fresh_name();
+  auto const held = holder.get_fair_lock(name).acquire({.lease = 300s});
+  REQUIRE(held);
+  auto const idle = usual_answer(crowd);
+  auto const other = crowd.get_lock(fresh_name()).acquire();
+  auto const lock = crowd.get_fair_lock(name);
+  for (int i = 0; i < many; ++i) lock.async_lock(crowd.new_owner(), [](error_code) {});
+  auto const in_line = [&] {
+    return redis.cli({"LLEN", "redisson_lock_queue:{" + name + "}"}) == std::to_string(many);
+  };
+  REQUIRE(test::wait_until([&] { return in_line() && crowd.snapshot().subscriptions == many; }, 4 * test::patience));
+  REQUIRE(test::wait_until([&] { return crowd.snapshot().in_doubt == 0; }));
+  std::this_thread::sleep_for(1s);  // the tries that follow the subscriptions
+  auto const scripts = crowd.snapshot().scripts;
+  auto const lost = crowd.snapshot().reconnects;
+  auto const before = cpu();
+  std::this_thread::sleep_for(10s);  // each has looked, or is about to
+  auto const spent = cpu() - before;
+  auto const calls = crowd.snapshot().scripts - scripts;
+  INFO("CPU in 10 s: " << spent.count() << " us; script calls: " << calls);
+  CHECK(calls >= 100);
+  CHECK(calls <= many / 5);
+  CHECK(spent <= 500ms * test::slowness);
+  auto const busy = usual_answer(crowd);
+  INFO("a question: " << idle.count() << " ns before, " << busy.count() << " ns");
+  CHECK(busy <= 2 * idle + 200us);
+  CHECK(other.held());
+  CHECK(crowd.snapshot().reconnects == lost);
+  CHECK(in_line());
+}
+
+TEST_CASE("holds taken at different moments wake their client no more often than their renewals",
+          "[outside][edge-25]") {
+  constexpr int many = 4'000;
+  asio::io_context io(1);
+  auto settings = quiet();
+  settings.lock_watchdog_timeout = 6s;
+  client own(io, shared_server().uri(), settings);
+  auto const me = own.new_owner();
+  auto const prefix = fresh_name();
+  for (int i = 0; i < many; ++i) {
+    own.get_lock(prefix + std::to_string(i)).async_lock(me, [](error_code) {});
+    io.run_for(500us);
+  }
+  io.run_for(5s);  // each was renewed
+  auto const slept = used().ru_nvcsw;
+  io.run_for(6s);
+  auto const wakes = used().ru_nvcsw - slept;
+  INFO("sleeps in 6 s: " << wakes);
+  CHECK(wakes < many / 16);
+  CHECK(own.snapshot().held == many);
+  CHECK(own.snapshot().renewals > many);
+  own.close();
 }

@@ -1,7 +1,6 @@
 // The asynchronous members of distributed_lock with every kind of completion token.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/check_equal.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 

@@ -1,7 +1,6 @@
 // with_lock: a coroutine under a lock, awaited, released on every way out, cancelled when the hold is lost.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/check_equal.hpp>
 #include <support/errors.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>

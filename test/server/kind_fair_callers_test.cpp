@@ -1,13 +1,12 @@
 // The fair lock for all kinds of callers, and what it costs in commands.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/check_equal.hpp>
-#include <support/command_counter.hpp>
 #include <support/errors.hpp>
-#include <support/fair_world.hpp>
 #include <support/fault_proxy.hpp>
+#include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 #include <support/wall_clock.hpp>
+#include <support/worlds.hpp>
 
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>

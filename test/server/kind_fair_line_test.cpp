@@ -3,8 +3,8 @@
 #include <support/catch.hpp>
 #include <support/child_process.hpp>
 #include <support/errors.hpp>
-#include <support/fair_world.hpp>
 #include <support/redisson_fair.hpp>
+#include <support/worlds.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

@@ -1,10 +1,8 @@
 // A count that waiters see reach zero: what Redisson's RCountDownLatch does.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/channel_ear.hpp>
-#include <support/check_equal.hpp>
-#include <support/command_counter.hpp>
 #include <support/errors.hpp>
+#include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 

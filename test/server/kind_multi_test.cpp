@@ -1,9 +1,9 @@
 // The multi lock: all of its members or none.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/command_counter.hpp>
 #include <support/errors.hpp>
-#include <support/trio.hpp>
+#include <support/redis_server.hpp>
+#include <support/worlds.hpp>
 
 #include <atomic>
 #include <future>

@@ -2,7 +2,7 @@
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/errors.hpp>
-#include <support/read_write_world.hpp>
+#include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>
 

@@ -2,8 +2,8 @@
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/errors.hpp>
-#include <support/read_write_world.hpp>
 #include <support/run_coro.hpp>
+#include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>
 

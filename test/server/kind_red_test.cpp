@@ -1,8 +1,8 @@
 // The red lock: a majority of independent servers.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/command_counter.hpp>
 #include <support/errors.hpp>
+#include <support/redis_server.hpp>
 #include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>

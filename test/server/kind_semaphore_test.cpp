@@ -1,9 +1,8 @@
 // Permits without owners: what Redisson's RSemaphore does, and what ours adds.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/channel_ear.hpp>
-#include <support/check_equal.hpp>
 #include <support/errors.hpp>
+#include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 

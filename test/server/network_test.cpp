@@ -4,8 +4,8 @@
 #include <support/errors.hpp>
 #include <support/fault_proxy.hpp>
 #include <support/host_names.hpp>
+#include <support/own_process.hpp>
 #include <support/run_coro.hpp>
-#include <support/socket_list.hpp>
 #include <support/worlds.hpp>
 
 #include <boost/asio/use_future.hpp>

@@ -2,7 +2,7 @@
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/child_process.hpp>
-#include <support/command_counter.hpp>
+#include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 

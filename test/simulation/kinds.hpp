@@ -73,19 +73,11 @@ class simulated_kind {
   bool joint() const { return !places.empty(); }
 };
 
-// Every kind that can be simulated. A new one: a file kind_<name>.cpp and a line in kinds.cpp.
+// Every kind that can be simulated. A new one: a line in kinds.cpp, and a class with what is different about its keys.
 std::vector<std::unique_ptr<simulated_kind>> const& simulated_kinds();
-std::unique_ptr<simulated_kind> lock_kind();
-std::unique_ptr<simulated_kind> fenced_kind();
-std::unique_ptr<simulated_kind> non_reentrant_kind();
-std::unique_ptr<simulated_kind> spin_kind();
-std::unique_ptr<simulated_kind> plain_kind();
-std::unique_ptr<simulated_kind> fair_kind();
-std::unique_ptr<simulated_kind> read_write_kind();
+// kind_permits.cpp
 std::unique_ptr<simulated_kind> semaphore_kind();
 std::unique_ptr<simulated_kind> permit_semaphore_kind();
 std::unique_ptr<simulated_kind> latch_kind();
-std::unique_ptr<simulated_kind> multi_kind();
-std::unique_ptr<simulated_kind> red_kind();
 
 }  // namespace latchkey::simulation

@@ -1,9 +1,8 @@
 #include <simulation/options.hpp>
+#include <support/command_line.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <sstream>
 #include <string_view>
 
 namespace latchkey::simulation {
@@ -41,27 +40,15 @@ waiters that are passed for too long. Exit code: 0 no rule was broken, 1 some ru
 2 wrong usage.
 )";
 
-template <class Number>
-bool read_number(std::string_view word, Number& out) {
-  auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), out);
-  return failed == std::errc() && end == word.data() + word.size();
-}
-
 bool read_list(std::string_view word, std::vector<std::uint32_t>& out) {
-  for (std::istringstream parts{std::string(word)}; !parts.eof();) {
-    std::string part;
-    std::getline(parts, part, ',');
-    if (part.empty() && word.empty()) break;
-    if (!read_number(part, out.emplace_back())) return false;
-  }
+  for (auto const& part : test::between_commas(word))
+    if (!test::read_number(part, out.emplace_back())) return false;
   std::sort(out.begin(), out.end());
   return true;
 }
 
 bool read_without(std::string_view word, options& out) {
-  for (std::istringstream parts{std::string(word)}; !parts.eof();) {
-    std::string part;
-    std::getline(parts, part, ',');
+  for (auto const& part : test::between_commas(word)) {
     bool* const what = part == "drift"    ? &out.drift
                        : part == "jitter" ? &out.jitter
                        : part == "split"  ? &out.split
@@ -69,7 +56,7 @@ bool read_without(std::string_view word, options& out) {
     if (!what) return false;
     *what = false;
   }
-  return true;
+  return !word.empty();
 }
 
 bool read_kind(std::string_view word, options& out) {
@@ -79,53 +66,35 @@ bool read_kind(std::string_view word, options& out) {
   return !out.kinds.empty();
 }
 
-bool read_value(std::string_view name, std::string_view value, options& out) {
-  if (name == "--seeds") return read_number(value, out.seeds) && out.seeds > 0;
-  if (name == "--minutes") return read_number(value, out.minutes) && out.minutes > 0;
-  if (name == "--seed") return read_number(value, out.seed);
-  if (name == "--kind") return read_kind(value, out);
-  if (name == "--clients") return read_number(value, out.clients) && out.clients > 0 && out.clients <= 8;
-  if (name == "--steps") return read_number(value, out.steps) && out.steps > 0;
-  if (name == "--only") return read_list(value, out.only.emplace());
-  if (name == "--until") return read_number(value, out.until) && out.until >= 0;
-  if (name == "--record") return !(out.record = value).empty();
-  if (name == "--compare") return !(out.compare = value).empty();
-  return name == "--without" && read_without(value, out);
-}
-
 }  // namespace
 
 std::optional<int> read_options(int count, char const* const* words, options& out) {
   read_kind("all", out);
-  for (int i = 1; i < count; ++i) {
-    std::string_view const name = words[i];
-    if (name == "--help" || name == "-h") {
-      std::string names;
-      for (auto const& kind : simulated_kinds()) names += (names.empty() ? "" : ", ") + kind->name;
-      std::printf(help, names.c_str());
-      return 0;
-    }
-    if (name == "--shrink") {
-      out.shrink = true;
-    } else if (name == "--trace") {
-      out.trace = true;
-    } else if (i + 1 >= count || !read_value(name, words[i + 1], out)) {
-      std::fprintf(stderr, "scripts/simulate: what is %s%s%s? Try --help\n", words[i], i + 1 < count ? " " : "",
-                   i + 1 < count ? words[i + 1] : "");
-      return 2;
-    } else {
-      ++i;
-    }
-  }
-  if (out.only && (out.until == endless || out.minutes > 0)) {
-    std::fprintf(stderr, "scripts/simulate: --only needs --until, and no --minutes\n");
-    return 2;
-  }
+  constexpr std::size_t most_clients = 8;
+  test::command_line all("scripts/simulate");
+  all.number("--seeds", out.seeds, std::uint64_t{1})
+      .value("--minutes", [&](auto word) { return test::read_number(word, out.minutes) && out.minutes > 0; })
+      .number("--seed", out.seed)
+      .value("--kind", [&](auto word) { return read_kind(word, out); })
+      .number("--clients", out.clients, std::size_t{1}, most_clients)
+      .number("--steps", out.steps, 1u)
+      .value("--only", [&](auto word) { return read_list(word, out.only.emplace()); })
+      .number("--until", out.until, moment{0})
+      .value("--without", [&](auto word) { return read_without(word, out); })
+      .text("--record", out.record)
+      .text("--compare", out.compare)
+      .flag("--shrink", out.shrink)
+      .flag("--trace", out.trace);
+  auto const code = all.read(count, words, [] {
+    std::string names;
+    for (auto const& kind : simulated_kinds()) names += (names.empty() ? "" : ", ") + kind->name;
+    std::printf(help, names.c_str());
+  });
+  if (code) return code;
+  if (out.only && (out.until == endless || out.minutes > 0)) return all.wrong("--only needs --until, and no --minutes");
   bool const traced = !out.record.empty() || !out.compare.empty();
-  if (traced && (out.only || out.minutes > 0)) {
-    std::fprintf(stderr, "scripts/simulate: --record and --compare play whole runs, by their number\n");
-    return 2;
-  }
+  if (traced && (out.only || out.minutes > 0))
+    return all.wrong("--record and --compare play whole runs, by their number");
   return {};
 }
 

@@ -3,13 +3,12 @@
 #include <latchkey/config.hpp>
 #include <machine/client_machine.hpp>
 #include <simulation/clocks.hpp>
+#include <simulation/counters.hpp>
 #include <simulation/joint_call.hpp>
 #include <simulation/kinds.hpp>
-#include <simulation/load.hpp>
 #include <simulation/moves.hpp>
 #include <simulation/network.hpp>
 #include <simulation/planted.hpp>
-#include <simulation/step_numbers.hpp>
 #include <support/server_model/server.hpp>
 
 #include <algorithm>
@@ -52,7 +51,7 @@ struct violation : std::runtime_error {
 
 // One run: whole clients, a modelled server, a network, and a time that moves when nothing else is to be done.
 // Bodies: simulation.cpp (events), clients.cpp (what a client does with its connections), calls.cpp (what callers do),
-// faults.cpp, checks.cpp (after every step), limits.cpp (how long calls take), history.cpp (who held what when),
+// faults.cpp, checks.cpp (after every step), counters.cpp (how long calls take), history.cpp (who held what when),
 // ending.cpp (the end of a run).
 class simulation final : public server_user, public network_user {
  public:
@@ -310,14 +309,14 @@ class simulation final : public server_user, public network_user {
   void check_counts();
   std::string why_busy();
 
-  // --- limits.cpp ---
+  // --- counters.cpp ---
   void limit(task const& one);
   moment patience_of(task const& one, moment end) const;
   void check_limit(task const& done);
   void check_limits();
   moment limit_of(joint_call const& one) const;
 
-  // --- looks.cpp ---
+  // --- counters.cpp ---
   void look_at_locks();
   void check_shown();
   void check_longest(task const& held);
@@ -326,12 +325,12 @@ class simulation final : public server_user, public network_user {
   task* newest_without_lease(task const& like) const;
   void unlock(task const& like, dice& chances);
 
-  // --- shares.cpp ---
+  // --- counters.cpp ---
   void note_reign(lock_state& lock, std::vector<std::string> const& holders);
   void check_share(task const& granted);
   void retake();
 
-  // --- load.cpp ---
+  // --- counters.cpp ---
   void set_rates();
   void spends(node& me, load::sort what, std::size_t much);
   void forgive();

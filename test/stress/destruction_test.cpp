@@ -4,7 +4,7 @@
 // leaked and nothing crashes (the sanitizers look at that).
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
-#include <support/foreign_holder.hpp>
+#include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <support/endpoint.hpp>
 #include <support/patience.hpp>
+#include <support/raw_redis.hpp>
 
 #include <sys/types.h>
 

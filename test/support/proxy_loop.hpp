@@ -1,15 +1,39 @@
 #pragma once
 
 #include <support/fault_proxy.hpp>
-#include <support/request_parser.hpp>
 
+#include <cstddef>
 #include <deque>
 #include <future>
 #include <list>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace latchkey::test {
+
+// Cuts what a client sends into commands. Only for well-formed bytes: arrays of strings.
+class request_parser {
+ public:
+  struct request {
+    std::vector<std::string> words;
+    std::string bytes;  // as they came
+
+    // In upper case.
+    std::string name() const;
+  };
+
+  void feed(std::string_view bytes) { pending_ += bytes; }
+  // False: needs more bytes.
+  bool next(request& out);
+
+ private:
+  std::string pending_;
+};
+
+// How many bytes the first reply in here has; 0 if it is not complete. For well-formed bytes.
+std::size_t reply_length(std::string_view bytes);
 
 // One client and what it reaches through the proxy.
 struct proxy_link {

@@ -1,10 +1,17 @@
 #pragma once
 
 #include <latchkey/client.hpp>
+#include <latchkey/permit_semaphore.hpp>
+#include <latchkey/read_write_lock.hpp>
 #include <support/configs.hpp>
 #include <support/redis_server.hpp>
+#include <support/redisson_fair.hpp>
 
+#include <algorithm>
+#include <cstdio>
+#include <map>
 #include <string>
+#include <vector>
 
 namespace latchkey::test {
 
@@ -36,6 +43,119 @@ struct private_world {
   client own;
   std::string name = "lock";
   distributed_lock lock = own.get_lock(name);
+};
+
+// The common server with a fair lock that nobody has used before, and a look at its queue.
+struct fair_world : common_world {
+  distributed_lock fair = own.get_fair_lock(name);
+
+  std::string const queue = "redisson_lock_queue:{" + name + "}";
+  std::string const scores = "redisson_lock_timeout:{" + name + "}";
+  std::string const channel = "redisson_lock__channel:{" + name + "}";
+
+  // Who waits, in order.
+  std::vector<std::string> line() {
+    std::vector<std::string> found;
+    for (auto const& one : admin.ok("LRANGE", queue, 0, -1).elements) found.push_back(one.text);
+    return found;
+  }
+  // When this waiter counts as dead, by the server's clock; 0: it has no score.
+  std::int64_t score(std::string_view waiter) {
+    auto const text = admin.text("ZSCORE", scores, waiter);
+    return text.empty() ? 0 : std::stoll(text);
+  }
+  std::int64_t score(owner who) { return score(field(who)); }
+  std::int64_t now() {
+    auto const time = admin.ok("TIME").elements;
+    return std::stoll(time.at(0).text) * 1'000 + std::stoll(time.at(1).text) / 1'000;
+  }
+  // Puts somebody at the end of the queue who will never say a word.
+  void enter(std::string_view waiter, std::chrono::milliseconds alive) {
+    admin.ok("RPUSH", queue, waiter);
+    admin.ok("ZADD", scores, now() + alive.count(), waiter);
+  }
+  // The waiter stands in the queue and hears its channel: it tries no more until it is told, or looks again.
+  bool listening(std::string const& waiter) {
+    return wait_until([&] {
+      return admin.ok("PUBSUB", "NUMSUB", channel + ":" + waiter).elements.at(1).integer == 1 && score(waiter) != 0;
+    });
+  }
+  bool listening(owner who) { return listening(field(who)); }
+  bool nothing_left() {
+    return wait_until([&] { return admin.integer("EXISTS", name, queue, scores) == 0; });
+  }
+};
+
+// The score of a permit without a lease.
+inline constexpr auto never = "922337203685477";
+
+inline std::string hex_of(std::string const& bytes) {
+  std::string made;
+  for (char const c : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    made += digits;
+  }
+  return made;
+}
+
+// A semaphore of permits with ids that nobody has used before, and what the server has of it.
+struct permit_world : common_world {
+  permit_semaphore permits = own.get_permit_semaphore(name);
+  std::string timeouts = "{" + name + "}:timeout";
+  std::string channel = "redisson_sc:{" + name + "}";
+
+  std::string free() { return admin.text("GET", name); }
+  // Ids as users see them, with their scores.
+  std::map<std::string, std::string> taken() {
+    std::map<std::string, std::string> made;
+    auto const words = admin.ok("ZRANGE", timeouts, "0", "-1", "WITHSCORES").elements;
+    for (std::size_t i = 0; i + 1 < words.size(); i += 2) made[hex_of(words[i].text)] = words[i + 1].text;
+    return made;
+  }
+  std::int64_t server_ms() {
+    auto const time = admin.ok("TIME").elements;
+    return std::stoll(time[0].text) * 1000 + std::stoll(time[1].text) / 1000;
+  }
+};
+
+// Two clients of the common server and both sides of one read/write lock.
+struct rw_world : common_world {
+  read_write_lock rw = own.get_read_write_lock(name);
+  distributed_lock reads = rw.read_lock(), writes = rw.write_lock();
+  client other{common_server().uri(), steady_config()};
+  distributed_lock their_reads = other.get_read_write_lock(name).read_lock();
+  distributed_lock their_writes = other.get_read_write_lock(name).write_lock();
+  owner me = owner::this_thread();
+
+  // The key of a read hold of this client.
+  std::string stamp(owner who, int number) const {
+    return "{" + name + "}:" + field(who) + ":rwlock_timeout:" + std::to_string(number);
+  }
+  std::int64_t ttl(std::string const& key) { return admin.integer("PTTL", key); }
+  std::int64_t listeners() {
+    return admin.ok("PUBSUB", "NUMSUB", "redisson_rwlock:{" + name + "}").elements[1].integer;
+  }
+  redisson_read_write redisson(int thread = 57) const { return {common_server(), name, thread}; }
+};
+
+// Is the time to live about what was asked for, on a machine that may be slow?
+inline bool about(std::int64_t ttl, std::chrono::milliseconds lease) {
+  return ttl <= lease.count() && ttl > lease.count() - std::chrono::milliseconds(5s * slowness).count();
+}
+
+// Three locks of one client, joined.
+struct trio : common_world {
+  std::vector<std::string> names{new_name(), new_name(), new_name()};
+  std::vector<distributed_lock> members{own.get_lock(names[0]), own.get_lock(names[1]), own.get_lock(names[2])};
+  distributed_lock all = own.get_multi_lock(members);
+  client other{common_server().uri(), steady_config()};
+
+  int keys() { return static_cast<int>(admin.integer("EXISTS", names[0], names[1], names[2])); }
+  bool held_by(owner who) {
+    std::map<std::string, std::string> const once{{field(who), "1"}};
+    return std::all_of(names.begin(), names.end(), [&](auto const& one) { return admin.hash(one) == once; });
+  }
 };
 
 }  // namespace latchkey::test

@@ -3,8 +3,7 @@
 #include <support/catch.hpp>
 #include <support/child_process.hpp>
 #include <sweeps/failing_memory.hpp>
-#include <sweeps/lock_kinds.hpp>
-#include <sweeps/sweep_config.hpp>
+#include <sweeps/uses.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 #include <support/errors.hpp>
-#include <sweeps/lock_kinds.hpp>
 #include <sweeps/uses.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -17,7 +16,7 @@ lease got(lease one) {
   return one;
 }
 
-bool lock_is_free(exclusive_kind const& kind, clients const& all, std::string const& name) {
+bool lock_is_free(lock_kind const& kind, clients const& all, std::string const& name) {
   return !kind.make(all, name).is_locked();
 }
 
@@ -25,7 +24,7 @@ bool permits_are_free(clients const& all, std::string const& name) {
   return all[0].get_permit_semaphore(name).acquired_permits() == 0;
 }
 
-void add_lock(std::vector<use>& made, exclusive_kind const& kind) {
+void add_lock(std::vector<use>& made, lock_kind const& kind) {
   auto const is_free = [kind](clients const& all, std::string const& name) { return lock_is_free(kind, all, name); };
   auto const add = [&](std::string what, std::function<void(distributed_lock const&)> run) {
     made.push_back(
@@ -40,7 +39,7 @@ void add_lock(std::vector<use>& made, exclusive_kind const& kind) {
   });
   add("acquire for the watchdog, and drop",
       [](distributed_lock const& lock) { lease const held = got(lock.acquire({.wait = sweep_wait})); });
-  bool const joint = kind.name == "multi_lock" || kind.name == "red_lock";
+  bool const joint = kind.joint();
   add("try_lock, ask, unlock", [joint](distributed_lock const& lock) {
     if (!lock.try_lock()) return;
     static_cast<void>(lock.is_locked());
@@ -125,13 +124,9 @@ void add_latch(std::vector<use>& made) {
 
 // --- what waits ---
 
-void add_lock_wait(std::vector<waiting_call>& made, exclusive_kind const& kind) {
+void add_lock_wait(std::vector<waiting_call>& made, lock_kind const& kind) {
   // Readers wait for a writer only.
-  exclusive_kind against = kind;
-  if (kind.name == "read_lock")
-    against.make = [](clients const& all, std::string const& name) {
-      return all[0].get_read_write_lock(name).write_lock();
-    };
+  lock_kind const against = kind.name == "read_lock" ? lock_kind_of("write_lock") : kind;
   made.push_back({kind.name,
                   [against](clients const& theirs, std::string const& name) -> std::function<void()> {
                     auto const held = std::make_shared<lease>(against.make(theirs, name).acquire());

@@ -1,4 +1,4 @@
-#include <support/endpoint.hpp>
+#include <support/raw_redis.hpp>
 #include <torture/history.hpp>
 
 #include <fcntl.h>

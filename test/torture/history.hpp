@@ -1,6 +1,6 @@
 #pragma once
 
-#include <support/endpoint.hpp>
+#include <support/raw_redis.hpp>
 
 #include <array>
 #include <atomic>

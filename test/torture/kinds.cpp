@@ -1,4 +1,4 @@
-#include <support/exclusive_kinds.hpp>
+#include <support/kinds.hpp>
 #include <torture/kinds.hpp>
 
 #include <algorithm>
@@ -13,9 +13,8 @@ std::vector<torture_kind> make_kinds() {
     if (one.name == "write_lock") continue;  // below, with its readers
     torture_kind made;
     made.name = one.name;
-    made.tokens = one.name == "fenced_lock";
-    made.reenters =
-        one.name == "lock" || one.name == "fair_lock" || one.name == "spin_lock" || one.name == "multi_lock";
+    made.tokens = one.numbered;
+    made.reenters = one.reenters && one.servers == 1;
     made.servers = one.servers > 1 ? red_servers : 1;
     made.make = [make = one.make](auto const& clients, auto const& name, bool) { return make(clients, name); };
     all.push_back(std::move(made));

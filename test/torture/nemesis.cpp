@@ -1,3 +1,4 @@
+#include <support/kinds.hpp>
 #include <torture/kinds.hpp>
 #include <torture/nemesis.hpp>
 
@@ -151,7 +152,7 @@ std::optional<victim> any_lock(stage& on, simulation::dice& dice) {
   auto const& kind = torture_kinds()[made.kind];
   if (!kind.make || !on.answers(0)) return {};  // permits have no holder
   made.key = lock_name(made.kind, made.lock);
-  if (kind.name == "multi_lock" && dice.one_in(2)) made.key += " too";
+  if (kind.name == "multi_lock" && dice.one_in(2)) made.key = test::member_name(made.key, 1);
   return made;
 }
 

@@ -1,11 +1,10 @@
+#include <support/command_line.hpp>
 #include <torture/kinds.hpp>
 #include <torture/nemesis.hpp>
 #include <torture/options.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <sstream>
 #include <string_view>
 
 namespace latchkey::torture {
@@ -43,23 +42,10 @@ findings keeps its histories and says where. Exit code: 0 nothing was found; 1 s
 2 wrong usage.
 )";
 
-template <class Number>
-bool read_number(std::string_view word, Number& out) {
-  auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), out);
-  return failed == std::errc() && end == word.data() + word.size();
-}
-
-std::vector<std::string> parts_of(std::string_view word) {
-  std::vector<std::string> parts;
-  std::istringstream rest{std::string(word)};
-  for (std::string part; std::getline(rest, part, ',');) parts.push_back(part);
-  return parts;
-}
-
 bool read_kinds(std::string_view word, options& out) {
   out.kinds.clear();
   auto const& all = torture_kinds();
-  for (auto const& name : parts_of(word)) {
+  for (auto const& name : test::between_commas(word)) {
     auto const before = out.kinds.size();
     for (std::size_t i = 0; i < all.size(); ++i)
       if (name == "all" || name == all[i].name) out.kinds.push_back(static_cast<std::uint8_t>(i));
@@ -70,7 +56,7 @@ bool read_kinds(std::string_view word, options& out) {
 
 bool read_nemeses(std::string_view word, options& out) {
   out.nemeses.clear();
-  for (auto const& name : parts_of(word)) {
+  for (auto const& name : test::between_commas(word)) {
     if (name == "none") continue;
     auto const before = out.nemeses.size();
     for (auto const& one : nemesis_names())
@@ -89,7 +75,7 @@ char const* name_of(broken how) { return how == broken::early ? "early" : how ==
 
 bool read_lease(std::string_view word, options& out) {
   std::int64_t count = 0;
-  out.lease = milliseconds(read_number(word, count) ? count : 0);
+  out.lease = milliseconds(test::read_number(word, count) ? count : 0);
   return out.lease.count() >= 100 && out.lease.count() <= 60'000;
 }
 
@@ -100,25 +86,6 @@ bool read_experiment(std::string_view word, options& out) {
   out.processes = 5;
   read_kinds("lock", out);
   return out.pauses;
-}
-
-bool read_value(std::string_view name, std::string_view value, options& out) {
-  if (name == "--minutes") return read_number(value, out.minutes) && out.minutes > 0;
-  if (name == "--kind") return read_kinds(value, out);
-  if (name == "--processes")
-    return read_number(value, out.processes) && out.processes > 0 && out.processes <= static_cast<int>(most_processes);
-  if (name == "--nemesis") return read_nemeses(value, out);
-  if (name == "--seed") return read_number(value, out.seed);
-  if (name == "--lease") return read_lease(value, out);
-  if (name == "--broken") return read_broken(value, out);
-  if (name == "--check") return !(out.check = value).empty();
-  if (name == "--show") return !(out.show = value).empty();
-  if (name == "--experiment") return read_experiment(value, out);
-  if (name == "--index") return read_number(value, out.index);
-  if (name == "--incarnation") return read_number(value, out.incarnation);
-  if (name == "--folder") return !(out.folder = value).empty();
-  if (name == "--server") return !out.servers.emplace_back(value).empty();
-  return false;
 }
 
 std::string joined(std::vector<std::string> const& words) {
@@ -157,25 +124,24 @@ void print_help() {
 std::optional<int> read_options(int count, char const* const* words, options& out) {
   read_kinds("all", out);
   read_nemeses("all", out);
-  for (int i = 1; i < count; ++i) {
-    std::string_view const name = words[i];
-    if (name == "--help" || name == "-h") {
-      print_help();
-      return 0;
-    }
-    if (name == "--keep") {
-      out.keep = true;
-    } else if (name == "--worker") {
-      out.worker = true;
-    } else if (i + 1 >= count || !read_value(name, words[i + 1], out)) {
-      std::fprintf(stderr, "scripts/torture: what is %s%s%s? Try --help\n", words[i], i + 1 < count ? " " : "",
-                   i + 1 < count ? words[i + 1] : "");
-      return 2;
-    } else {
-      ++i;
-    }
-  }
-  return {};
+  test::command_line all("scripts/torture");
+  all.value("--minutes", [&](auto word) { return test::read_number(word, out.minutes) && out.minutes > 0; })
+      .value("--kind", [&](auto word) { return read_kinds(word, out); })
+      .number("--processes", out.processes, 1, static_cast<int>(most_processes))
+      .value("--nemesis", [&](auto word) { return read_nemeses(word, out); })
+      .number("--seed", out.seed)
+      .value("--lease", [&](auto word) { return read_lease(word, out); })
+      .value("--broken", [&](auto word) { return read_broken(word, out); })
+      .text("--check", out.check)
+      .text("--show", out.show)
+      .value("--experiment", [&](auto word) { return read_experiment(word, out); })
+      .number("--index", out.index)
+      .number("--incarnation", out.incarnation)
+      .text("--folder", out.folder)
+      .value("--server", [&](auto word) { return !out.servers.emplace_back(word).empty(); })
+      .flag("--keep", out.keep)
+      .flag("--worker", out.worker);
+  return all.read(count, words, print_help);
 }
 
 std::string command_for(options const& run) {

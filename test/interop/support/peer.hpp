@@ -1,8 +1,8 @@
 #pragma once
 
 #include <interop/latchkey_driver/call.hpp>
-#include <support/endpoint.hpp>
 #include <support/patience.hpp>
+#include <support/raw_redis.hpp>
 
 #include <sys/types.h>
 

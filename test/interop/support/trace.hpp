@@ -1,9 +1,27 @@
 #pragma once
 
 #include <interop/support/history.hpp>
-#include <interop/support/monitor.hpp>
+#include <support/redis_server.hpp>
+
+#include <string>
+#include <vector>
 
 namespace latchkey::test {
+
+// What clients and their scripts did on a server, as MONITOR tells it.
+class monitor {
+ public:
+  explicit monitor(redis_server& server);
+
+  // A line for each command since the last call: of clients as it is, of a script with two spaces before it. Left out
+  // are what admin connections did, and commands that only concern a connection. Ids and times are made symbolic.
+  std::vector<std::string> read(symbols const& table);
+
+ private:
+  raw_redis admin_;
+  raw_redis listening_;
+  int last_mark_ = 0;
+};
 
 // What one library sent in one step of a history and what it left behind, in lines of words.
 struct traced_step {
