@@ -54,12 +54,19 @@ def say(text):
     print(f"[{seconds // 60:2d}:{seconds % 60:02d}] {text}", flush=True)
 
 
+def parsed(lines):
+    """The old text and the new one: what is marked - or < goes, + or > comes, a space stays."""
+    old, new = ("".join(line[1:] + ("" if line[0] in "<>" else "\n") for line in lines if line and line[0] in marks)
+                for marks in (" -<", " +>"))
+    return old, new
+
+
 class Mutant:
     def __init__(self, entry):
         self.name = entry["name"]
         self.about = " ".join(entry["takes_out"].split())
         self.runs = entry.get("runs", ["unit", "simulation"])
-        self.changes = [(change["old"], change["new"]) for change in entry["change"]]
+        self.changes = [parsed(change.split("\n")) for change in ("\n" + entry["change"]).split("\n@\n")]
 
     def sources(self, library):
         """What it makes of which files. The old text of a change tells where it belongs."""
