@@ -173,18 +173,41 @@ TEST_CASE("spin lock: callers who end one after the other look no more often tha
   w.finish();
 }
 
+namespace {
+
+// So many hand-offs, each to somebody who has come while the holder before worked for so long. Gives the last one.
+task* streak(world& w, task* held, int hand_offs, milliseconds work, how const& by) {
+  for (int i = 0; i < hand_offs; ++i) {
+    task& waits = w.acquire(held->owner + 1, by);
+    w.pass(work);
+    w.release(*held);
+    w.run();
+    held = &waits;
+  }
+  return held;
+}
+
+// Owner 1 gives it back after a millisecond and wants it again, until it is left to others. Gives the call that waits.
+task* taken_again_until_busy(world& w, task* held, how const& by) {
+  for (int turns = 0; held->granted() && turns < 100; ++turns) {
+    w.pass(1ms);
+    w.drop(*held);
+    held = &w.acquire(1, by);
+    w.run();
+  }
+  return held;
+}
+
+}  // namespace
+
 TEST_CASE("spin lock: after a streak it stays free for as long as that was, so that others find it") {
   world w(streak_of(4, 10ms));
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
-  for (std::uint64_t next = 2; next < 7; ++next) {
-    task& waits = w.acquire(next, spin);
-    w.pass(2ms);
-    w.release(*held);
-    w.run();
-    CHECK(waits.granted() == (next < 6));
-    held = &waits;
-  }
+  held = streak(w, held, 4, 2ms, spin);
+  CHECK(held->granted());
+  held = streak(w, held, 1, 2ms, spin);
+  CHECK_FALSE(held->granted());
   CHECK(w.server.ran("EVALSHA spin_hand_off") == 4);
   w.pass(6ms);
   CHECK_FALSE(held->granted());
@@ -258,15 +281,10 @@ TEST_CASE("spin lock: however long a streak may be, it is left free for no longe
   how const spin{.wait = 60s, .which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   bool const brief = GENERATE(false, true);
-  for (std::uint64_t next = 2; next < 7; ++next) {
-    how last = spin;
-    if (brief && next == 6) last.wait = 5'060ms;
-    task& waits = w.acquire(next, last);
-    w.pass(5s);
-    w.release(*held);
-    w.run();
-    held = &waits;
-  }
+  held = streak(w, held, 4, 5s, spin);
+  how last = spin;
+  if (brief) last.wait = 5'060ms;
+  held = streak(w, held, 1, 5s, last);
   CHECK_FALSE(held->granted());
   w.pass(brief ? 10ms : 128ms);  // whose wait ends before that looks before
   CHECK(held->granted());
@@ -279,12 +297,7 @@ TEST_CASE("spin lock: who has it over and over in one client leaves it to others
   task* held = &granted(w, w.acquire(1, spin));
   task& other = w.acquire(9, {.client = 1, .which = &detail::spin_kind()});
   w.run();
-  for (int turns = 0; held->granted() && turns < 100; ++turns) {
-    w.pass(1ms);
-    w.drop(*held);
-    held = &w.acquire(1, spin);
-    w.run();
-  }
+  held = taken_again_until_busy(w, held, spin);
   w.pass(9ms);
   REQUIRE(other.granted());
   w.release(other);
@@ -311,12 +324,7 @@ TEST_CASE("spin lock: who comes while it is left to others, and has no time, end
   world w;
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
-  for (int turns = 0; held->granted() && turns < 100; ++turns) {
-    w.pass(1ms);
-    w.drop(*held);
-    held = &w.acquire(1, spin);
-    w.run();
-  }
+  held = taken_again_until_busy(w, held, spin);
   REQUIRE_FALSE(held->granted());
   task& brief = w.acquire(2, {.wait = 3ms, .which = &detail::spin_kind()});
   task* tries = nullptr;
@@ -334,13 +342,7 @@ TEST_CASE("spin lock: a try without a wait that stands behind a waiter is not ke
   world w(streak_of(3, 10s));
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
-  for (std::uint64_t next = 2; next < 5; ++next) {
-    task& waits = w.acquire(next, spin);
-    w.pass(60ms);
-    w.release(*held);
-    w.run();
-    held = &waits;
-  }
+  held = streak(w, held, 3, 60ms, spin);
   REQUIRE(held->granted());
   w.drop(*held);  // it is really released, and nobody has been told yet that it is busy
   task& waits = w.acquire(7, spin);

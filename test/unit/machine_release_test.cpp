@@ -1,5 +1,8 @@
 #include <support/catch.hpp>
+#include <support/unit/made_kind.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
+#include <wire/kinds.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -157,4 +160,195 @@ TEST_CASE("sweep: unlock leaves what a lease shows") {
     w.expect(second.error == errc::not_owner && second.text.find("lease") != std::string::npos, "and why");
     w.expect(leased.trusted(w.now), "still");
   }});
+}
+
+// A client that drops what it has and takes it again before the release has left, over and over.
+
+namespace {
+
+made_kind const& without_hand_off() {
+  static made_kind const the_one({.name = "plain", .hand_off = false});
+  return the_one;
+}
+
+made_kind const& with_hand_off() {
+  static made_kind const the_one({.name = "handed"});
+  return the_one;
+}
+
+// How often the first client takes it until the waiter of the second one has it; at most 200.
+int turns_until_passed(world& w, task*& held, task const& waiter, how const& options, bool by_others) {
+  int turns = 0;
+  std::uint64_t owner = 1;
+  while (!waiter.done() && turns < 200) {
+    w.drop(*held);
+    held = &w.acquire(by_others ? 100 + ++owner : owner, options);
+    while (!held->done() && !waiter.done() && w.step()) continue;
+    turns += held->done();
+    if (!held->done()) break;
+  }
+  w.run();
+  return turns;
+}
+
+}  // namespace
+
+TEST_CASE("a lock that is dropped and taken again before its release has left is passed on at the end of a streak") {
+  for (bool const by_others : {false, true})
+    for (auto const* which : {&with_hand_off(), &without_hand_off()})
+      for (std::uint64_t seed = 0; seed <= 10; ++seed) {
+        CAPTURE(by_others, which->rules().name, seed);
+        world w(streak_of(5), 2);
+        how const ours{.which = which};
+        task* held = &w.acquire(1, ours);
+        w.await(*held);
+        task& waiter = w.acquire(2, {.client = 1, .which = which});
+        w.pass(1s);
+        w.any_order = seed;  // 0: the release and what follows it arrive together
+        CHECK(turns_until_passed(w, held, waiter, ours, by_others) <= 60);
+        CHECK(w.server.ran("(publish)") >= 1);
+        CHECK(waiter.granted());
+        w.finish();
+      }
+}
+
+TEST_CASE("a streak of retakes also ends by time") {
+  world w(streak_of(1'000'000, 10ms));
+  task* held = &granted(w, w.acquire(1));
+  for (std::size_t const published : {0u, 0u, 1u}) {
+    w.drop(*held);
+    held = &granted(w, w.acquire(1));
+    CHECK(w.server.ran("(publish)") == published);
+    w.pass(6ms);
+  }
+  w.finish();
+}
+
+TEST_CASE("who drops a fair lock and takes it again at once stands behind those who wait") {
+  world w({}, 2);
+  task& held = granted(w, w.acquire(1, {.which = &detail::fair_kind()}));
+  task& waiter = w.acquire(2, {.client = 1, .which = &detail::fair_kind()});
+  w.run();
+  w.drop(held);
+  task& again = w.acquire(1, {.which = &detail::fair_kind()});
+  w.run();
+  CHECK(waiter.granted());
+  CHECK_FALSE(again.done());
+  w.release(waiter);
+  w.await(again);
+  CHECK(again.granted());
+  w.finish();
+}
+
+TEST_CASE("a release whose place was taken by who cannot try at once is not forgotten when he leaves") {
+  world w(streak_of(1), 2);
+  how const read{.which = &detail::read_write_kind(), .mode = 0};
+  task& a = granted(w, w.acquire(1, read));
+  task& b = granted(w, w.acquire(2, read));
+  w.run();
+  w.drop(a);
+  w.release(b);
+  w.cancel(w.acquire(1, read));
+  task& writer = w.acquire(3, {.client = 1, .which = &detail::read_write_kind(), .mode = 1});
+  w.run();
+  CHECK(writer.granted());
+  w.finish();
+}
+
+namespace {
+
+// Everybody wants it at once and keeps it for no time.
+void all_take_turns(world& w, std::uint64_t callers) {
+  std::vector<task*> all;
+  for (std::uint64_t i = 1; i <= callers; ++i) all.push_back(&w.acquire(i));
+  for (task* one : all) {
+    w.await(*one);
+    if (one->granted()) w.release(*one);
+  }
+  w.run();
+}
+
+}  // namespace
+
+TEST_CASE("sweep: a streak of hand-offs ends with a real release") {
+  sweep({.play =
+             [](world& w) {
+               all_take_turns(w, 6);
+               w.expect(w.snapshot().acquired == 6, "all had it");
+               w.expect(w.snapshot().handed_off <= 4 && w.server.ran("(publish)") >= 2, "others had their chance");
+             },
+         .settings = [] { return streak_of(2, 1s); }});
+}
+
+TEST_CASE("a streak also ends by time") {
+  world w(streak_of(1'000, 10ms));
+  task& first = w.acquire(1);
+  w.await(first);
+  std::vector<task*> all;
+  for (std::uint64_t i = 2; i <= 6; ++i) all.push_back(&w.acquire(i));
+  w.run();
+  w.release(first);
+  for (task* one : all) {
+    w.await(*one);
+    REQUIRE(one->granted());
+    w.pass(6ms);
+    w.release(*one);
+  }
+  w.run();
+  CHECK(w.server.ran("(publish)") == 2);
+  CHECK(w.snapshot().handed_off == 4);
+  w.finish();
+}
+
+TEST_CASE("without hand-off every release is published") {
+  config settings;
+  settings.local_handoff.max_streak = 0;
+  world w(settings);
+  all_take_turns(w, 5);
+  CHECK(w.snapshot().acquired == 5);
+  CHECK(w.snapshot().handed_off == 0);
+  CHECK(w.server.ran("(publish)") == 5);
+  w.finish();
+}
+
+TEST_CASE("a hundred waiters cost one subscription, and about one command each") {
+  world w;
+  task& first = w.acquire(1'000);
+  w.await(first);
+  std::vector<task*> all;
+  for (std::uint64_t i = 1; i <= 100; ++i) all.push_back(&w.acquire(i, {.direct = i % 2 == 0}));
+  w.run();
+  CHECK(w.server.subscriptions() == 1);
+  std::size_t const before = w.server.ran("EVALSHA");
+  w.pass(5s);
+  CHECK(w.server.ran("EVALSHA") == before);
+  w.release(first);
+  for (task* one : all) {
+    w.await(*one);
+    REQUIRE(one->granted());
+    w.run();  // the next one does not ask meanwhile
+    w.release(*one);
+  }
+  w.run();
+  CHECK(w.server.ran("EVALSHA") - before <= 110);
+  CHECK(w.server.ran("SUBSCRIBE") == 1);
+  w.finish();
+}
+
+TEST_CASE("a streak has ended, also when its release did not run the first time") {
+  world w(streak_of(1, 1s));
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.release(a);
+  w.await(b);
+  CHECK(w.snapshot().handed_off == 1);
+  task& c = w.acquire(3);
+  w.run();
+  w.server.flush_scripts();
+  w.release(b);
+  w.await(c);
+  CHECK(w.snapshot().handed_off == 1);
+  CHECK(w.server.ran("(publish)") == 1);
+  w.finish();
 }

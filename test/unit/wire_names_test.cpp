@@ -1,0 +1,336 @@
+#include <latchkey/error.hpp>
+#include <support/catch.hpp>
+#include <wire/kind.hpp>
+#include <wire/reentrant_scripts.hpp>
+#include <wire/server_error.hpp>
+#include <wire/uri.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+using namespace latchkey::detail;
+using latchkey::errc;
+
+TEST_CASE("a derived name stands in the slot of the lock name, by Redisson's rule", "[unit][wire]") {
+  auto const [name, derived] = GENERATE(table<std::string, std::string>({
+      {"test", "redisson_lock__channel:{test}"},
+      {"{test}:abc", "redisson_lock__channel:{test}:abc"},
+      {"a{b", "redisson_lock__channel:a{b"},
+      {"a}b", "redisson_lock__channel:{a}b}"},
+      {"x{}y", "redisson_lock__channel:x{}y"},
+      {std::string("n\0l\r\n ", 6), std::string("redisson_lock__channel:{n\0l\r\n }", 31)},
+  }));
+  CHECK(prefixed("redisson_lock__channel", name) == derived);
+  CHECK(reentrant_kind().channel(name, "id:1") == derived);
+}
+
+TEST_CASE("a field is the client and the owner", "[unit][wire]") {
+  auto const& kind = reentrant_kind();
+  CHECK(kind.field("0b1c-7", 42, 0) == "0b1c-7:42");
+  CHECK(kind.field("x", std::numeric_limits<std::uint64_t>::max(), 0) == "x:18446744073709551615");
+}
+
+TEST_CASE("a script is called by the SHA-1 of its text", "[unit][wire]") {
+  CHECK(script("").sha() == "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+  CHECK(script("abc").sha() == "a9993e364706816aba3e25717850c26c9cd0d89d");
+  CHECK(script("return 1").sha() == "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
+  CHECK(script("return 1").text() == "return 1");
+}
+
+TEST_CASE("each request of the reentrant lock has one script, and the same every time", "[unit][wire]") {
+  auto const& kind = reentrant_kind();
+  CHECK(&kind.script_for(ask::acquire) == &reentrant_acquire());
+  CHECK(&kind.script_for(ask::release) == &reentrant_release());
+  CHECK(&kind.script_for(ask::hand_off) == &reentrant_hand_off());
+  CHECK(&kind.script_for(ask::renew) == &reentrant_renew());
+  CHECK(&kind.script_for(ask::extend) == &reentrant_extend());
+  CHECK(&kind.script_for(ask::force_unlock) == &reentrant_force_unlock());
+  CHECK_THROWS(kind.script_for(ask::leave));
+  CHECK_THROWS(kind.script_for(ask::none));
+}
+
+TEST_CASE("scripts call nothing but by pcall, so that an item fails alone", "[unit][wire]") {
+  for (auto const what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock}) {
+    std::string const text(reentrant_kind().script_for(what).text());
+    CHECK(text.starts_with("local call = redis.pcall\n"));
+    CHECK(text.find("redis.call") == std::string::npos);
+    CHECK(text.find("redis.", text.find('\n')) == std::string::npos);
+  }
+}
+
+namespace {
+
+// The words of the error; empty if there is none.
+std::string problem_of(std::string const& uri) {
+  try {
+    parse_uri(uri);
+    return {};
+  } catch (latchkey::lock_error const& error) {
+    CHECK(error.code() == errc::bad_uri);
+    return error.server_text();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a URI of a TCP server is taken apart", "[unit][wire]") {
+  struct row {
+    std::string uri, host;
+    int port;
+    std::string user, password;
+    int database;
+  };
+  auto const [uri, host, port, user, password, database] = GENERATE(values<row>({
+      {"redis://localhost", "localhost", 6379, "", "", -1},
+      {"redis://localhost/", "localhost", 6379, "", "", -1},
+      {"REDIS://localhost", "localhost", 6379, "", "", -1},
+      {"redis://127.0.0.1:7000", "127.0.0.1", 7000, "", "", -1},
+      {"redis://host:1/0", "host", 1, "", "", 0},
+      {"redis://host:65535/15", "host", 65535, "", "", 15},
+      {"redis://:secret@host", "host", 6379, "", "secret", -1},
+      {"redis://alice:secret@host:1234/2", "host", 1234, "alice", "secret", 2},
+      {"redis://alice@host", "host", 6379, "alice", "", -1},
+      {"redis://alice:@host", "host", 6379, "alice", "", -1},
+      {"redis://@host", "host", 6379, "", "", -1},
+      {"redis://al%3Aice:p%40s%2Fs%3aw%25%20rd@host", "host", 6379, "al:ice", "p@s/s:w% rd", -1},
+      {"redis://:gr%C3%BC%C3%9Fe@host", "host", 6379, "",
+       "gr\xc3\xbc\xc3\x9f"
+       "e",
+       -1},
+      {"redis://[::1]", "::1", 6379, "", "", -1},
+      {"redis://[::1]:7000/3", "::1", 7000, "", "", 3},
+      {"redis://u:p@[2001:db8::1]:7000", "2001:db8::1", 7000, "u", "p", -1},
+      {"redis://[fe80::1%25eth0]:7000", "fe80::1%eth0", 7000, "", "", -1},
+      {"redis://[::ffff:10.0.0.1]", "::ffff:10.0.0.1", 6379, "", "", -1},
+      {"redis://redis-1.example_x.org.", "redis-1.example_x.org.", 6379, "", "", -1},
+  }));
+  INFO(uri);
+  auto const got = parse_uri(uri);
+  CHECK(got.how == target::scheme::tcp);
+  CHECK(got.host == host);
+  CHECK(got.port == port);
+  CHECK(got.username == user);
+  CHECK(got.password == password);
+  CHECK(got.database == database);
+}
+
+TEST_CASE("a URI of a Unix socket is taken apart", "[unit][wire]") {
+  auto const plain = parse_uri("unix:///run/redis.sock");
+  CHECK(plain.how == target::scheme::unix_socket);
+  CHECK(plain.path == "/run/redis.sock");
+  CHECK(plain.database == -1);
+  auto const with = parse_uri("unix:///run/a%20b%3F.sock?db=7");
+  CHECK(with.path == "/run/a b?.sock");
+  CHECK(with.database == 7);
+  CHECK(parse_uri("unix:///" + std::string(106, 'x')).path.size() == 107);
+}
+
+TEST_CASE("a URI of an embedded server is one word", "[unit][wire]") {
+  CHECK(parse_uri("embedded:").how == target::scheme::embedded);
+  CHECK(parse_uri("Embedded:").how == target::scheme::embedded);
+}
+
+TEST_CASE("A1: a URI that cannot be read is refused with the position", "[unit][wire]") {
+  auto const [uri, position, words] = GENERATE(table<std::string, int, std::string>({
+      {"", 1, "empty"},
+      {"localhost", 1, "no scheme"},
+      {"localhost:6379", 1, "unknown scheme"},
+      {"http://localhost", 1, "unknown scheme"},
+      {"://localhost", 1, "unknown scheme"},
+      {" redis://localhost", 1, "blanks"},
+      {"redis://local host", 14, "blanks"},
+      {"redis://host\r\n", 13, "blanks"},
+      {"redis:", 7, "two slashes"},
+      {"redis:host", 7, "two slashes"},
+      {"redis:/host", 7, "two slashes"},
+      {"redis://", 9, "no host"},
+      {"redis:///0", 9, "no host"},
+      {"redis://:6379", 9, "no host"},
+      {"redis://user:word@", 19, "no host"},
+      {"redis://user:word@:6379", 19, "no host"},
+      {"redis://host:", 14, "port"},
+      {"redis://host:0", 14, "port"},
+      {"redis://host:65536", 14, "port"},
+      {"redis://host:99999999999999999999", 14, "port"},
+      {"redis://host:text", 14, "port"},
+      {"redis://host:-1", 14, "port"},
+      {"redis://host:+1", 14, "port"},
+      {"redis://host:1x/0", 14, "port"},
+      {"redis://::1", 10, "brackets"},
+      {"redis://2001:db8::1", 17, "brackets"},
+      {"redis://[::1", 9, "not closed"},
+      {"redis://[]", 10, "no host"},
+      {"redis://[]:6379", 10, "no host"},
+      {"redis://[::1]x", 14, "only a port"},
+      {"redis://[::1]:", 15, "port"},
+      {"redis://[::g]", 12, "IPv6"},
+      {"redis://[host]", 10, "IPv6"},
+      {"redis://[10.0.0.1]", 10, "only an IPv6"},
+      {"redis://ho[st", 11, "host name"},
+      {"redis://host%2", 13, "hexadecimal"},
+      {"redis://host%zz", 13, "hexadecimal"},
+      {"redis://host%00", 13, "zero byte"},
+      {"redis://u%:p@host", 10, "hexadecimal"},
+      {"redis://u:p%1@host", 12, "hexadecimal"},
+      {"redis://u:p@q@host", 14, "%40"},
+      {"redis://u:p:q@host", 12, "%3A"},
+      {"redis://u:p/q@host", 12, "%2F"},
+      {"redis://host/-1", 14, "database"},
+      {"redis://host/+1", 14, "database"},
+      {"redis://host/x", 14, "database"},
+      {"redis://host/1/", 14, "database"},
+      {"redis://host/1x", 14, "database"},
+      {"redis://host/2147483648", 14, "database"},
+      {"redis://host//", 14, "database"},
+      {"redis://host?db=1", 13, "parameters"},
+      {"redis://host/1?x", 15, "parameters"},
+      {"redis://host/1#x", 15, "parameters"},
+      {"redis://" + std::string(256, 'h'), 264, "too long"},
+      {"unix:", 6, "two slashes"},
+      {"unix://", 8, "no host"},
+      {"unix://run/redis.sock", 8, "slash"},
+      {"unix://?db=1", 8, "slash"},
+      {"unix:///", 9, "no path"},
+      {"unix:///a%0", 10, "hexadecimal"},
+      {"unix:///a%00", 10, "zero byte"},
+      {"unix:///a?db=-1", 14, "database"},
+      {"unix:///a?db=", 14, "database"},
+      {"unix:///a?bd=1", 11, "db="},
+      {"unix:///a?", 11, "db="},
+      {"unix:///a?db=1&x=2", 14, "database"},
+      {"unix:///a#b", 10, "%23"},
+      {"unix:///" + std::string(107, 'x'), 115, "too long"},
+      {"embedded", 1, "no scheme"},
+      {"embedded://", 10, "nothing can follow"},
+  }));
+  INFO(uri);
+  auto const problem = problem_of(uri);
+  INFO(problem);
+  CHECK(problem.find(words) != std::string::npos);
+  CHECK(problem.find("at character " + std::to_string(position) + " of") != std::string::npos);
+}
+
+TEST_CASE("A1: schemes of later versions are known by name", "[unit][wire]") {
+  for (std::string const uri :
+       {"rediss://host", "RedisS://u:p@host:1/0", "redis-sentinel://a:1,b:2/main", "redis-cluster://a:1,b:2"}) {
+    INFO(uri);
+    CHECK(problem_of(uri).find("not supported yet") != std::string::npos);
+  }
+  CHECK(problem_of("rediss:host").find("two slashes") != std::string::npos);
+}
+
+TEST_CASE("A1: no part of a password shows, wherever the URI is wrong", "[unit][wire]") {
+  for (std::string const uri :
+       {"redis://u:hunter2@", "redis://u:hunter2@host:0", "redis://u:hunter2@host/x", "redis://u:hunter2@host?x",
+        "redis://u:hunter2@@host", "redis://u:hunter2:x@host", "redis://u:hunter2/x@host", "redis://:hunter2%@host",
+        "redis://:hunter2", "hunter2@host:1", "hunter2:", "redis:hunter2@host", "redis://u:hunter2 @host",
+        "rediss://u:hunter2@host", "unix://hunter2@/a", "embedded:hunter2", "redis://[hunter2",
+        "redis://[::1]hunter2"}) {
+    INFO(uri);
+    try {
+      parse_uri(uri);
+      FAIL("was accepted");
+    } catch (latchkey::lock_error const& error) {
+      CHECK(std::string(error.what()).find("hunter") == std::string::npos);
+      CHECK(error.server_text().find("hunter") == std::string::npos);
+    }
+  }
+}
+
+namespace {
+
+struct row {
+  std::string text;
+  errc code;
+  bool nothing_ran = false;
+  bool transient = false;
+  bool no_script = false;
+  bool reconnect = false;
+};
+
+void check(row const& expected) {
+  INFO(expected.text);
+  auto const got = classify(expected.text);
+  CHECK(got.code == expected.code);
+  CHECK((got.executed == server_error::ran::no) == expected.nothing_ran);
+  CHECK(got.transient == expected.transient);
+  CHECK(got.no_script == expected.no_script);
+  CHECK(got.reconnect == expected.reconnect);
+}
+
+}  // namespace
+
+TEST_CASE("D37: NOSCRIPT asks for the text of the script", "[unit][wire]") {
+  check({"NOSCRIPT No matching script. Please use EVAL.", errc::server_error, true, false, true});
+}
+
+TEST_CASE("D38-D45: a server that cannot serve just now ran nothing", "[unit][wire]") {
+  check({"LOADING Redis is loading the dataset in memory", errc::server_error, true, true});
+  check({"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", errc::server_error, true,
+         true, false, true});
+  check({"READONLY You can't write against a read only replica.", errc::read_only, true, true, false, true});
+  check({"NOREPLICAS Not enough good replicas to write.", errc::server_error, true, true});
+  check({"MISCONF Redis is configured to save RDB snapshots", errc::server_error, true, true});
+  check({"OOM command not allowed when used memory > 'maxmemory'.", errc::server_error, true, true});
+  check({"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", errc::server_error,
+         true, true});
+  check({"ERR max number of clients reached", errc::server_error, true, true});
+  check({"ERR max number of clients + cluster connections reached", errc::server_error, true, true});
+}
+
+TEST_CASE("D46-D53: what the server refuses to this user stays refused", "[unit][wire]") {
+  check({"NOAUTH Authentication required.", errc::auth_failed, true});
+  check({"WRONGPASS invalid username-password pair or user is disabled.", errc::auth_failed, true});
+  check({"ERR invalid password", errc::auth_failed, true});
+  check({"ERR Client sent AUTH, but no password is set", errc::auth_failed, true});
+  check({"ERR AUTH <password> called without any password configured for the default user.", errc::auth_failed, true});
+  check({"ERR DB index is out of range", errc::auth_failed, true});
+  check({"ERR invalid DB index", errc::auth_failed, true});
+  check({"NOPERM this user has no permissions to run the 'eval' command", errc::server_error, true});
+  check({"NOPERM this user has no permissions to access one of the keys used as arguments", errc::server_error, true});
+  check({"DENIED Redis is running in protected mode", errc::server_error, true});
+  check({"ERR unknown command 'EVALSHA', with args beginning with: 'x'", errc::server_error, true});
+}
+
+TEST_CASE("the answers of a cluster ran nothing", "[unit][wire]") {
+  check({"MOVED 3999 127.0.0.1:6381", errc::server_error, true});
+  check({"ASK 3999 127.0.0.1:6381", errc::server_error, true});
+  check({"TRYAGAIN Multiple keys request during rehashing of slot", errc::server_error, true, true});
+  check({"CLUSTERDOWN The cluster is down", errc::server_error, true, true});
+  check({"CROSSSLOT Keys in request don't hash to the same slot", errc::cross_slot, true});
+}
+
+TEST_CASE("C26: a key of another type is told apart", "[unit][wire]") {
+  check({"WRONGTYPE Operation against a key holding the wrong kind of value", errc::wrong_type});
+}
+
+TEST_CASE("D49, D54: texts from inside a script are known without a code", "[unit][wire]") {
+  check({"ERR The user executing the script can't run this command or subcommand", errc::server_error});
+  check({"ERR hash value is not an integer", errc::server_error});
+  check({"ERR value is not an integer or out of range", errc::server_error});
+  check(
+      {"ERR Wrong number of args calling Redis command from script script: "
+       "b07573a5f16d541b60a1417a461748719300cb0a, on @user_script:1.",
+       errc::server_error});
+  // A call inside a script was refused; what the script did before it, the text does not say.
+  check(
+      {"OOM command not allowed when used memory > 'maxmemory'. script: b07573a5f16d541b60a1417a461748719300cb0a, "
+       "on @user_script:1.",
+       errc::server_error, false, true});
+  check(
+      {"READONLY You can't write against a read only replica. script: b07573a5f16d541b60a1417a461748719300cb0a, on "
+       "@user_script:1.",
+       errc::read_only, false, true, false, true});
+  check({"", errc::server_error});
+  check({"GARBAGE", errc::server_error});
+  check({"BUSYGROUP Consumer Group name already exists", errc::server_error});
+  check({"ERRmax number of clients reached", errc::server_error});
+}
+
+TEST_CASE("codes are found where servers before Redis 7 put them", "[unit][wire]") {
+  check({"-OOM command not allowed when used memory > 'maxmemory'.\r\n", errc::server_error, true, true});
+  check({"@user_script: 3: -READONLY You can't write against a read only replica.\r\n", errc::read_only, true, true,
+         false, true});
+  check({"@user_script: 3: WRONGTYPE Operation against a key", errc::wrong_type});
+}
