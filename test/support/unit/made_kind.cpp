@@ -152,14 +152,15 @@ made_kind::made_kind(traits t, made_scripts const& own) : kind(t) {
   std::string const mark = next_mark();
   auto const as_reentrant = [&](detail::script const& one) { return &detail::new_script({mark, one.text()}); };
   all_ = as_reentrant(*detail::reentrant_kind().acquire_all());
-  for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
-    scripts_[static_cast<std::size_t>(what)] = as_reentrant(detail::reentrant_kind().script_for(what));
   for (auto const& [what, lua] : own) {
     bool const tells = what == ask::release;
     int const arguments = what == ask::leave ? 1 : what == ask::acquire && t.own_channel ? 4 : 3;
     scripts_[static_cast<std::size_t>(what)] =
         &detail::new_script({"item", tells ? 2 : 1, arguments}, {mark, std::string_view(lua)});
   }
+  for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
+    if (auto const*& one = scripts_[static_cast<std::size_t>(what)]; !one)
+      one = as_reentrant(detail::reentrant_kind().script_for(what));
   name_scripts(*this, "made_");
 }
 
