@@ -18,6 +18,8 @@ THREADS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "s
 CLOCKS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|timerfd_create)\b")
 ASKS_THE_TIME = "base/clock.hpp"  # for floor 4 and above
 
+JOINS = "joint/join.hpp"  # what lib/api knows of locks of several members
+
 BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive", "container"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -40,6 +42,8 @@ def fault(name, floor, public, quote, included):
     if ours is not None:
         if public and not included.startswith("latchkey/"):
             return "a public header includes a file of lib/"
+        if included.startswith("joint/") and not name.startswith("joint/") and included != JOINS:
+            return f"of lib/joint only {JOINS} is for others"
         if included == ASKS_THE_TIME and floor < 4:
             return "only floor 4 and above ask for the time"
         return f"floor {floor} includes floor {ours}" if ours > floor else None
@@ -96,7 +100,8 @@ BAD = [  # path, text, part of the complaint
     ("lib/machine/a.cpp", "auto t = std::chrono::steady_clock::now();", "no clock"),
     ("lib/machine/a.cpp", "#include <base/clock.hpp>", "ask for the time"),
     ("lib/joint/machine/a.cpp", "#include <mutex>", "no threads"),
-    ("lib/machine/a.cpp", "#include <joint/a.hpp>", "floor 3 includes floor 5"),
+    ("lib/machine/a.cpp", "#include <joint/a.hpp>", "for others"),
+    ("lib/api/a.cpp", "#include <joint/joint_lock.hpp>", "for others"),
     ("lib/joint/a.cpp", "#include <api/lease_state.hpp>", "floor 5 includes floor 6"),
     ("lib/codec/a.cpp", '#include "reply.hpp"', "are written"),
     ("lib/engine/a.cpp", "#include <absl/strings/cord>", "stranger"),
@@ -106,6 +111,7 @@ BAD = [  # path, text, part of the complaint
     ("include/latchkey/client.hpp", "#include <hiredis/hiredis.h>", "lib/codec alone"),
 ]
 GOOD = [
+    ("lib/api/a.cpp", "#include <joint/join.hpp>"),
     ("lib/codec/a.cpp", "#include <hiredis/read.h>\n#include <base/instant.hpp>\n#include <vector>"),
     ("lib/machine/a.cpp", "#include <latchkey/error.hpp>\n#include <boost/intrusive/list.hpp>\n#include <chrono>"),
     ("lib/engine/a.cpp", "#include <boost/asio/post.hpp>\n#include <mutex>\n#include <sys/socket.h>\n"
