@@ -7,22 +7,28 @@ namespace latchkey::detail {
 // One name: its client does everything.
 class single_lock final : public lock_key {
  public:
-  single_lock(std::shared_ptr<core> engine, std::string name, kind const& which, unsigned char mode = 0);
+  single_lock(std::shared_ptr<core> client, std::string called, kind const& sort, unsigned char side = 0)
+      : lock_key(std::move(client), std::move(called), &sort, side) {}
 
-  void start(call& one) const override;
-  void run(blocking_call& one, std::stop_token const& stop) const override;
-  void cancel(call& one) const override;
-  instant expire(call& one) const override;
-  void drop(std::uint64_t owner, hold_id hold) const override;
-  void renew_no_longer(std::uint64_t owner, hold_id hold) const override;
+  void start(call& one) const override { engine->start(one); }
+  void run(blocking_call& one, std::stop_token const& stop) const override { engine->run(one, stop); }
+  void cancel(call& one) const override { engine->cancel(one); }
+  instant expire(call& one) const override { return engine->expire(one); }
+  void drop(std::uint64_t owner, hold_id hold) const override { engine->drop(*which, name, owner, hold); }
+  void renew_no_longer(std::uint64_t owner, hold_id hold) const override {
+    engine->renew_no_longer(*which, name, owner, hold);
+  }
 
-  bool keeps_out(std::uint64_t owner) const override;
-  std::string_view refuses(operation::type what, query question) const override;
+  bool keeps_out(std::uint64_t owner) const override { return engine->keeps_out(*which, name, owner, mode); }
+  std::string_view refuses(operation::type what, query question) const override {
+    bool const no_tokens = what == operation::type::query && question == query::token && !which->rules().tokens;
+    return no_tokens ? "only a fenced lock has fencing tokens" : "";
+  }
   nanoseconds drift(milliseconds) const override { return nanoseconds(0); }
-  bool forked() const override;
-  bool inside() const override;
-  instant budget_end(instant start) const override;
-  milliseconds watchdog_time() const override;
+  bool forked() const override { return engine->forked(); }
+  bool inside() const override { return engine->threads().inside(); }
+  instant budget_end(instant start) const override { return engine->budget_end(start); }
+  milliseconds watchdog_time() const override { return engine->settings().lock_watchdog_timeout; }
 };
 
 }  // namespace latchkey::detail

@@ -69,15 +69,15 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) const
       }
       parts = ended->take();
       if (parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
-      return gathering(one, blocking, ended, std::move(parts));
+      return ask_all(one, blocking, ended, std::move(parts));
     }
     case operation::type::extend: {
       auto const extended = find(one.owner, one.hold);
       if (extended) parts = extended->parts();
       if (parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
-      return gathering(one, blocking, extended, std::move(parts));
+      return ask_all(one, blocking, extended, std::move(parts));
     }
-    case operation::type::query: return gathering(one, blocking, nullptr, {});
+    case operation::type::query: return ask_all(one, blocking, nullptr, {});
     case operation::type::command:  // of kinds that no joint lock is
     case operation::type::connect:
     case operation::type::force_unlock: break;
@@ -86,8 +86,8 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) const
 }
 
 // A release takes the parts of its hold before there is a task that asks for them.
-std::shared_ptr<joint_task> joint_lock::gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
-                                                  std::vector<std::shared_ptr<member_hold>> parts) const {
+std::shared_ptr<joint_task> joint_lock::ask_all(call& one, bool blocking, std::shared_ptr<joint_hold> about,
+                                                std::vector<std::shared_ptr<member_hold>> parts) const {
   return keep(one, blocking,
               std::make_shared<joint_gathering>(shared_from_this(), one, blocking, std::move(about), std::move(parts)));
 }
@@ -259,7 +259,7 @@ void joint_lock::thread_ended() noexcept {
     note said;
     said.type = event_type::holder_thread_ended;
     said.owner = ended;
-    for (member const& each : members_) said.lock += (said.lock.empty() ? "" : ",") + each->name;
+    said.lock = name;
     said.took = std::max<nanoseconds>(one->until() - boot_now(), nanoseconds(0));
     engine->report(said);
   }

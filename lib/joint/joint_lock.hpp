@@ -63,8 +63,8 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
 
  private:
   std::shared_ptr<joint_task> task_for(call& one, bool blocking) const;
-  std::shared_ptr<joint_task> gathering(call& one, bool blocking, std::shared_ptr<joint_hold> about,
-                                        std::vector<std::shared_ptr<member_hold>> parts) const;
+  std::shared_ptr<joint_task> ask_all(call& one, bool blocking, std::shared_ptr<joint_hold> about,
+                                      std::vector<std::shared_ptr<member_hold>> parts) const;
   std::shared_ptr<joint_task> keep(call& one, bool blocking, std::shared_ptr<joint_task> made) const;
   std::shared_ptr<joint_task> task_of(call const& one) const;
   std::vector<std::shared_ptr<joint_hold>> all_holds() const noexcept;
