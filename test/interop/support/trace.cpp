@@ -247,14 +247,12 @@ void write_trace(history const& what, trace_file const& content) {
   std::ofstream file(path_of(what));
   for (std::size_t i = 0; i < what.steps.size(); ++i) {
     file << "# " << what.steps[i] << "\n";
-    auto const write = [&](std::string const& mark, traced_step const& step) {
-      packed lines(file);
-      for (auto const& one : step.commands) lines.add(mark + " > ", script_prefix(one), one);
-      lines.add(mark + " : ", "", step.answered);
-      for (auto const& one : step.state) lines.append(mark + " = ", one);
-    };
-    write("R", content.redisson[i]);
-    write("l", content.ours[i]);
+    packed lines(file);
+    for (auto const& one : content.redisson[i].commands) lines.add("R > ", script_prefix(one), one);
+    lines.add("R : ", "", content.redisson[i].answered);
+    for (auto const& one : content.redisson[i].state) lines.append("R = ", one);
+    // The state and the answer are the same.
+    for (auto const& one : content.ours[i].commands) lines.add("l > ", script_prefix(one), one);
   }
 }
 

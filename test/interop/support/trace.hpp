@@ -34,7 +34,8 @@ struct traced_step {
 // Plays a history with both actors and listens.
 std::vector<traced_step> traced(history const& what, peer& a, peer& b, std::vector<redis_server*> const& servers);
 
-// The same from a file of test/interop/traces, which record-traces writes. Both libraries in one file.
+// The same from a file of test/interop/traces, which record-traces writes. Of ours only the commands: the answers and
+// the states are those of Redisson.
 struct trace_file {
   std::vector<traced_step> redisson;
   std::vector<traced_step> ours;
