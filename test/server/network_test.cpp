@@ -1,10 +1,10 @@
 // Cases 67 to 74: the network between client and server.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
+#include <support/child_process.hpp>
 #include <support/errors.hpp>
 #include <support/fault_proxy.hpp>
 #include <support/host_names.hpp>
-#include <support/own_process.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 

@@ -1,5 +1,5 @@
 // Does the simulation see what it looks for? Each invariant with a fault on purpose, of which its checks know nothing.
-#include <simulation/shrink.hpp>
+#include <simulation/traces.hpp>
 #include <support/catch.hpp>
 
 #include <string>

@@ -1,5 +1,4 @@
 #include <simulation/options.hpp>
-#include <simulation/shrink.hpp>
 #include <simulation/traces.hpp>
 
 #include <array>

@@ -1,8 +1,8 @@
 // Idle costs nothing: who waits for a lock that somebody else holds makes no system call.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
+#include <support/child_process.hpp>
 #include <support/errors.hpp>
-#include <support/own_process.hpp>
 #include <support/redis_server.hpp>
 #include <support/worlds.hpp>
 
