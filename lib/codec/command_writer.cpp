@@ -1,23 +1,26 @@
-#include <hiredis/hiredis.h>
-
+#include <array>
 #include <charconv>
 #include <codec/command_writer.hpp>
 #include <limits>
-#include <memory>
-#include <new>
 
 namespace latchkey::detail {
 namespace {
 
-struct command_closer {
-  void operator()(char* text) const { redisFreeCommand(text); }
-};
+// "-9223372036854775808"
+using number_room = std::array<char, std::numeric_limits<std::int64_t>::digits10 + 2>;
 
-// hiredis wants pointers and lengths side by side; the tables stay with the thread.
-struct tables {
-  std::vector<char const*> text;
-  std::vector<std::size_t> length;
-};
+template <class Number>
+std::string_view written(number_room& room, Number number) {
+  char* const end = std::to_chars(room.data(), room.data() + room.size(), number).ptr;
+  return {room.data(), static_cast<std::size_t>(end - room.data())};
+}
+
+void append_length(std::string& out, char type, std::size_t length) {
+  number_room room;
+  out += type;
+  out += written(room, length);
+  out += "\r\n";
+}
 
 }  // namespace
 
@@ -29,26 +32,21 @@ std::string& words::add_empty() {
 }
 
 void words::add(std::int64_t number) {
-  char digits[std::numeric_limits<std::int64_t>::digits10 + 3];
-  auto const end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  add(std::string_view(digits, static_cast<std::size_t>(end - digits)));
+  number_room room;
+  add(written(room, number));
 }
 
+// hiredis formats by sprintf: that was a third of the instructions of a pair.
 void append_command(std::string& out, words const& command) {
-  thread_local tables mine;
-  mine.text.clear();
-  mine.length.clear();
+  std::size_t room = sizeof(number_room);
+  for (auto const& word : command.view()) room += word.size() + sizeof(number_room);
+  out.reserve(out.size() + room);
+  append_length(out, '*', command.size());
   for (auto const& word : command.view()) {
-    mine.text.push_back(word.data());
-    mine.length.push_back(word.size());
+    append_length(out, '$', word.size());
+    out += word;
+    out += "\r\n";
   }
-  char* raw = nullptr;
-  // Its relative that makes an sds allocates twice.
-  auto const size =
-      redisFormatCommandArgv(&raw, static_cast<int>(command.size()), mine.text.data(), mine.length.data());
-  if (size < 0) throw std::bad_alloc();
-  std::unique_ptr<char, command_closer> const text(raw);
-  out.append(text.get(), static_cast<std::size_t>(size));
 }
 
 }  // namespace latchkey::detail
