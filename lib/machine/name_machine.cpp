@@ -118,29 +118,37 @@ void name_machine::watch_deadline(operation& call) {
   shared_.timers.set(call.expiry, call.deadline);
 }
 
+// A try that is on its way when the wait of its call ends is awaited for a moment: its answer is worth more than a
+// guess. So is a first one that leaves now, or only waits for its owner to have left the server's queue after an
+// earlier call.
+instant name_machine::answer_awaited_until(owner_state const& one, operation const& call) const {
+  request const& asked = one.ask_;
+  bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
+  bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
+  bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
+  if (call.late || !(call.where == operation::place::trying || next)) return {};
+  if (!call.waited) return leaves_now || sent ? call.limit() : instant{};
+  if (!call.waits() || !call.unseen || !sent) return {};
+  request const& group = asked.grantee ? asked.partner->ask_ : asked;
+  return after(std::min(group.sent, call.deadline), first_try_time);
+}
+
 void name_machine::expire(operation& call) {
   if (call.where == operation::place::idle) return;
   if (shared_.now < call.deadline) return watch_deadline(call);
   owner_state& one = *call.of_owner;
   if (call.what == operation::type::acquire) {
-    // A first try that is on its way is awaited for a moment: its answer is worth more than a guess. So is one that
-    // only waits for its owner to have left the server's queue after an earlier call.
-    request const& asked = one.ask_;
-    bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
-    bool const comes = call.where == operation::place::trying || next;
-    bool const first = comes && !call.waited && !call.late;
-    bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
-    bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
-    if (first && (leaves_now || sent) && call.limit() > shared_.now) {
+    if (instant const end = answer_awaited_until(one, call); end > shared_.now) {
       call.late = true;
-      call.deadline = call.limit();
+      call.deadline = end;
       return watch_deadline(call);
     }
-    // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself.
+    // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself. But of
+    // what has been asked for since, and not been answered, nobody knows what became.
     bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited) ||
                       holders_.keep_out(one, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
-    if (told_busy && !call.once) {
+    if (told_busy && !call.once && !call.unseen) {
       give_up(call, {});
     } else {
       if (call.queued && call.text.empty()) call.text = queue().head().text;

@@ -98,10 +98,10 @@ class name_machine final : private waited_name {
   void send(owner_state& one, bool may_go_direct);
   void complete(operation& call, error_code error = {}, std::string_view text = {}) override;
   void watch_deadline(operation& call);
+  instant answer_awaited_until(owner_state const& one, operation const& call) const;
   void tidy(owner_state& one);
   void tidy_served();
-  wait_queue& queue() { return waiters_->queue(); }
-  wait_queue const& queue() const { return waiters_->queue(); }
+  wait_queue& queue() const { return waiters_->queue(); }
   void enqueue(owner_state& one, operation& call);
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 

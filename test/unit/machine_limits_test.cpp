@@ -114,6 +114,50 @@ TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for 
   }
 }
 
+// He was told busy, was woken, and asked again: the answer to that counts, not the one before.
+TEST_CASE("a waiter whose latest try is unanswered when his wait ends is not told busy", "[edge-13][edge-9]") {
+  for (milliseconds const before : {10ms, 49ms, 50ms, 400ms}) {
+    INFO("tries " << before.count() << " ms before its wait ends");
+    world w;
+    warm_up(w);
+    w.server.stranger_takes("k", stranger, 60'000);
+    task& one = w.acquire(1, {.wait = 1s});
+    w.run();
+    w.pass(1s - before);
+    w.deafen(role::shared);
+    w.server.stranger_releases("k", stranger);
+    check_bound(w, one, std::max<milliseconds>(before, least));
+    CHECK(one.error == errc::timeout);
+    CHECK(one.done_at == one.started + std::max(1'000ms, 1'000ms - before + least));
+    w.deafen(role::shared, false);
+    w.pass(10s);
+    CHECK_FALSE(w.server.has("k", w.field(1)));
+    w.finish();
+  }
+}
+
+TEST_CASE("a waiter's latest try that is answered a moment after his wait counts", "[edge-13]") {
+  for (bool const free : {false, true}) {
+    world w;
+    warm_up(w);
+    w.server.stranger_takes("k", stranger, 60'000);
+    task& one = w.acquire(1, {.wait = 1s});
+    w.run();
+    w.pass(990ms);
+    w.mute(role::shared);
+    w.server.stranger_releases("k", stranger);
+    if (!free) w.server.stranger_takes("k", stranger, 60'000);
+    w.pass(20ms);
+    CHECK_FALSE(one.done());
+    w.mute(role::shared, false);
+    w.run();
+    CHECK(one.granted() == free);
+    CHECK(one.busy() == !free);
+    if (!free) w.server.stranger_releases("k", stranger);
+    w.finish();
+  }
+}
+
 TEST_CASE("whoever was never sent anywhere is told that no connection could be made", "[edge-15]") {
   for (milliseconds const wait : {1ms, 100ms, 2'000ms}) {
     INFO("wait " << wait.count());

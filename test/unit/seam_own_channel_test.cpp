@@ -79,15 +79,16 @@ TEST_CASE("seam: who gives up while its try is under way leaves the queue, too")
 
 namespace {
 
-// The second owner gives up while nothing is answered, and comes again before it is.
-void come_again(world& w, milliseconds wait, int times) {
+// The second owner gives up while nothing is answered, and comes again before it is. `tries`: a try is unanswered then.
+void come_again(world& w, milliseconds wait, int times, bool tries) {
   task& a = granted(w, w.acquire(1, fairly()));
   for (int i = 0; i < times; ++i) {
     task& b = w.acquire(2, fairly(wait));
     w.run();
     w.mute(role::shared);
-    w.pass(wait + 1ms);
-    CHECK(b.busy());
+    w.pass(wait + (tries ? detail::first_try_time : 1ms));
+    CHECK(b.busy() != tries);
+    CHECK((b.error == errc::timeout) == tries);
     task& again = w.acquire(2, fairly(5ms));
     w.pass(6ms);
     CHECK_FALSE(again.done());
@@ -104,12 +105,12 @@ void come_again(world& w, milliseconds wait, int times) {
 
 TEST_CASE("seam: who comes again while he still leaves the queue is told busy, not that time ran out") {
   world w;
-  come_again(w, 5ms, 3);
+  come_again(w, 5ms, 3, false);
 }
 
 TEST_CASE("seam: who comes again while a try that he gave up is under way is told busy") {
   world w;
-  come_again(w, 1'005ms, 1);  // it looks again after a second
+  come_again(w, 1'005ms, 1, true);  // it looks again after a second
 }
 
 TEST_CASE("seam: a one-shot does not enter the queue") {
