@@ -220,13 +220,13 @@ TEST_CASE("joint: a single attempt says busy if anybody did, else why", "[unit][
   dead.grant(2);
   dead.fail(0, errc::connect_failed, "refused");
   CHECK(dead.fail(1, errc::timeout) ==
-        said{"give_back 2", "failed: " + error_code(errc::connection_lost).message() + " (refused)"});
+        said{"give_back 2", "failed: " + error_code(errc::connect_failed).message() + " (refused)"});
   // Nothing of it has left.
   joint_script alone(majority(3), {.once = true});
   alone.begin();
   alone.fail(0, errc::connect_failed, "refused");
   alone.fail(1, errc::connect_failed, "refused");
-  CHECK(alone.machine.error() == errc::connection_lost);  // the third was asked
+  CHECK(alone.machine.error() == errc::connect_failed);
   joint_script none(in_order(2), {.deadline = instant(1h) + 100ms});
   none.begin();
   none.now += 100ms;
@@ -245,8 +245,26 @@ TEST_CASE("joint: a majority that will never answer well ends also an unbounded 
   one.fail(1, errc::auth_failed);
   one.wake();
   one.fail(1, errc::auth_failed, "no");
-  // The first may have granted it unseen.
+  // The first may have granted it unseen: that alone keeps nobody out.
+  CHECK(one.fail(2, errc::auth_failed).back() == "failed: " + error_code(errc::auth_failed).message() + " (no)");
+}
+
+TEST_CASE("joint: no error of a majority denies that enough members may have granted it unseen", "[unit][joint]") {
+  joint_script one(majority(5), {.once = true});
+  one.begin();
+  one.fail(0, errc::auth_failed, "no");
+  one.fail(1, errc::timeout);
   CHECK(one.fail(2, errc::auth_failed).back() == "failed: " + error_code(errc::connection_lost).message() + " (no)");
+}
+
+TEST_CASE("joint: a majority that was never sent anything says that there is no connection", "[unit][joint]") {
+  joint_script one(majority(3), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  one.now += 100ms;
+  one.fail(0, errc::connect_failed, "refused");
+  one.fail(1, errc::connect_failed, "refused");
+  CHECK(one.fail(2, errc::connect_failed, "refused").back() ==
+        "failed: " + error_code(errc::connect_failed).message() + " (refused)");
 }
 
 TEST_CASE("joint: the wait bounds all rounds", "[unit][joint]") {
@@ -261,6 +279,8 @@ TEST_CASE("joint: the wait bounds all rounds", "[unit][joint]") {
   one.now = instant(1h) + 700ms;
   one.fail(0, errc::timeout);
   one.fail(1, errc::timeout);
+  CHECK_FALSE(one.machine.finished());
+  one.busy(2);
   CHECK(one.machine.finished());
   CHECK(one.machine.error() == errc::timeout);
 }
@@ -279,7 +299,36 @@ TEST_CASE("joint: at the end of the wait busy beats the errors", "[unit][joint]"
   one.begin();
   one.busy(0);
   one.now += 100ms;
-  CHECK(one.fail(1, errc::timeout) == said{"cancel 2", "busy"});
+  CHECK(one.fail(1, errc::connect_failed).empty());
+  CHECK(one.busy(2) == said{"busy"});
+}
+
+TEST_CASE("joint: two of two who are busy when the wait ends are busy", "[unit][joint]") {
+  joint_script one(majority(2), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  one.now += 100ms;
+  CHECK(one.busy(0).empty());
+  CHECK(one.busy(1) == said{"busy"});
+  joint_script rounds(majority(2), {.deadline = instant(1h) + 100ms});
+  rounds.begin();
+  CHECK(rounds.busy(0) == said{"cancel 1", "sleep"});
+  rounds.now += 100ms;
+  CHECK(rounds.wake() == said{"busy"});
+  joint_script late(majority(3), {.deadline = instant(1h) + 100ms});
+  late.begin();
+  late.now += 100ms;
+  late.busy(0);
+  CHECK(late.busy(1).empty());
+  CHECK(late.grant(2) == said{"give_back 2", "busy"});
+}
+
+TEST_CASE("joint: nobody is told busy whom a majority may have granted it unseen", "[unit][joint]") {
+  joint_script one(majority(3), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  one.busy(0);
+  one.now += 100ms;
+  CHECK(one.fail(1, errc::timeout).empty());
+  CHECK(one.fail(2, errc::timeout) == said{"failed: " + error_code(errc::timeout).message()});
 }
 
 TEST_CASE("joint: a majority whose leases are worth nothing any more is none", "[unit][joint]") {

@@ -93,7 +93,7 @@ TEST_CASE("joint: the wait bounds the whole call", "[unit][joint]") {
   SECTION("it ends while it tries the others") {
     one.grant(0);
     one.now += 100ms;
-    CHECK(one.fail(1, errc::timeout) == said{"give_back 0", "busy"});
+    CHECK(one.fail(1, errc::timeout) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
   }
   SECTION("it is over before the next member is asked") {
     one.now += 100ms;

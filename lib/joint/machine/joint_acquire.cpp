@@ -54,8 +54,10 @@ bool joint_acquire::some_asked() const {
   return std::any_of(slots_.begin(), slots_.end(), [](slot const& one) { return one.at == state::asked; });
 }
 
-bool joint_acquire::some_unseen() const {
-  return std::any_of(slots_.begin(), slots_.end(), [](slot const& one) { return one.unseen; });
+// What fewer members may have granted unseen than others can do without keeps nobody out.
+bool joint_acquire::may_be_left() const {
+  auto const unseen = std::count_if(slots_.begin(), slots_.end(), [](slot const& one) { return one.unseen || one.recalled; });
+  return static_cast<std::size_t>(unseen) > rules_.members - rules_.quorum;
 }
 
 void joint_acquire::ask(std::vector<std::size_t> const& members, action::type how, instant deadline) {
@@ -179,8 +181,7 @@ void joint_acquire::next_round() {
 }
 
 void joint_acquire::count_at_once(answer said) {
-  if (said.what == answer::type::granted) return held().size() >= rules_.quorum ? conclude() : void();
-  ++refused_;
+  if (held().size() >= rules_.quorum) return conclude();
   if (said.what == answer::type::failed) {
     bool const passes = may_pass(said.error, said.text);
     if (!error_ || (!passes && hopeless_ == 0)) {
@@ -188,19 +189,23 @@ void joint_acquire::count_at_once(answer said) {
       text_ = std::move(said.text);
     }
     hopeless_ += !passes;
-  } else {
+  } else if (said.what != answer::type::granted) {
     busy_ = 0;
     busy_seen_ = true;
   }
+  refused_ += said.what != answer::type::granted;
   if (rules_.members - refused_ < rules_.quorum) judge_round();
 }
 
 // The quorum cannot be reached in this round.
 void joint_acquire::judge_round() {
+  // Who is asked hears that the wait is over as well: whether he may have it unseen he says himself.
+  if (over() && some_asked()) return;
   give_everything_back();
   if (hopeless_ > rules_.members - rules_.quorum) return fail(error_, std::move(text_));
   if (asked_.once) return busy_ ? finish(false) : fail(error_, std::move(text_));
   if (over()) return no_more();
+  for (slot& one : slots_) one.recalled = false;  // answered long before the next round is over
   milliseconds const most = std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_pause);
   sleep(most / 2, most);
 }
@@ -245,22 +250,22 @@ void joint_acquire::cancel_asked() {
     if (slots_[i].at != state::asked) continue;
     actions_.push_back({.what = action::type::cancel, .of = {{i, slots_[i].id}}});
     slots_[i].at = state::idle;
-    slots_[i].unseen = true;
+    slots_[i].recalled = true;
   }
 }
 
 // The wait is over.
 void joint_acquire::no_more() {
   give_everything_back();
-  if (busy_seen_) return finish(false);
-  bool const nothing_left = !some_unseen() && !took_ && error_ == errc::connect_failed;
+  if (busy_seen_ && !may_be_left()) return finish(false);
+  bool const nothing_left = !may_be_left() && !took_ && error_ == errc::connect_failed;
   fail(nothing_left ? errc::connect_failed : errc::timeout, std::move(text_));
 }
 
 void joint_acquire::fail(error_code why, std::string text) {
   give_everything_back();
   finish(false);
-  if (some_unseen() && !may_still_be_held(why)) {
+  if (may_be_left() && !may_still_be_held(why)) {
     if (text.empty()) text = why.message();
     why = errc::connection_lost;
   }

@@ -82,7 +82,8 @@ class joint_acquire {
     state at = state::idle;
     attempt id = 0;
     instant until{};
-    bool unseen = false;  // it was asked, and no answer has said what became of that
+    bool unseen = false;    // it was asked, and no answer has said what became of that
+    bool recalled = false;  // it was not wanted any more, in this round, before it had answered
   };
 
   void next_step();
@@ -102,7 +103,7 @@ class joint_acquire {
   void fail(error_code why, std::string text = {});
   void finish(bool granted);
   bool some_asked() const;
-  bool some_unseen() const;
+  bool may_be_left() const;
   bool over() const { return now_ >= asked_.deadline; }
 
   joint_rules const rules_;
