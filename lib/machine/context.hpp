@@ -57,6 +57,9 @@ struct context {
   // With what the server turns requests away at the moment; empty while it answers them.
   std::string refusal;
 
+  // The server refuses our PUBLISH, and that of others like us: a release by them is told to nobody.
+  bool unpublished = false;
+
   // What no event and no error may contain, whatever the server repeats.
   std::string secret;
   std::string without_secret(std::string_view text) const;

@@ -116,6 +116,8 @@ void name_machine::conclude_release(owner_state& one, request const& was, outcom
     }
   }
   if (answer.not_published) note(event_type::publish_refused, one.owner);
+  bool const published = was.what == ask::release && was.target == 0 && answer.what == outcome::type::released;
+  if (published && kind_.rules().listens) shared_.unpublished = answer.not_published;
   if (!was.give_back && !error) note(event_type::released, one.owner, {}, {}, shared_.now - was.began);
   if (!was.call) return;
   was.call->released = found;

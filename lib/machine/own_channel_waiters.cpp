@@ -112,9 +112,7 @@ void own_channel_waiters::wait(owner_state& one, unsigned char mode, std::int64_
     one.own = std::make_unique<own_channel>(*this, one, of_.kind_.channel(of_.name_, of_.field_of(one, mode)));
   if (one.own->dirty) return wake(one);
   operation const* const call = waiter_of(one);
-  // Until its channel is confirmed it hears nothing either, and the server may take it for dead.
-  bool const deaf = one.own->listening() != listener::view::on;
-  of_.shared_.timers.set(one.own->hint, time_to_look(hint, deaf, call ? call->polls : 0));
+  of_.shared_.timers.set(one.own->hint, time_to_look(hint, deaf(one.own->listening()), call ? call->polls : 0));
 }
 
 // The server answers a long hint only to those who stand far from the head. They look seldom, not all at once, and many

@@ -130,7 +130,7 @@ void shared_channel_waiters::subscribe() {
 // The hint timer runs from the busy answer, subscribed or not.
 void shared_channel_waiters::sleep_until_hint(std::int64_t hint) {
   unsigned const polls = queue_.empty() ? 0 : queue_.head().polls;
-  of_.shared_.timers.set(hint_, after(of_.shared_.now, sleep_time(hint, listening() == view::refused, polls)));
+  of_.shared_.timers.set(hint_, after(of_.shared_.now, sleep_time(hint, deaf(listening()), polls)));
 }
 
 // It may be free, and the channel on which that is said is not confirmed: perhaps it never will be.

@@ -95,6 +95,13 @@ bool waiters::unsent_try() const {
          queue_.head().of_owner->ask_.where == request::place::outbox;
 }
 
+// Messages will not come. Until a channel of one's own is confirmed they do not either, and the server may take such a
+// waiter for dead.
+bool waiters::deaf(listener::view heard) const {
+  return of_.shared_.unpublished ||
+         (rules().own_channel ? heard != listener::view::on : heard == listener::view::refused);
+}
+
 milliseconds waiters::sleep_time(std::int64_t hint, bool deaf, unsigned polls) const {
   milliseconds const most =
       rules().hint_most > 0 ? milliseconds(rules().hint_most) : of_.shared_.settings.lock_watchdog_timeout;

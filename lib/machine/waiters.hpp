@@ -109,6 +109,7 @@ class waiters {
   void note_told(operation& head);
   // Nor would they be told anything else than the head, which waits for the trouble to pass.
   void refuse_once_calls(error_code const& why, std::string_view text);
+  bool deaf(listener::view heard) const;
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls) const;
   virtual void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) = 0;
 

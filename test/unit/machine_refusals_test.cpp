@@ -123,6 +123,30 @@ TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here 
   w.finish();
 }
 
+// What the one may not say the other, of the same user, may not say either.
+TEST_CASE("refused PUBLISH: who was refused once expects no message and polls") {
+  for (bool const fair : {false, true}) {
+    world w({}, 2);
+    auto const how_of = [&](std::size_t client) {
+      return how{.client = client, .which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};
+    };
+    w.server.redis.refuses_publish = true;
+    w.release(granted(w, w.acquire(1, {.name = "other", .client = 1})));
+    w.run();
+    task& a = granted(w, w.acquire(1, how_of(0)));
+    task& b = w.acquire(1, how_of(1));
+    w.pass(5s);
+    w.release(a);
+    w.pass(1'100ms);
+    CHECK(b.granted());
+    w.server.redis.refuses_publish = false;
+    w.release(b);
+    w.run();
+    CHECK(w.noted(event_type::publish_refused) == 2);
+    w.finish();
+  }
+}
+
 TEST_CASE("answers of unexpected form are errors, and what they may have done is given back") {
   for (std::string const answer : {"{}", "1", "{-3, -3}", "{-99}", "{false}", "redis.status_reply('OK')", "'x'"}) {
     world w;
