@@ -83,8 +83,8 @@ class LATCHKEY_EXPORT distributed_lock {
   /// One attempt, no waiting for a holder. True: held. A server that cannot be reached is tried again as
   /// often as `config::retry_attempts` says; at most for `connect_timeout` plus `timeout` for every attempt (25 s).
   [[nodiscard]] bool try_lock() const;
-  /// Waits at most `wait`, connecting and sending again included, whatever the server does; a first try that is on its
-  /// way is awaited for 50 ms where that is longer. False: still busy. Zero or less: one attempt.
+  /// Waits at most `wait`, connecting and sending again included, whatever the server does; a try that is on its way is
+  /// awaited for 50 ms where that is longer. False: still busy. Zero or less: one attempt.
   /// \throws lock_error `timeout`: the wait ended without an answer, or the server took no requests (`LOADING`, `BUSY`,
   /// `OOM` ...: its words are in the text); a grant that is still under way is given back. `connect_failed`: nothing
   /// was ever sent.
@@ -115,9 +115,9 @@ class LATCHKEY_EXPORT distributed_lock {
   /// (`server_error`, `wrong_type`, `read_only`) ends with its lease.
   void unlock() const;
 
-  /// Removes any holder and wakes the waiters. False: there was none. Holds of this client are lost (`lease_lost`)
-  /// before the call ends; a holder elsewhere learns of it at its next renewal, or when its lease ends. Never sent
-  /// twice: after `connection_lost` it ran or it did not, after `timeout` it may still run.
+  /// Removes any holder and wakes the waiters. False: there was none. Holds of this client are over before the call ends
+  /// (`lease::held`), and told so right then (`lease_lost`); a holder elsewhere learns of it at its next renewal, or when
+  /// its lease ends. Never sent twice: after `connection_lost` it ran or it did not, after `timeout` it may still run.
   bool force_unlock() const;
 
   /// Does anybody hold it? Asks the server.
