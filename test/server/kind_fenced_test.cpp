@@ -13,7 +13,6 @@
 #include <future>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 using namespace latchkey;
@@ -199,7 +198,7 @@ TEST_CASE("fenced lock: a token that was told too late is not used, and the one 
   proxy.swallow_replies(true);
   auto waiter = lock.async_acquire({.wait = patience}, asio::use_future);
   REQUIRE(wait_until([&] { return w.lock.get_token() == 2; }));
-  std::this_thread::sleep_for(50ms * slowness);  // its answer is on its way to the proxy
+  REQUIRE(wait_until([&] { return proxy.swallowed() >= 1; }));
   proxy.swallow_replies(false);
   lease held = value_of(std::move(waiter));
   REQUIRE(held.held());

@@ -228,7 +228,10 @@ void fault_proxy::loop::from_server(proxy_link& link) {
       if (!link.owed.front().instead.empty()) reply = std::move(link.owed.front().instead);
       link.owed.pop_front();
     }
-    if (!any(swallowed, link) && !link.half_closed) link.to_client += reply;
+    if (!any(swallowed, link) && !link.half_closed)
+      link.to_client += reply;
+    else
+      ++swallowed_replies;
     answer_injected(link);
   }
 }
@@ -377,6 +380,12 @@ int fault_proxy::open() {
 std::size_t fault_proxy::passed(way which) {
   std::size_t count = 0;
   perform([&](loop& all) { count = which == way::requests ? all.passed_requests : all.passed_replies; });
+  return count;
+}
+
+std::size_t fault_proxy::swallowed() {
+  std::size_t count = 0;
+  perform([&](loop& all) { count = all.swallowed_replies; });
   return count;
 }
 

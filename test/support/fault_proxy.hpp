@@ -73,6 +73,8 @@ class fault_proxy {
   int open();
   // Bytes passed so far, all connections together.
   std::size_t passed(way which);
+  // Replies that no client has seen.
+  std::size_t swallowed();
   // Requests seen so far, by name in upper case; injected ones too.
   std::map<std::string, int> requests();
 
@@ -164,6 +166,7 @@ class fault_proxy::loop {
   std::size_t cut_left = 0;
   std::size_t passed_requests = 0;
   std::size_t passed_replies = 0;
+  std::size_t swallowed_replies = 0;
 
  private:
   void accept_one();
