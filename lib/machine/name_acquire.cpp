@@ -216,7 +216,7 @@ void name_machine::take_back(owner_state& one) {
     shared_.requests->remove(one);
     return finish(one);
   }
-  waiters_->unfollowed();
+  waiters_->remember(wake_up::taken_back);
   bool const clean = !asked.repeated && !asked.owes;
   unsigned char const mode = asked.mode;
   unsigned const fix = asked.fix;

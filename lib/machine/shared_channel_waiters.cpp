@@ -45,7 +45,7 @@ void shared_channel_waiters::join(owner_state& one, operation& call) {
   // The answer that resolves the name, or that ends what its owner has under way, makes it try.
   if (of_.in_doubt(call.mode) || one.ask_.under_way()) return;
   bool const behind_ours = of_.holders_.keep_out(one, call.mode);
-  bool const hears = listening() == view::on && !dirty_;
+  bool const hears = listening() == view::on && !heard();
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
   // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
   note_told(call);
@@ -63,7 +63,7 @@ void shared_channel_waiters::leave(operation& call) {
 void shared_channel_waiters::new_head() {
   if (queue_.empty()) return;
   if (!queue_.head_idle()) {
-    dirty_ = true;  // another request of its owner is under way; the answer makes it try
+    remember(wake_up::turn);  // another request of its owner is under way; the answer makes it try
     return;
   }
   operation& head = queue_.head();
@@ -92,11 +92,11 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
   if (leaving && !streak_.allows(shared.settings.local_handoff,
                                  shared.now)) {  // it is really released first; its answer wakes the head
-    dirty_ = true;
+    remember(wake_up::release);
     return;
   }
   if (leaves_to_others(head)) return;
-  dirty_ = false;
+  unfollowed_ = wake_up::none;
   shared.timers.drop(hint_);
   bool const direct = may_go_direct && queue_.size() == 1;
   if (leaving && !rules().hand_off) {  // it leaves in the same turn, right behind the release
@@ -110,12 +110,12 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
 void shared_channel_waiters::wake() {
   if (!queue_.head_idle() || of_.in_doubt(queue_.head().mode)) return;
   operation const& head = queue_.head();
-  if (dirty_ && (listening() != view::asked || !hint_.is_linked())) return try_head();
+  if (heard() && (listening() != view::asked || !hint_.is_linked())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
 }
 
 void shared_channel_waiters::paired() {
-  dirty_ = false;
+  unfollowed_ = wake_up::none;
   of_.shared_.timers.drop(hint_);
 }
 
@@ -168,11 +168,11 @@ void shared_channel_waiters::told_busy(owner_state&, request const& was, std::in
   bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
   if (&head != was.call && (!asked_too || !proves || !queue_.head_idle())) return new_head();
   head.tried = true;
-  if (dirty_ && listening() == view::on && queue_.head_idle()) return try_head();
+  if (heard() && listening() == view::on && queue_.head_idle()) return try_head();
   if (hint < 0) of_.note(event_type::no_time_to_live);
   if (listening() == view::off && rules().listens) new_head();
   sleep_until_hint(hint);
-  if (dirty_ && listening() == view::asked) look_soon();
+  if (heard() && listening() == view::asked) look_soon();
   ++head.polls;
 }
 
@@ -228,7 +228,7 @@ void shared_channel_waiters::look_after_release() {
 
 void shared_channel_waiters::on_confirmed() {
   if (!queue_.head_idle()) {
-    dirty_ = true;  // the try under way may have run before the server listened for us
+    remember(wake_up::confirmation);
     return;
   }
   if (parked(queue_.head())) return;  // only the answer that resolves the name makes it try
@@ -242,14 +242,14 @@ void shared_channel_waiters::on_message(std::string_view payload) {
   if (may_try)
     try_run();
   else
-    dirty_ = true;
+    remember(wake_up::message);
 }
 
 // The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
 // Nobody tries past a waiter whom he would keep out.
 void shared_channel_waiters::try_run() {
   if (!queue_.head_idle() && queue_.head().where == operation::place::waiting)
-    dirty_ = true;  // its owner's answer wakes it
+    remember(wake_up::turn);  // its owner's answer wakes it
   try_head();
   for (auto it = queue_.begin(); it != queue_.end() && rules().shares(queue_.head().mode, it->mode);)
     try_beside(*it++, false);
@@ -267,7 +267,7 @@ void shared_channel_waiters::on_refused() {
 
 void shared_channel_waiters::on_hint() {
   if (!queue_.head_idle() || parked(queue_.head())) {
-    dirty_ = true;
+    remember(wake_up::hint);
     return;
   }
   try_head();

@@ -39,6 +39,19 @@ struct waited_name : lock_name {
   ~waited_name() = default;
 };
 
+// What woke a waiter, as long as no try has followed it.
+enum class wake_up : unsigned char {
+  none,
+  message,
+  confirmation,  // the try under way may have run before the server listened for us
+  hint,
+  turn,        // it is head now, while its owner has another request under way
+  release,     // the lock is really released first, at the end of a streak
+  taken_back,  // whoever was woken gave up before his try was sent
+  recalled,    // its try was taken out of the outbox
+  end_moved,   // a hold ends earlier than it was told
+};
+
 // The callers of one client who wait for a name, and when they ask the server. What wakes a waiter is a message, a hint
 // (the time at which the server said that it is worth a look) or an answer to somebody else of this client.
 class waiters {
@@ -83,8 +96,7 @@ class waiters {
 
   // --- what was heard and not followed ---
   virtual bool heard() const { return false; }
-  // Nobody has followed what made somebody try, or the end of a hold moved.
-  virtual void unfollowed() {}
+  virtual void remember(wake_up) {}
   // The try of this waiter will not be sent.
   virtual void recalled(owner_state&) {}
   // The head is granted with the release that it waits for.
@@ -133,9 +145,9 @@ class shared_channel_waiters final : public waiters, private listener {
   void put_off(owner_state& one, request const& was, milliseconds pause) override;
   void granted(request const& was, outcome const& answer, instant deadline, bool heard) override;
   void released(owner_state const& one, outcome const& answer) override;
-  bool heard() const override { return dirty_; }
-  void unfollowed() override { dirty_ = true; }
-  void recalled(owner_state&) override { dirty_ = true; }
+  bool heard() const override { return unfollowed_ != wake_up::none; }
+  void remember(wake_up why) override { unfollowed_ = why; }
+  void recalled(owner_state&) override { remember(wake_up::recalled); }
   void paired() override;
 
   // --- time ---
@@ -158,9 +170,9 @@ class shared_channel_waiters final : public waiters, private listener {
   bool leaves_to_others(operation& head);
   std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
 
-  bool dirty_ = false;  // a message came that no try has followed yet
-  timer_node hint_;     // when the head tries again without a message
-  timer_node linger_;   // when the channel is given up
+  wake_up unfollowed_ = wake_up::none;
+  timer_node hint_;    // when the head tries again without a message
+  timer_node linger_;  // when the channel is given up
 };
 
 // They stand in a queue on the server (kind::traits::own_channel): each enters it when it comes, listens on a channel
