@@ -114,6 +114,37 @@ TEST_CASE("a wait bounds a call of any kind to a server that has stopped", "[out
   CHECK(test::wait_until([&] { return redis.cli({"DBSIZE"}) == size; }));
 }
 
+// The other hold's lease ends while nothing is answered: the waiter asks, and that may be granted behind his back.
+TEST_CASE("a waiter is not told busy whose latest try a stopped server has not answered",
+          "[outside][edge-9][edge-13]") {
+  server redis;
+  client holder(redis.uri());
+  client own(redis.uri());
+  auto const rw = fresh_name();
+  auto const joined = fresh_name();
+  std::function<distributed_lock(client&)> const kinds[] = {
+      [&](client& of) { return of.get_lock("lock"); },
+      [&](client& of) { return of.get_fair_lock("fair"); },
+      [&](client& of) { return of.get_spin_lock("spin"); },
+      [&](client& of) { return of.get_plain_lock("plain"); },
+      [&](client& of) { return of.get_read_write_lock(rw).write_lock(); },
+      [&](client& of) {
+        return of.get_multi_lock({of.get_lock(joined), of.get_lock(joined + "2")});
+      },
+  };
+  for (auto const& kind : kinds) {
+    auto const lock = kind(own);
+    INFO(lock.name());
+    auto held = kind(holder).acquire({.lease = 600ms});
+    auto waiting = std::async(std::launch::async, [&] { return lock.try_lock(1s); });
+    REQUIRE(test::wait_until([&] { return own.snapshot().waiting >= 1; }));
+    redis.pause();
+    CHECK(test::error_in(std::move(waiting)) == errc::timeout);
+    redis.resume();
+    CHECK(test::wait_until([&] { return redis.cli({"DBSIZE"}) == "0"; }));
+  }
+}
+
 TEST_CASE("a wait bounds a call of any kind to a server that is busy for long", "[outside][edge-13][edge-15]") {
   server redis;
   for (std::string const words :
