@@ -181,19 +181,19 @@ void run_one_lock(stage& on) {
   std::vector const other_lock{threaded.get_lock(new_name("one_lock"))};
   auto const poller = blocking_side("polling", [&] { polling.pair(); });
   regime const& quick = *find_regime("back-to-back");
-  std::vector<double> per_trip, coroutines, jain, threads, thread_jain, trip;
+  std::vector<double> per_trip, many_coroutines, jain, many_threads, thread_jain, trip;
   auto const play = [&](double seconds) {
     trip.push_back(median(poller.round(quick).times) / 2);
     auto const found = crowd_of_coroutines(io, lock, 64, seconds);
-    coroutines.push_back(found.per_second);
+    many_coroutines.push_back(found.per_second);
     per_trip.push_back(found.per_second * trip.back() * 1e-6);
     jain.push_back(found.jain());
     auto const by_threads = crowd_of_threads(other_lock, 8, seconds);
-    threads.push_back(by_threads.per_second);
+    many_threads.push_back(by_threads.per_second);
     thread_jain.push_back(by_threads.jain());
   };
   play(0.2);
-  per_trip.clear(), coroutines.clear(), jain.clear(), threads.clear(), thread_jain.clear(), trip.clear();
+  per_trip.clear(), many_coroutines.clear(), jain.clear(), many_threads.clear(), thread_jain.clear(), trip.clear();
   int const rounds = (on.rounds() + 4) / 5;
   for (int i = 0; i < rounds; ++i) {
     on.say("round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
@@ -203,11 +203,11 @@ void run_one_lock(stage& on) {
           .unit = "",
           .figure = median(per_trip),
           .least = 0.9});
-  on.add({.name = "64 coroutines: acquisitions", .unit = "1/s", .figure = median(coroutines)});
+  on.add({.name = "64 coroutines: acquisitions", .unit = "1/s", .figure = median(many_coroutines)});
   on.add({.name = "64 coroutines: Jain index", .unit = "", .figure = median(jain), .least = 0.99});
   on.add({.name = "8 threads: acquisitions",
           .unit = "1/s",
-          .figure = median(threads),
+          .figure = median(many_threads),
           .against = "Redisson, 8 threads",
           .least = 10,
           .missing = "scripts/bench peers"});

@@ -335,7 +335,7 @@ TEST_CASE("bytes and commands of a waiter", "[costs]") {
 }
 
 TEST_CASE("hand-offs among the callers of a process: one command each, and few wake-ups", "[costs]") {
-  constexpr int turns = 2'000;
+  constexpr int hand_offs = 2'000;
   client const own(common_server().uri(), exact_config());
   auto const lock = own.get_lock(new_name());
   lock.lock();
@@ -347,13 +347,13 @@ TEST_CASE("hand-offs among the callers of a process: one command each, and few w
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i)
       threads.emplace_back([&] {
-        for (int k = 0; k < turns; ++k) {
+        for (int k = 0; k < hand_offs; ++k) {
           lock.lock();
           lock.unlock();
         }
       });
   }
-  auto const acquisitions = 4.0 * turns;
+  auto const acquisitions = 4.0 * hand_offs;
   auto const per_turn = static_cast<double>(own.snapshot().commands - commands) / acquisitions;
   std::printf("one lock, 4 threads: %.3f commands, %.2f sleeps, %.2f system calls\n", per_turn,
               (sleeps() - slept) / acquisitions, static_cast<double>(system_calls() - called) / acquisitions);

@@ -80,8 +80,8 @@ std::string rule_of(std::string const& broken) {
   std::string made;
   for (char const c : broken.substr(0, broken.find(':')))
     if (c == ' ' || (c >= 'a' && c <= 'z')) made += c;
-  for (std::string_view name : {"other", " k "})
-    for (auto at = made.find(name); at != std::string::npos; at = made.find(name)) made.erase(at, name.size());
+  for (std::string_view lock : {"other", " k "})
+    for (auto at = made.find(lock); at != std::string::npos; at = made.find(lock)) made.erase(at, lock.size());
   return made;
 }
 

@@ -27,7 +27,7 @@ struct lock_kind {
   int members = 1;         // their names on one server: member_name()
   int servers = 1;         // of which it is made where several are to be had
   bool joint() const { return members > 1; }
-  distributed_lock of(client const& from, std::string const& name) const { return make({&from, 1}, name); }
+  distributed_lock of(client const& from, std::string const& key) const { return make({&from, 1}, key); }
 };
 
 inline std::ostream& operator<<(std::ostream& out, lock_kind const& one) { return out << one.name; }
