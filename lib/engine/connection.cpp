@@ -166,16 +166,16 @@ void connection::flush() {
   error_code failed;
   std::size_t const n = socket_.write_some(asio::buffer(outgoing_), failed);
   if (n == outgoing_.size()) {
-    outgoing_.clear();
+    std::string().swap(outgoing_);  // what comes next brings its own memory
     return;
   }
-  flying_.clear();
-  flying_.swap(outgoing_);
+  flying_ = std::exchange(outgoing_, std::string());
   writing_ = true;
   // An error other than "not now" comes again, and is reported from there.
   asio::async_write(socket_, asio::buffer(flying_) + n,
                     [self = shared_from_this()](error_code const& problem, std::size_t) noexcept {
                       self->writing_ = false;
+                      std::string().swap(self->flying_);
                       if (!self->listener_) return;
                       if (problem) return self->fail(problem);
                       if (!self->outgoing_.empty()) self->flush();
