@@ -33,10 +33,8 @@ void run_allocations(stage& on) {
           .most = 0});
   on.add({.name = "scope", .unit = "", .figure = allocations_of([&] { static_cast<void>(lock.acquire()); })});
   world machines;
-  on.add({.name = "pair in the machines",
-          .unit = "",
-          .figure = allocations_of([&] { machines.pair(true); }),
-          .most = 0});
+  on.add(
+      {.name = "pair in the machines", .unit = "", .figure = allocations_of([&] { machines.pair(true); }), .most = 0});
 }
 
 }  // namespace bench

@@ -115,9 +115,11 @@ class LATCHKEY_EXPORT distributed_lock {
   /// (`server_error`, `wrong_type`, `read_only`) ends with its lease.
   void unlock() const;
 
-  /// Removes any holder and wakes the waiters. False: there was none. Holds of this client are over before the call ends
-  /// (`lease::held`), and told so right then (`lease_lost`); a holder elsewhere learns of it at its next renewal, or when
-  /// its lease ends. Never sent twice: after `connection_lost` it ran or it did not, after `timeout` it may still run.
+  /// Removes any holder and wakes the waiters. False: there was none. Holds of this client are over before the call
+  /// ends
+  /// (`lease::held`), and told so right then (`lease_lost`); a holder elsewhere learns of it at its next renewal, or
+  /// when its lease ends. Never sent twice: after `connection_lost` it ran or it did not, after `timeout` it may still
+  /// run.
   bool force_unlock() const;
 
   /// Does anybody hold it? Asks the server.

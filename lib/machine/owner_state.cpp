@@ -1,5 +1,5 @@
-#include <machine/waiters.hpp>
 #include <machine/owner_state.hpp>
+#include <machine/waiters.hpp>
 
 #include <algorithm>
 #include <cassert>

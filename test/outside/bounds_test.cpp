@@ -120,6 +120,7 @@ TEST_CASE("a waiter is not told busy whose latest try a stopped server has not a
   server redis;
   client holder(redis.uri());
   client own(redis.uri());
+  own.connect();
   auto const rw = fresh_name();
   auto const joined = fresh_name();
   std::function<distributed_lock(client&)> const kinds[] = {

@@ -56,7 +56,8 @@ bool joint_acquire::some_asked() const {
 
 // What fewer members may have granted unseen than others can do without keeps nobody out.
 bool joint_acquire::may_be_left() const {
-  auto const unseen = std::count_if(slots_.begin(), slots_.end(), [](slot const& one) { return one.unseen || one.recalled; });
+  auto const unseen =
+      std::count_if(slots_.begin(), slots_.end(), [](slot const& one) { return one.unseen || one.recalled; });
   return static_cast<std::size_t>(unseen) > rules_.members - rules_.quorum;
 }
 
