@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 #include <support/redis_server.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -21,6 +22,11 @@ std::vector<interop_kind> wanted(std::vector<interop_kind> all) {
 }
 
 }  // namespace
+
+bool interop_kind::listens() const {
+  return std::none_of(lock_kinds().begin(), lock_kinds().end(),
+                      [&](lock_kind const& one) { return one.name == name && !one.listens; });
+}
 
 std::vector<interop_kind> const& interop_kinds() {
   static std::vector<interop_kind> const kinds = wanted({
@@ -145,7 +151,7 @@ std::vector<std::string> interop_world::uris() const {
 }
 
 void interop_world::await_waiter(interop_kind const& kind, std::string const& names) {
-  if (!kind.traits().listens) {
+  if (!kind.listens()) {
     // It sleeps and looks, and nothing on the server tells of it.
     std::this_thread::sleep_for(200ms);
     return;
@@ -166,7 +172,7 @@ void interop_world::await_waiter(interop_kind const& kind, std::string const& na
 void interop_world::await_waiter(interop_kind const& kind, std::string const& names, peer& waiter,
                                  std::string const& worker) {
   await_waiter(kind, names);
-  if (!kind.traits().listens || waiter.library() != "Redisson") return;
+  if (!kind.listens() || waiter.library() != "Redisson") return;
   demand(waiter.call("observer", "await_blocked", kind.name, names, worker, patience), "blocked", "the waiter");
 }
 

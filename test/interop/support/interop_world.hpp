@@ -17,7 +17,8 @@ struct interop_kind {
   std::vector<std::string> rivals{};  // kinds whose try by somebody else fails while this is held
   int names = 1;                      // of how many locks it is made
   long long longest_lease = 30'000;   // after a re-entry
-  lock_kind const& traits() const { return lock_kind_of(name); }
+  lock_kind const& traits() const { return lock_kind_of(name); }  // of a lock
+  bool listens() const;                                           // semaphores and latches do
 };
 
 std::vector<interop_kind> const& interop_kinds();
