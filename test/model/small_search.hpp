@@ -35,8 +35,9 @@ using successors = std::vector<std::pair<State, std::string>>;
 template <class State>
 class small_search {
  public:
-  // 0: everything was looked at and nothing is wrong. 1: something is. 2: there was too much.
-  int run(State const& start, std::size_t most, std::string const& title) {
+  // 0: everything was looked at and nothing is wrong. 1: something is. 2: there was too much, unless `cut_off` allows
+  // it.
+  int run(State const& start, std::size_t most, std::string const& title, bool cut_off = false) {
     static_assert(std::is_trivially_copyable_v<State> && alignof(State) == 1);  // no gaps
     find_or_add(start, 0);
     successors<State> next;
@@ -46,17 +47,22 @@ class small_search {
       next.clear();
       now.next(next);
       for (auto const& one : next) find_or_add(one.first, at);
+      if (states_.size() > most && cut_off) return none(title, " state-limit");
       if (states_.size() > most) {
         std::printf("%s: too many states\n", title.c_str());
         return 2;
       }
     }
-    std::printf("%s: states %zu seconds %.0f violations: none\n", title.c_str(), states_.size(),
-                double(std::clock()) / CLOCKS_PER_SEC);
-    return 0;
+    return none(title, "");
   }
 
  private:
+  int none(std::string const& title, char const* how) const {
+    std::printf("%s: states %zu seconds %.0f violations: none%s\n", title.c_str(), states_.size(),
+                double(std::clock()) / CLOCKS_PER_SEC, how);
+    return 0;
+  }
+
   int tell(std::size_t bad, char const* what, std::string const& title) {
     std::vector<std::size_t> way;
     for (std::size_t at = bad; at != 0; at = from_[at]) way.push_back(at);

@@ -1,0 +1,74 @@
+#pragma once
+// The server of the model of local turns: the scripts as single steps, messages, time to live.
+
+#include "turns_state.hpp"
+
+struct turns_at_server : turns_world {
+  turns_client& of(int c) { return clients[c]; }
+  void violate(turns_violation what) {
+    if (broken == fine) broken = what;
+  }
+  bool shows(int c) const { return server.holder == field_of(c, clients[c].tenure.field); }
+
+  // How many others than `c` heard it.
+  int publish(int c) {
+    if (!rules.publishes) return 0;
+    int heard = 0;
+    for (int i = 0; i < 2; ++i)
+      if (clients[i].subscribed == 2) clients[i].message = 1, heard += i != c;
+    return heard;
+  }
+
+  // The data goes, and not by its client's release.
+  void take_away(turns_gone_by how) {
+    int const c = client_of(server.holder);
+    if (clients[c].tenure.lasts && shows(c)) {
+      auto& t = of(c).tenure;
+      t.gone = 1, t.gone_by = how, t.gone_heard = t.gone_turn = 0;
+    }
+    if (field_of(c, clients[c].other.by) == server.holder && clients[c].other.where) of(c).other.gone = 1;
+  }
+
+  turns_answer grant(u8 field, int lease) {
+    if (server.holder != field) server.clear(false);
+    server.holder = field, server.count = 1, server.ttl = u8(lease);
+    return done;
+  }
+
+  // `counted`: what an acquire that finds it busy hears as the time to live, a release as the number of listeners.
+  turns_answer run(int c, turns_order const& o, bool is_late, u8& counted) {
+    u8 const field = field_of(c, o.by);
+    bool const there = server.holder == field;
+    switch (o.what) {
+      case acquire:
+        if (server.holder == 0 || there) return grant(field, o.lease);
+        if (!is_late && client_of(server.holder) == c && !clients[c].other.where) violate(self_busy);
+        counted = server.ttl;
+        return busy;
+      case make_it:
+      case renew:
+        if (!there) return absent;
+        if (o.what == make_it) server.count = o.count;
+        if (rules.only_raises ? o.lease > server.ttl : o.lease > 0) server.ttl = o.lease;
+        return done;
+      case release:
+        if (!there) return absent;
+        server.clear(false);
+        counted = u8(publish(c));
+        return done;
+      case force:
+        if (server.holder == 0) return absent;
+        take_away(client_of(server.holder) == c ? by_itself : by_others);
+        server.clear(false);
+        publish(c);
+        return done;
+      default: return silent;
+    }
+  }
+
+  void age_server() {
+    if (server.holder == 0) return;
+    server.age = later(server.age);
+    if (server.ttl && --server.ttl == 0) server.clear(true);
+  }
+};

@@ -1,0 +1,182 @@
+#pragma once
+// A client of the model of local turns: its tenure, whose turn it is, and what it asks for next.
+
+#include "turns_server.hpp"
+
+struct turns_in_tenure : turns_at_server {
+  // --- holds ---
+
+  static bool fits(turns_tenure const& t, int lease) {
+    if (t.trusted == 0) return false;
+    return !rules.lease_fits || (is_fixed(lease) ? lease <= t.trusted : true);
+  }
+
+  // `age`: since what it waits for was sent.
+  void begin_hold(int c, int owner, int lease, bool member, int age = 0) {
+    auto& t = of(c).tenure;
+    int const i = t.left[0] ? 1 : 0;
+    int until = is_fixed(lease) ? lease - age : rules.watchdog_bound ? t.trusted : sizes.watchdog;
+    if (rules.lease_fits && is_fixed(lease)) until = std::min<int>(until, t.trusted);
+    t.holder = u8(owner), t.left[i] = u8(std::max(until, 1));
+    t.fixed = u8(is_fixed(lease) ? t.fixed | 1 << i : t.fixed & ~(1 << i));
+    t.member |= u8(member);
+  }
+
+  void raise(turns_tenure& t, int lease, int age) {
+    if (t.trusted == 0 || lease - age <= t.trusted) return;
+    t.trusted = u8(lease - age);
+    for (int i = 0; i < most_holds; ++i)
+      if (t.left[i] && !(t.fixed >> i & 1)) t.left[i] = std::max(t.left[i], t.trusted);
+  }
+
+  // --- turns ---
+
+  bool may_turn(int c) {
+    auto& q = of(c);
+    auto& t = q.tenure;
+    int const owner = q.queue[0];
+    if (q.closed || t.doubted || !local(c) || !q.queued) return false;
+    if (rules.turn_bound && t.turns >= sizes.max_streak) return false;
+    if (rules.time_bound && t.age >= sizes.max_time) return false;
+    if (rules.members_ask && (q.want_member >> owner & 1)) return false;
+    if (rules.members_return && t.member) return false;
+    auto const& ask = q.ask;
+    bool const free_to = ask.where == nowhere || ask.order.what == make_it ||
+                         (ask.order.what == release &&
+                          ((ask.where == outbox && !ask.has(repeated)) || (!rules.unsent_only && ask.where == sent)));
+    return free_to && fits(t, q.want[owner]);
+  }
+
+  void begin_turn(int c) {
+    auto& q = of(c);
+    auto& t = q.tenure;
+    int const owner = q.queue[0], lease = q.want[owner];
+    bool const member = (q.want_member >> owner & 1) != 0;
+    check_turn(c, member);
+    if (shows(c)) server.turns = later(server.turns);
+    t.turns = later(t.turns);
+    leave_queue(q, owner);
+    begin_hold(c, owner, lease, member);
+    if (rules.confirms) t.shown = not_known;
+    if (rules.sent_later) stop_speaking(q);
+    if (t.gone) t.gone_turn = 1;
+    if (q.ask.order.what == release && q.ask.where == outbox) q.ask = {};
+  }
+
+  void check_turn(int c, bool member) {
+    auto const& t = clients[c].tenure;
+    if (shows(c) && (server.age >= sizes.max_time || server.turns >= sizes.max_streak)) violate(late_turn);
+    if (t.gone && t.gone_by == by_itself_known) violate(stale_answer);
+    if (t.gone && t.gone_heard) violate(stale_message);
+    if (t.gone > sizes.max_time) violate(stale_bound);
+    if (t.gone && member) violate(vote);
+    if (t.member && shows(c)) violate(dishonest);
+  }
+
+  // What is under way was sent before: its answer does not speak of what is believed now.
+  static void stop_speaking(turns_client& q) { q.ask.marks &= u8(~speaks), q.beside.speaks = 0; }
+
+  // --- the queue ---
+
+  static void leave_queue(turns_client& q, int owner) {
+    auto* const end = std::remove(q.queue, q.queue + q.queued, owner);
+    std::fill(end, q.queue + q.queued, 0);
+    q.queued = u8(end - q.queue);
+    q.want[owner] = 0, q.want_member &= u8(~(1 << owner));
+  }
+  static void enter_queue(turns_client& q, int owner, int lease, bool member) {
+    q.queue[q.queued++] = u8(owner);
+    q.want[owner] = u8(lease), q.want_member |= u8(member << owner);
+    if (!q.subscribed) q.subscribed = 1;
+  }
+  // A re-entry whose outer holds are gone waits like others.
+  static void requeue_reentry(turns_client& q) {
+    if (!q.reenters) return;
+    enter_queue(q, q.reenters - 1, q.reenter_lease, q.reenter_member);
+    q.reenters = q.reenter_lease = q.reenter_member = 0;
+  }
+
+  // --- what goes next: follows from the state alone ---
+
+  void begin_ask(turns_client& q, turns_what what, int owner, int lease = 0, int marks = 0) {
+    q.ask = {{what, u8(owner), 0, u8(lease)}, outbox, silent, 0, u8(marks), 0, 0};
+  }
+
+  void advance(int c) {
+    auto& q = of(c);
+    if (q.tenure.lasts) return advance_tenure(c);
+    if (!q.queued || q.pause == pausing || (q.tried && !q.heard)) return;
+    if (q.ask.where != nowhere && (rules.one_try || q.ask.order.what != release || !forget(q))) return;
+    int const owner = q.queue[0];
+    bool const member = (q.want_member >> owner & 1) != 0;
+    begin_ask(q, acquire, owner, asked_for(q.want[owner]), member ? for_member : 0);
+    q.heard = q.tried = q.hint = 0, q.pause = no_pause;
+  }
+
+  void advance_tenure(int c) {
+    auto& q = of(c);
+    auto const& t = q.tenure;
+    if (!t.vacant()) return;
+    requeue_reentry(q);
+    if (may_turn(c)) return begin_turn(c);
+    if (q.ask.order.what == make_it && (q.ask.where == outbox || (!rules.one_request && forget(q)))) q.ask = {};
+    if (q.ask.where != nowhere) return;
+    if (t.trusted > 0 || rules.lapsed_returns)
+      begin_ask(q, release, t.field);
+    else
+      end_tenure(q), advance(c);
+  }
+
+  // Without the rule that it is awaited: what was sent runs some time, and its answer is read by nobody.
+  static bool forget(turns_client& q) {
+    if (q.ask.where != sent || !q.has_late_room(1)) return false;
+    q.late[q.late_count++] = q.ask.order;
+    q.ask = {};
+    return true;
+  }
+
+  static void end_tenure(turns_client& q) {
+    q.tenure = {};
+    q.tenure.holder = nobody;
+    q.beside.of_tenure = 0;
+  }
+
+  void lose(int c) {
+    auto& q = of(c);
+    if (!q.tenure.gone && shows(c) && server.ttl) violate(false_loss);
+    if (!rules.tells && q.tenure.holder != nobody) violate(not_told);
+    if (q.ask.where == outbox && q.ask.order.what != acquire) q.ask = {};
+    end_tenure(q);
+    requeue_reentry(q);
+    q.tried = u8(!rules.lost_tries && q.queued);
+    advance(c);
+  }
+
+  void tick() {
+    age_server();
+    for (int c = 0; c < 2; ++c) {
+      auto& q = of(c);
+      if (q.ask.where == sent || q.ask.where == answered || q.ask.where == unsettled) q.ask.age = later(q.ask.age);
+      if (q.ask.where != nowhere && (q.ask.where != outbox || q.ask.has(repeated)))
+        q.ask.first_age = later(q.ask.first_age);
+      if (q.beside.where) q.beside.age = later(q.beside.age);
+      if (q.other.left && --q.other.left == 0) q.other.gives_back |= q.other.held, q.other.held = 0;
+      if (q.tenure.lasts)
+        age_tenure(c);
+      else if (q.hint && --q.hint == 0 && q.ask.where == nowhere)
+        q.tried = 0, advance(c);
+    }
+  }
+
+  void age_tenure(int c) {
+    auto& t = of(c).tenure;
+    if (t.gone) t.gone = later(t.gone);
+    t.age = later(t.age);
+    if (t.trusted) --t.trusted;
+    bool const had = t.holder != nobody;
+    for (int i = most_holds; i-- > 0;)
+      if (t.left[i] && --t.left[i] == 0) t.end_hold(i);
+    if (!t.vacant()) return;
+    if (had ? rules.fixed_ends || t.trusted == 0 : t.trusted == 0) advance(c);
+  }
+};
