@@ -73,7 +73,7 @@ distributed_lock client::get_spin_lock(std::string name) const {
 
 distributed_lock client::get_fenced_lock(std::string name) const {
   bool const seeded = checked(core_).settings().seed_fencing_token;
-  return make_lock(std::move(name), seeded ? detail::seeded_fenced_kind() : detail::fenced_kind());
+  return make_lock(std::move(name), detail::fenced_kind(seeded));
 }
 
 distributed_lock client::get_plain_lock(std::string name) const {

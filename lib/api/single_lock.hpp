@@ -8,7 +8,7 @@ namespace latchkey::detail {
 class single_lock final : public lock_key {
  public:
   single_lock(std::shared_ptr<core> client, std::string called, kind const& sort, unsigned char side = 0)
-      : lock_key(std::move(client), std::move(called), &sort, side) {}
+      : lock_key(std::move(client), std::move(called), sort.kept(), side) {}
 
   void start(call& one) const override { engine->start(one); }
   void run(blocking_call& one, std::stop_token const& stop) const override { engine->run(one, stop); }

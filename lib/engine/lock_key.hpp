@@ -19,7 +19,7 @@ namespace latchkey::detail {
 struct lock_key {
   std::shared_ptr<core> const engine;
   std::string const name;
-  kind const* const which;  // null: it consists of others
+  std::shared_ptr<kind const> const which;  // null: it consists of others
   unsigned char const mode;
 
   virtual ~lock_key() = default;
@@ -56,12 +56,13 @@ struct lock_key {
 
   bool same_as(lock_key const& other) const {
     if (this == &other) return true;
-    return which && engine == other.engine && name == other.name && which == other.which && mode == other.mode;
+    if (!which || !other.which || !which->same_as(*other.which)) return false;
+    return engine == other.engine && name == other.name && mode == other.mode;
   }
 
  protected:
-  lock_key(std::shared_ptr<core> client, std::string called, kind const* sort, unsigned char side)
-      : engine(std::move(client)), name(std::move(called)), which(sort), mode(side) {}
+  lock_key(std::shared_ptr<core> client, std::string called, std::shared_ptr<kind const> sort, unsigned char side)
+      : engine(std::move(client)), name(std::move(called)), which(std::move(sort)), mode(side) {}
 };
 
 // Where handlers run that have no executor of their own.

@@ -14,7 +14,7 @@ refusal fill(operation& one, lock_key const& key, operation::type what) {
   if (key.forked()) return {errc::closed, "the client belongs to the parent process"};
   one.what = what;
   one.mode = key.mode;
-  one.which = key.which;
+  one.which = key.which.get();
   one.name = key.name;
   one.started = boot_now();
   one.deadline = key.budget_end(one.started);

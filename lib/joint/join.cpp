@@ -42,8 +42,10 @@ std::string identity_of(std::vector<key_ptr> const& members, bool majority) {
   auto const address = [](void const* of) { return std::to_string(reinterpret_cast<std::uintptr_t>(of)); };
   for (auto const& one : members) {
     add(address(one->engine.get()));
-    add(address(one->which));
-    add(address(one->which ? nullptr : one.get()));
+    add(one->which ? one->which->rules().name : address(one.get()));
+    auto const parameters = one->which ? one->which->rules().parameters : std::string();
+    add(std::to_string(parameters.size()));
+    add(parameters);
     add(std::to_string(one->mode));
     add(std::to_string(one->name.size()));
     add(one->name);

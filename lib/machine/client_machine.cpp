@@ -56,13 +56,14 @@ struct client_machine::impl final : session_user {
       sweep_at = 2 * names.size() + 1'024;
     }
     auto made = std::make_unique<name_machine>(shared, which, std::string(name));
-    if (std::find(kinds_.begin(), kinds_.end(), &which) == kinds_.end()) kinds_.push_back(&which);
-    for (kind const* other : kinds_)
-      if (name_machine* const namesake = known(*other, name)) {
-        made->meet(*namesake);
-        break;
-      }
+    note_script(which.script_for(ask::acquire));
+    if (which.rules().takes) note_script(which.script_for(ask::release));
+    if (auto const namesake = names.find(name); namesake != names.end()) made->others().meet((*namesake)->others());
     return **names.insert(std::move(made)).first;
+  }
+
+  void note_script(script const& one) {
+    if (std::find(scripts_.begin(), scripts_.end(), &one) == scripts_.end()) scripts_.push_back(&one);
   }
 
   bool refuses(operation const& call) const {
@@ -101,9 +102,13 @@ struct client_machine::impl final : session_user {
 
   // Kinds that exclude each other keep the same key.
   void forced(operation const& call, instant sent) override {
-    for (kind const* which : kinds_)
-      if (name_machine* const found = which->rules().exclusive ? known(*which, call.name) : nullptr)
-        found->forced(sent);
+    auto const first = names.find(call.name);
+    if (first == names.end()) return;
+    name_machine* one = first->get();
+    do {
+      if (one->which().rules().exclusive) one->forced(sent);
+      one = &one->others().next();
+    } while (one != first->get());
   }
 
   bool needs_server() const override {
@@ -111,7 +116,7 @@ struct client_machine::impl final : session_user {
     return !shared.closed() && (shared.counters.held > 0 || shared.counters.waiting > 0);
   }
 
-  std::span<kind const* const> kinds() const override { return kinds_; }
+  std::span<script const* const> scripts() const override { return scripts_; }
 
   void start_plain(operation& call) {
     call.where = operation::place::plain;
@@ -155,7 +160,7 @@ struct client_machine::impl final : session_user {
   context shared;
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;
-  std::vector<kind const*> kinds_;
+  std::vector<script const*> scripts_;
   outbox requests;
   subscriptions channels;
   watchdog renewals;

@@ -21,7 +21,8 @@ class connections_user {
   virtual void on_kill_allowed() = 0;
   virtual void on_kill_refused(std::string_view text) = 0;
   virtual void on_unknown(script const& text) = 0;
-  virtual std::span<kind const* const> kinds() const = 0;  // of all names so far
+  // By which names so far are acquired and released; none twice.
+  virtual std::span<script const* const> scripts() const = 0;
 
  protected:
   ~connections_user() = default;

@@ -59,19 +59,12 @@ void connections::greet(link& one) {
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
 void connections::ask_for_scripts(link& one) {
-  asked_for_.clear();
+  auto const all = user_.scripts();
+  asked_for_.assign(all.begin(), all.end());
   command_.clear();
   command_.add(std::string_view("SCRIPT"));
   command_.add(std::string_view("EXISTS"));
-  auto const ask_for = [&](script const& text) {
-    if (std::find(asked_for_.begin(), asked_for_.end(), &text) != asked_for_.end()) return;
-    asked_for_.push_back(&text);
-    command_.add(text.sha());
-  };
-  for (kind const* which : user_.kinds()) {
-    ask_for(which->script_for(ask::acquire));
-    if (which->rules().takes) ask_for(which->script_for(ask::release));
-  }
+  for (script const* text : asked_for_) command_.add(text->sha());
   if (!asked_for_.empty()) one.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
 }
 

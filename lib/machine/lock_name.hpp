@@ -3,6 +3,7 @@
 #include <machine/context.hpp>
 #include <wire/kind.hpp>
 
+#include <memory>
 #include <string>
 
 namespace latchkey::detail {
@@ -10,7 +11,11 @@ namespace latchkey::detail {
 // What all parts of a name's machine know.
 struct lock_name {
   lock_name(context& shared, kind const& which, std::string name)
-      : shared_(shared), kind_(which), tally_(shared.tally(which.rules().name)), name_(std::move(name)) {}
+      : shared_(shared),
+        kept_(which.kept()),
+        kind_(which),
+        tally_(shared.tally(which.rules().name)),
+        name_(std::move(name)) {}
 
   // For config::on_event.
   void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
@@ -19,6 +24,7 @@ struct lock_name {
   }
 
   context& shared_;
+  std::shared_ptr<kind const> const kept_;  // handles may go before what they began has ended
   kind const& kind_;
   kind_stats& tally_;
   std::string const name_;

@@ -6,9 +6,15 @@
 
 namespace latchkey::detail {
 
+namespace {
+
+constexpr std::string_view held_too_often = "held too often";
+
+}  // namespace
+
 void name_machine::acquire(owner_state& one, operation& call) {
   note(event_type::attempt, one.owner);
-  if (one.holds.size() >= owner_state::most_holds) return complete(call, errc::bad_argument, "held too often");
+  if (one.holds.size() >= owner_state::most_holds) return complete(call, errc::bad_argument, held_too_often);
   if (name_machine const* const other = in_use_elsewhere(one.owner))
     return complete(call, errc::bad_argument,
                     "the owner has this name already as a " + std::string(other->which().rules().name));
@@ -17,6 +23,7 @@ void name_machine::acquire(owner_state& one, operation& call) {
     case kind::admission::at_once: return send_acquire(call, !active_.release_sent());
     case kind::admission::queue: return enqueue(one, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
+    case kind::admission::too_often: return complete(call, errc::bad_argument, held_too_often);
     case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
   }
 }

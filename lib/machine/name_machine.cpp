@@ -18,15 +18,7 @@ name_machine::name_machine(context& shared, kind const& which, std::string name)
 }
 
 name_machine::~name_machine() {
-  name_machine* last = this;
-  while (last->next_namesake_ != this) last = last->next_namesake_;
-  last->next_namesake_ = next_namesake_;
   for (owner_state& one : owners_) one.own.reset();
-}
-
-void name_machine::meet(name_machine& namesake) {
-  next_namesake_ = namesake.next_namesake_;
-  namesake.next_namesake_ = this;
 }
 
 owner_state& name_machine::record_of(std::uint64_t owner) {
@@ -298,7 +290,7 @@ instant name_machine::trusted_until(std::uint64_t owner, hold_id which) const {
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for
 // himself by the server, and what he ends of one would end the other.
 name_machine const* name_machine::in_use_elsewhere(std::uint64_t owner) const {
-  for (name_machine const* other = next_namesake_; other != this; other = other->next_namesake_) {
+  for (name_machine const* other = &namesakes_.next(); other != this; other = &other->namesakes_.next()) {
     owner_state const* const same = other->known(owner);
     if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;
   }

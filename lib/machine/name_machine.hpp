@@ -1,5 +1,6 @@
 #pragma once
 
+#include <machine/namesakes.hpp>
 #include <machine/waiters.hpp>
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
@@ -30,8 +31,7 @@ class name_machine final : private waited_name {
   kind const& which() const { return kind_; }
   using lock_name::note;
   using waited_name::field_of;
-  // The two have the same name and are of different kinds.
-  void meet(name_machine& namesake);
+  namesakes& others() { return namesakes_; }
 
   // --- callers ---
   // \throws std::bad_alloc: nothing has changed.
@@ -169,8 +169,8 @@ class name_machine final : private waited_name {
   // Of most names there are many, each with one owner: lists that begin inside.
   template <class T>
   using few = boost::container::small_vector<T, 1>;
-  few<std::uint64_t> served_;           // owners of whom a call was completed in this step
-  name_machine* next_namesake_ = this;  // a ring: machines of the same name, one for each kind
+  few<std::uint64_t> served_;  // owners of whom a call was completed in this step
+  namesakes namesakes_{*this};
   std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;
   waiters* waiters_ = nullptr;  // the one of them that the kind wants
 };

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <unordered_set>
 
 namespace latchkey::detail {
@@ -17,12 +18,18 @@ struct name_view {
 inline name_view view_of(name_view const& key) { return key; }
 inline name_view view_of(std::unique_ptr<name_machine> const& of) { return {&of->which(), of->name()}; }
 
+inline std::string_view name_of(std::string_view name) { return name; }
+template <class A>
+std::string_view name_of(A const& of) {
+  return view_of(of).name;
+}
+
+// Of the name alone, by which namesakes of other kinds are found.
 struct name_hash {
   using is_transparent = void;
   template <class A>
   std::size_t operator()(A const& of) const {
-    auto const key = view_of(of);
-    return std::hash<std::string_view>{}(key.name) ^ std::hash<void const*>{}(key.which);
+    return std::hash<std::string_view>{}(name_of(of));
   }
 };
 
@@ -30,8 +37,11 @@ struct name_equal {
   using is_transparent = void;
   template <class A, class B>
   bool operator()(A const& one, B const& other) const {
-    auto const a = view_of(one), b = view_of(other);
-    return a.which == b.which && a.name == b.name;
+    if (name_of(one) != name_of(other)) return false;
+    if constexpr (std::is_same_v<A, std::string_view> || std::is_same_v<B, std::string_view>)
+      return true;  // whatever its kind
+    else
+      return view_of(one).which->same_as(*view_of(other).which);
   }
 };
 

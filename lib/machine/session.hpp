@@ -18,8 +18,9 @@ class session_user {
   virtual void trouble(error_code const& why, std::string_view text, bool transient) = 0;
   // A force-unlock, sent at that time, has removed whoever had the name.
   virtual void forced(operation const& call, instant sent) = 0;
-  virtual bool needs_server() const = 0;                   // somebody waits, holds, or has something to say
-  virtual std::span<kind const* const> kinds() const = 0;  // of all names so far
+  virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
+  // By which names so far are acquired and released; none twice.
+  virtual std::span<script const* const> scripts() const = 0;
 
  protected:
   ~session_user() = default;
@@ -70,7 +71,7 @@ class session final : private connections_user, private orphans_user, private pl
   void on_kill_allowed() override { orphans_.allow(); }
   void on_kill_refused(std::string_view text) override { orphans_.refuse(text); }
   void on_unknown(script const& text) override { writer_.miss(text); }
-  std::span<kind const* const> kinds() const override { return user_.kinds(); }
+  std::span<script const* const> scripts() const override { return user_.scripts(); }
   void kill(orphan const& gone) override;
   void forced(operation const& call, instant sent) override { user_.forced(call, sent); }
   void forget(operation& call) override;

@@ -17,7 +17,9 @@ bool read_token(reply const& element, std::int64_t& token) {
 
 class fenced final : public reentrant_family {
  public:
-  explicit fenced(bool seeded) : reentrant_family({.name = "fenced_lock", .tokens = true}), seeded_(seeded) {}
+  explicit fenced(bool seeded)
+      : reentrant_family({.name = "fenced_lock", .parameters = seeded ? "seeded" : "", .tokens = true}),
+        seeded_(seeded) {}
 
   script const& script_for(ask what) const override {
     if (what == ask::acquire) return fenced_acquire();
@@ -70,14 +72,10 @@ class fenced final : public reentrant_family {
 
 }  // namespace
 
-kind const& fenced_kind() {
-  static fenced const& the_one = *new fenced(false);
-  return the_one;
-}
-
-kind const& seeded_fenced_kind() {
-  static fenced const& the_one = *new fenced(true);
-  return the_one;
+kind const& fenced_kind(bool seeded) {
+  static fenced const& from_one = *new fenced(false);
+  static fenced const& from_time = *new fenced(true);
+  return seeded ? from_time : from_one;
 }
 
 }  // namespace latchkey::detail

@@ -5,20 +5,28 @@
 #include <wire/item.hpp>
 #include <wire/script.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace latchkey::detail {
 
 // A lock kind: which keys, which channel, which scripts, what an answer means, and how callers wait for it.
 // Everything else - waiting, renewing, cancelling, loss, hand-off - is the same for all kinds.
-class kind {
+//
+// One without parameters is made once and never destroyed: a client of static storage may still release while the
+// process exits. One with parameters is made by std::make_shared as often as it is wanted: equal ones are one kind, and
+// whoever keeps more than a call (a handle, the machine of a name) keeps it by kept().
+class kind : public std::enable_shared_from_this<kind> {
  public:
-  // May an owner who holds `live[mode]` times try at once, without queueing behind others?
-  enum class admission : unsigned char { queue, at_once, already_held, would_deadlock };
+  // May an owner who holds `live[mode]` times try at once, without queueing behind others? `already_held`: never twice;
+  // `too_often`: not so many times.
+  enum class admission : unsigned char { queue, at_once, already_held, too_often, would_deadlock };
 
   struct traits {
-    std::string_view name;           // as in events and counters
+    std::string_view name;           // as in events and counters: a literal, whatever the parameters
+    std::string parameters{};        // tells kinds of one name apart; they take each other for strangers
     bool exclusive = true;           // one owner at a time: a first grant proves that all others lost theirs
     bool hand_off = true;            // a release may pass the lock on to a waiter of this client
     bool grant_wakes_next = false;   // after a grant the next waiter tries at once (shared holds, permits)
@@ -40,12 +48,21 @@ class kind {
     bool shares(unsigned char a, unsigned char b) const { return (shared_modes >> a & shared_modes >> b & 1) != 0; }
   };
 
-  explicit kind(traits t) : traits_(t) {}
+  explicit kind(traits t) : traits_(std::move(t)) {}
   virtual ~kind() = default;
   kind(kind const&) = delete;
   kind& operator=(kind const&) = delete;
 
   traits const& rules() const { return traits_; }
+
+  bool same_as(kind const& other) const {
+    return this == &other || (traits_.name == other.traits_.name && traits_.parameters == other.traits_.parameters);
+  }
+  // Counts nothing if it is never destroyed.
+  std::shared_ptr<kind const> kept() const {
+    auto counted = weak_from_this().lock();
+    return counted ? counted : std::shared_ptr<kind const>(std::shared_ptr<kind const>(), this);
+  }
 
   // --- keys and channels ---
   virtual std::string channel(std::string_view name, std::string_view field) const = 0;

@@ -168,7 +168,7 @@ inline std::array<known_kind, 11> const& every_kind() {
                                                {&plain_kind(), 0},
                                                {&spin_kind(), 0},
                                                {&non_reentrant_kind(), 0},
-                                               {&seeded_fenced_kind(), 0}}};
+                                               {&fenced_kind(true), 0}}};
   return all;
 }
 

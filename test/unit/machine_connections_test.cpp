@@ -45,7 +45,7 @@ struct room final : connections_user {
   void on_kill_allowed() override { said += "allowed "; }
   void on_kill_refused(std::string_view) override { said += "refused "; }
   void on_unknown(script const&) override { said += "unknown "; }
-  std::span<kind const* const> kinds() const override { return known; }
+  std::span<script const* const> scripts() const override { return known; }
 
   static std::string number(detail::link const& one) { return std::to_string(static_cast<int>(one.of)); }
   std::string heard() { return std::exchange(said, {}); }
@@ -99,7 +99,7 @@ struct room final : connections_user {
   io_actions io;
   std::string said;
   remains last;
-  std::vector<kind const*> known;
+  std::vector<script const*> known;
   timer_node timer;
   connections all{shared, {{}, {}, 0, "host:1"}, *this, timer};
 };
@@ -133,9 +133,9 @@ TEST_CASE("connections: the shared one leads, and the others go to its peer and 
   CHECK(r.heard() == "down2 ");  // it leads to another server
 }
 
-TEST_CASE("connections: the handshake asks for the scripts of known kinds", "[unit][machine]") {
+TEST_CASE("connections: the handshake asks for the scripts that are used", "[unit][machine]") {
   room r;
-  r.known = {&reentrant_kind()};
+  r.known = {&reentrant_kind().script_for(ask::acquire), &reentrant_kind().script_for(ask::release)};
   r.turn();
   r.greet(role::shared, "1");
   CHECK(r.heard() == "allowed unknown up0 ");

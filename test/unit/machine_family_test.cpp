@@ -22,7 +22,7 @@ struct relative {
 relative any_relative() {
   return GENERATE(values<relative>({{"non-reentrant", detail::non_reentrant_kind, true},
                                     {"spin", detail::spin_kind, false},
-                                    {"fenced", detail::fenced_kind, false},
+                                    {"fenced", []() -> detail::kind const& { return detail::fenced_kind(); }, false},
                                     {"plain", detail::plain_kind, true}}));
 }
 

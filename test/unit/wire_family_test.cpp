@@ -27,7 +27,7 @@ std::int64_t answered(kind const& which, query what, reply const& answer) {
 }
 
 std::vector<kind const*> all_kinds() {
-  return {&reentrant_kind(), &non_reentrant_kind(), &spin_kind(), &fenced_kind(), &seeded_fenced_kind(), &plain_kind()};
+  return {&reentrant_kind(), &non_reentrant_kind(), &spin_kind(), &fenced_kind(), &fenced_kind(true), &plain_kind()};
 }
 
 }  // namespace
@@ -74,10 +74,10 @@ TEST_CASE("fenced lock: a request that may grant has the counter and says whethe
   std::string const counter = "redisson_lock_token:{orders}", channel = "redisson_lock__channel:{orders}";
   CHECK(keys_of(fenced_kind(), ask::acquire) == list{"orders", counter});
   CHECK(arguments_of(fenced_kind(), ask::acquire) == list{"id:1", "3", "30000", "0"});
-  CHECK(arguments_of(seeded_fenced_kind(), ask::acquire) == list{"id:1", "3", "30000", "1"});
+  CHECK(arguments_of(fenced_kind(true), ask::acquire) == list{"id:1", "3", "30000", "1"});
   CHECK(keys_of(fenced_kind(), ask::hand_off) == list{"orders", channel, counter});
   CHECK(arguments_of(fenced_kind(), ask::hand_off) == list{"id:1", "id:2", "30000", "0"});
-  CHECK(arguments_of(seeded_fenced_kind(), ask::hand_off) == list{"id:1", "id:2", "30000", "1"});
+  CHECK(arguments_of(fenced_kind(true), ask::hand_off) == list{"id:1", "id:2", "30000", "1"});
   for (ask what : {ask::release, ask::renew, ask::extend, ask::force_unlock}) {
     CHECK(&fenced_kind().script_for(what) == &reentrant_kind().script_for(what));
     CHECK(keys_of(fenced_kind(), what) == keys_of(reentrant_kind(), what));
@@ -139,7 +139,7 @@ TEST_CASE("fenced lock: the latest token, or none, or an answer that is none") {
 
 TEST_CASE("only the fenced lock says that it has tokens") {
   for (kind const* which : all_kinds())
-    CHECK(which->rules().tokens == (which == &fenced_kind() || which == &seeded_fenced_kind()));
+    CHECK(which->rules().tokens == (which == &fenced_kind() || which == &fenced_kind(true)));
   words command;
   CHECK_THROWS_AS(reentrant_kind().add_query(query::token, everything(ask::none), command), std::logic_error);
 }
@@ -175,13 +175,16 @@ TEST_CASE("plain lock: keys, arguments and questions") {
 
 TEST_CASE("family: every kind has a name of its own, is exclusive and passes the lock on") {
   std::set<std::string_view> names;
+  int themselves = 0;
   for (kind const* which : all_kinds()) {
     names.insert(which->rules().name);
+    for (kind const* other : all_kinds()) themselves += which->same_as(*other);
     CHECK(which->rules().exclusive);
     CHECK(which->rules().hand_off);
     CHECK_FALSE(which->rules().own_channel);
   }
   CHECK(names.size() == all_kinds().size() - 1);  // the two fenced ones are one kind to a user
+  CHECK(themselves == static_cast<int>(all_kinds().size()));
 }
 
 TEST_CASE("family: a request that none of them has is refused") {

@@ -28,7 +28,7 @@ named_script const* named(std::string_view sha) {
     name_scripts(reentrant_kind(), "");
     name_scripts(spin_kind(), "spin_");
     name_scripts(fenced_kind(), "fenced_");
-    name_scripts(seeded_fenced_kind(), "seeded_");
+    name_scripts(fenced_kind(true), "seeded_");
     name_scripts(plain_kind(), "plain_");
     name_scripts(read_write_kind(), "rw_");
     name_scripts(fair_kind(), "fair_");
