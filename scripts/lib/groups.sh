@@ -7,6 +7,7 @@ declare -A about=(
   [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
   [server]="the library against real Redis servers, started on private sockets"
   [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
+  [tools]="the program latchkey: options, exit codes, what happens to a command when something dies, a terminal"
   [costs]="commands, system calls, allocations, wake-ups and bytes of an operation have not risen"
   [example]="the programs in examples/"
   [demo]="a short run of the flash sale"
@@ -24,7 +25,7 @@ declare -A about=(
   [model]="the model check of the locking algorithm"
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
-quick_groups=(unit compile docs package server outside costs example demo)
+quick_groups=(unit compile docs package server outside tools costs example demo)
 slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
@@ -63,7 +64,8 @@ targets_of() {
     torture) echo latchkey_torture latchkey_checker_tests ;;
     mutants) echo latchkey_unit_tests latchkey_simulate ;;
     compile) echo latchkey_compile_tests ;;
-    package) echo latchkey ;;
+    package) echo latchkey latchkey_tool ;;
+    tools) echo latchkey_tool ;;
     example | demo) echo latchkey_examples ;;
     asan-ubsan | tsan)
       echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests ;;
@@ -161,7 +163,7 @@ run_ctest() {
   # Tests on a real server wait more than they compute. Sanitized ones do both, with bounds of time four times as wide.
   case $1:$2 in
     asan-ubsan:* | tsan:*) jobs=$((jobs * 3 / 2)) ;;
-    *:server | *:outside) jobs=$((jobs * 2)) ;;
+    *:server | *:outside | *:tools) jobs=$((jobs * 2)) ;;
   esac
   "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \
@@ -228,7 +230,7 @@ run_mutants() {
   scripts/mutants --quick "${build[@]}"
 }
 
-sources() { find include lib test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
+sources() { find include lib tools test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
 
 check_format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
 

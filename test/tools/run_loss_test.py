@@ -1,0 +1,192 @@
+"""R1 and R2 of `latchkey run`: the command runs only while the lease is valid, whatever stops or dies first."""
+
+import os
+import random
+import signal
+import time
+
+import support
+from support import Case, Server, STUBBORN, alive, children_of, processes_of, wait_until
+
+TELLS_TERM = """
+trap 'echo TERM' TERM
+echo began
+while :; do sleep 0.02; done
+"""
+# On a busy machine.
+LATE = 1.0
+
+
+class Loss(Case):
+    def test_R1_removed_on_the_server(self):
+        """TERM at once, KILL after grace."""
+        process = self.begin_run("--lease", "3s", "--grace", "0.6s", self.name, "sh", "-c", TELLS_TERM)
+        self.server.cli("DEL", self.name)
+        self.assertEqual(process.stdout.readline(), "TERM\n")
+        told = time.monotonic()
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+        self.assertGreater(time.monotonic() - told, 0.55)
+        self.assertLess(time.monotonic() - told, 0.6 + LATE)
+        self.assertEqual(processes_of(self.name), [])
+        self.assertIn("lost", process.stderr.read())
+
+    def test_R1_taken_by_somebody_else(self):
+        """Their hold is left alone."""
+        process = self.begin_run("--lease", "900ms", self.name, "sh", "-c", "echo began; exec sleep 60")
+        self.server.cli("EVAL", "redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'somebody:1', 1) "
+                        "redis.call('pexpire', KEYS[1], 60000)", 1, self.name)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+        self.assertEqual(self.server.cli("HGETALL", self.name), "somebody:1\n1")
+
+    def test_R1_kill(self):
+        process = self.begin_run("--lease", "900ms", "--on-loss", "kill", self.name, "sh", "-c", TELLS_TERM)
+        self.server.cli("DEL", self.name)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+        self.assertEqual(process.stdout.read(), "")
+
+    def test_R1_ignore(self):
+        process = self.begin_run("--lease", "600ms", "--grace", "100ms", "--on-loss", "ignore", "--result",
+                                 self.folder / "result", self.name, "sh", "-c", "echo began; sleep 1.5; echo done")
+        self.server.cli("DEL", self.name)
+        self.assertEqual(process.wait(support.PATIENCE), 0)
+        self.assertEqual(process.stdout.read(), "done\n")
+        self.assertIn("goes on", process.stderr.read())
+        self.assertIn('"outcome":"lost","exit":0', (self.folder / "result").read_text())
+
+    def test_R1_no_answer(self):
+        """TERM at the deadline less grace, KILL at the deadline."""
+        server = Server()
+        self.addCleanup(server.stop)
+        process = self.begin_run("--lease", "1.5s", "--grace", "0.5s", self.name, "sh", "-c", TELLS_TERM,
+                                 env={"LATCHKEY_URI": server.uri})
+        paused = time.monotonic()
+        server.pause()
+        self.assertEqual(process.stdout.readline(), "TERM\n")
+        told = time.monotonic()
+        self.assert_dead(self.name, 0.5 + LATE)
+        self.assertGreater(time.monotonic() - told, 0.4)
+        self.assertLess(time.monotonic() - paused, 1.5 + LATE)
+        server.resume()
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+
+    def test_R1_no_answer_for_a_while(self):
+        """A renewal that comes late, but in time, changes nothing."""
+        server = Server()
+        self.addCleanup(server.stop)
+        process = self.begin_run("--lease", "3s", "--grace", "200ms", self.name, "sh", "-c",
+                                 "echo began; sleep 3; echo done", env={"LATCHKEY_URI": server.uri})
+        server.pause()
+        time.sleep(1.6)  # the renewal was due at the first second
+        server.resume()
+        self.assertEqual(process.wait(support.PATIENCE), 0)
+        self.assertEqual(process.stdout.read(), "done\n")
+
+    def test_R1_stubborn_descendants(self):
+        process = self.begin_run("--lease", "900ms", "--grace", "100ms", self.name, "sh", "-c", STUBBORN)
+        wait_until(lambda: len(processes_of(self.name)) >= 4)
+        self.server.cli("DEL", self.name)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+        self.assertEqual(processes_of(self.name), [])
+
+    def test_R1_is_renewed(self):
+        process = self.begin_run("--lease", "300ms", self.name, "sh", "-c", "echo began; sleep 1.2")
+        while process.poll() is None:
+            if processes_of(self.name):
+                self.assertTrue(int(self.server.cli("PTTL", self.name)) > 0 or not processes_of(self.name))
+        self.assertEqual(process.returncode, 0)
+
+    def test_max_hold(self):
+        began = time.monotonic()
+        made = self.latchkey("run", "--max-hold", "700ms", "--grace", "200ms", "--lease", "1s", self.name, "sh", "-c",
+                             "trap 'echo TERM; exit 0' TERM; while :; do sleep 0.02; done")
+        self.assertEqual((made.returncode, made.stdout), (79, "TERM\n"), made.stderr)
+        self.assertIn("held for", made.stderr)
+        self.assertLess(time.monotonic() - began, 0.7 + LATE)
+        self.assertGreater(time.monotonic() - began, 0.4)
+        self.assertEqual(self.latchkey("run", "--max-hold", "700ms", self.name, "true").returncode, 0)
+
+    def test_semaphore(self):
+        """Its permits are renewed too, and end with their lease."""
+        words = ("--kind", "semaphore", "--permits", "2", "--lease", "600ms")
+        first = self.begin_run(*words, self.name, "sh", "-c", "echo began; sleep 1.5")
+        second = self.begin_run(*words, self.name, "sh", "-c", "echo began; exec sleep 60")
+        self.assertEqual(self.latchkey("run", "-n", *words, self.name, "true").returncode, 75)
+        self.assertEqual(first.wait(support.PATIENCE), 0)
+        self.assertEqual(self.latchkey("run", "-n", *words, self.name, "true").returncode, 0)
+        self.server.cli("DEL", f"{{{self.name}}}:timeout")
+        self.assertEqual(second.wait(support.PATIENCE), 79)
+
+
+class Killed(Case):
+    def begin_stubborn(self, *options):
+        process = self.begin_run(*options, self.name, "sh", "-c", STUBBORN)
+        self.assertTrue(wait_until(lambda: len(processes_of(self.name)) >= 4), processes_of(self.name))
+        [keeper] = children_of(process.pid)
+        return process, keeper
+
+    def assert_ends_with_its_lease(self, limit):
+        self.assertTrue(wait_until(lambda: self.is_free(self.name), limit))
+
+    def test_R2_front_killed(self):
+        process, keeper = self.begin_stubborn("--lease", "2s")
+        process.kill()
+        self.assert_dead(self.name, 1)
+        self.assertTrue(wait_until(lambda: not alive(keeper), 1))
+        self.assert_ends_with_its_lease(2 + LATE)
+
+    def test_R2_front_stopped(self):
+        process, _ = self.begin_stubborn("--lease", "1s", "--grace", "100ms")
+        process.send_signal(signal.SIGSTOP)
+        self.assert_dead(self.name, 1 + LATE)
+        self.assert_ends_with_its_lease(1 + LATE)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+
+    def test_R2_keeper_killed(self):
+        process, keeper = self.begin_stubborn("--lease", "2s")
+        os.kill(keeper, signal.SIGKILL)
+        self.assert_dead(self.name, 1)
+        self.assertEqual(process.wait(support.PATIENCE), 128 + signal.SIGKILL)
+        self.assertIn("keeper was killed", process.stderr.read())
+        self.assert_ends_with_its_lease(2 + LATE)
+
+    def test_R2_keeper_stopped(self):
+        process, keeper = self.begin_stubborn("--lease", "1s", "--grace", "100ms")
+        os.kill(keeper, signal.SIGSTOP)
+        self.assert_dead(self.name, 1 + LATE)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+        self.assert_ends_with_its_lease(LATE)
+        self.assertFalse(alive(keeper))
+
+    def test_R2_keeper_stopped_and_continued(self):
+        process, keeper = self.begin_stubborn("--lease", "1s", "--grace", "300ms")
+        os.kill(keeper, signal.SIGSTOP)
+        self.assertIn("is stopped", process.stderr.readline())
+        os.kill(keeper, signal.SIGCONT)
+        self.assert_dead(self.name, 1 + LATE)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+
+    def test_R2_random_moments(self):
+        """The next one holds as soon as the lease is over, and never beside a process of the one before."""
+        rounds = 50 if support.long_form else 5
+        seed = int.from_bytes(os.urandom(4), "big")
+        chance = random.Random(seed)
+        script = STUBBORN.replace("sleep 300 &", "sleep 300 & sleep 300 & (sleep 0.1; sleep 300) &")
+        for i in range(2 * rounds):
+            name = f"{self.name}:{i}"
+            process = self.begin("run", "--lease", "500ms", "--grace", "0", name, "env", f"LIVES={name}", "sh", "-c",
+                                 script)
+            time.sleep(chance.uniform(0, 0.15))
+            victims = [process.pid] if i % 2 else children_of(process.pid)
+            for victim in victims:
+                os.kill(victim, signal.SIGKILL)
+            killed = time.monotonic()
+            made = self.latchkey("run", name, "sh", "-c", f"grep -lsxz LIVES={name} /proc/[0-9]*/environ; true")
+            self.assertEqual((made.returncode, made.stdout), (0, ""), f"seed {seed}, round {i}")
+            self.assertLess(time.monotonic() - killed, 1 + LATE)
+            process.kill()
+            process.wait()
+
+
+if __name__ == "__main__":
+    support.main()

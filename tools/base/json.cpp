@@ -1,0 +1,2 @@
+// Boost.JSON, compiled here, so that no further library is needed.
+#include <boost/json/src.hpp>

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace latchkey::tool {
+
+enum class loudness { quiet, normal, verbose };
+
+// What -q and -v ask for. Set once, before there are threads.
+void set_loudness(loudness wanted);
+
+// A line on stderr behind `latchkey: `, in one write; passwords in URIs are masked. A reader who does not read for 100
+// ms costs the line, not the lease.
+void complain(std::string_view text);  // also with -q
+void say(std::string_view text);       // not with -q
+void explain(std::string_view text);   // with -v only
+
+// Quoted for the shell where it is needed: `'a b'`.
+std::string quoted(std::string_view word);
+
+// With `***` in place of what stands between a colon and the @ of a URI.
+std::string without_passwords(std::string_view text);
+
+}  // namespace latchkey::tool

@@ -1,0 +1,49 @@
+#include <latchkey/error.hpp>
+
+#include <base/exit_code.hpp>
+#include <base/failures.hpp>
+#include <base/say.hpp>
+#include <cstdio>
+#include <exception>
+#include <options/connection.hpp>
+#include <options/help.hpp>
+#include <options/parse.hpp>
+#include <run/run.hpp>
+#include <string>
+#include <vector>
+
+namespace latchkey::tool {
+namespace {
+
+int print(std::string const& text) {
+  bool const written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  return written ? yes : internal_error;
+}
+
+int start(std::vector<std::string> const& arguments) {
+  auto const line = parse(arguments);
+  if (line.has("version")) return print(version_text());
+  if (line.has("help")) return print(help_text(line.which()));
+  set_loudness(line.has("quiet") ? loudness::quiet : line.has("verbose") ? loudness::verbose : loudness::normal);
+  if (line.which()->name == "run") return run(line);
+  throw failure(internal_error, "this subcommand does nothing");
+}
+
+}  // namespace
+}  // namespace latchkey::tool
+
+int main(int count, char** words) try {
+  std::vector<std::string> const arguments(words + 1, words + count);
+  latchkey::tool::hide_passwords(count, words);
+  return latchkey::tool::start(arguments);
+} catch (latchkey::tool::failure const& error) {
+  if (*error.what()) latchkey::tool::complain(error.what());
+  return error.code();
+} catch (latchkey::lock_error const& error) {
+  auto const said = latchkey::tool::failure_of("failed", error);
+  latchkey::tool::complain(said.what());
+  return said.code();
+} catch (std::exception const& error) {
+  latchkey::tool::complain(std::string("a fault of this program: ") + error.what());
+  return latchkey::tool::internal_error;
+}

@@ -1,0 +1,63 @@
+#include <base/environment.hpp>
+#include <base/exit_code.hpp>
+#include <base/say.hpp>
+#include <cstring>
+#include <options/connection.hpp>
+
+namespace latchkey::tool {
+namespace {
+
+using std::chrono::seconds;
+
+std::string find_uri(command_line const& line) {
+  if (auto const given = line.text("uri")) {
+    if (without_passwords(*given) != *given)
+      throw failure(wrong_usage,
+                    "a password on the command line can be read by everybody: give it by LATCHKEY_PASSWORD or "
+                    "LATCHKEY_PASSWORD_FILE, or the whole URI by LATCHKEY_URI or LATCHKEY_URI_FILE");
+    return *given;
+  }
+  if (auto const given = variable_of("LATCHKEY_URI")) return *given;
+  if (auto const path = variable_of("LATCHKEY_URI_FILE")) return line_of_file(*path, "LATCHKEY_URI_FILE");
+  if (auto const folder = variable_of("CREDENTIALS_DIRECTORY")) {
+    auto const path = *folder + "/latchkey.uri";
+    // systemd sets the variable for other credentials too.
+    if (FILE* const there = std::fopen(path.c_str(), "re")) {
+      std::fclose(there);
+      return line_of_file(path, "CREDENTIALS_DIRECTORY");
+    }
+    if (errno != ENOENT) throw failure(bad_setting, "CREDENTIALS_DIRECTORY: cannot read " + quoted(path));
+  }
+  return "redis://127.0.0.1:6379";
+}
+
+bool wants_tls(command_line const& line, std::string const& uri) {
+  return line.has("cacert") || line.has("cert") || line.has("key") || uri.starts_with("rediss");
+}
+
+}  // namespace
+
+connection connection_of(command_line const& line) {
+  connection made{find_uri(line), {}};
+  if (wants_tls(line, made.uri)) throw failure(bad_setting, "TLS is not supported yet");
+  made.settings.username = variable_of("LATCHKEY_USERNAME").value_or("");
+  if (auto const given = variable_of("LATCHKEY_PASSWORD"))
+    made.settings.password = *given;
+  else if (auto const path = variable_of("LATCHKEY_PASSWORD_FILE"))
+    made.settings.password = line_of_file(*path, "LATCHKEY_PASSWORD_FILE");
+  made.settings.connect_timeout = seconds(5);
+  return made;
+}
+
+void hide_passwords(int count, char** words) {
+  for (int i = 1; i < count; ++i) {
+    auto const word = std::string_view(words[i]);
+    bool const is_uri = word.starts_with("--uri=") || std::string_view(words[i - 1]) == "--uri";
+    auto const slashes = word.find("://");
+    auto const at = word.rfind('@');
+    auto const colon = slashes == word.npos ? word.npos : word.find(':', slashes + 3);
+    if (is_uri && at != word.npos && colon < at) std::memset(words[i] + colon + 1, '*', at - colon - 1);
+  }
+}
+
+}  // namespace latchkey::tool

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <latchkey/config.hpp>
+
+#include <options/parse.hpp>
+#include <string>
+
+namespace latchkey::tool {
+
+// Which server, and as whom.
+struct connection {
+  std::string uri;
+  latchkey::config settings;
+};
+
+// From options, environment and files. Throws `failure`: `wrong_usage` for a password on the command line,
+// `bad_setting` for a file that cannot be read and for TLS.
+connection connection_of(command_line const& line);
+
+// Overwrites passwords of --uri in the words that everybody may read in /proc.
+void hide_passwords(int count, char** words);
+
+}  // namespace latchkey::tool

@@ -1,0 +1,97 @@
+#include <options/table.hpp>
+
+namespace latchkey::tool {
+namespace {
+
+constexpr std::string_view kinds = "lock|fair|fenced|spin|plain|non-reentrant|read|write|semaphore";
+
+constexpr option common[] = {
+    {"uri", 0, "URI", words::text, {}, "the server: redis://HOST[:PORT][/DB], unix:///PATH[?db=N]; without a password"},
+    {"cacert", 0, "FILE", words::file, {}, "certificates that the server's is checked against (not supported yet)"},
+    {"cert", 0, "FILE", words::file, {}, "certificate of this client (not supported yet)"},
+    {"key", 0, "FILE", words::file, {}, "private key of this client (not supported yet)"},
+    {"json", 0, {}, words::none, {}, "results as JSON, one object a line"},
+    {"quiet", 'q', {}, words::none, {}, "errors only"},
+    {"verbose", 'v', {}, words::none, {}, "also what the client sees on its connections"},
+    {"help", 'h', {}, words::none, {}, "print this"},
+    {"version", 0, {}, words::none, {}, "print the versions of latchkey, Boost and hiredis"},
+};
+
+constexpr option run_options[] = {
+    {"wait", 'w', "D", words::duration, {}, "wait at most this long for the lock (forever)"},
+    {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
+    {"lease", 0, "D", words::duration, {}, "lease of the lock, renewed every third of it (30s)"},
+    {"max-hold", 0, "D", words::duration, {}, "end the command when it has held the lock for so long (forever)"},
+    {"grace", 0, "D", words::duration, {}, "time between TERM and KILL; at most half of the lease (5s or a quarter)"},
+    {"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"},
+    {"permits", 0, "N", words::number, {}, "of a semaphore: create it with N permits, if it is not there"},
+    {"also", 0, "NAME", words::name, {}, "take this lock as well, all or none; may be given several times", true},
+    {"on-loss", 0, "WAY", words::choice, "term|kill|ignore",
+     "what becomes of the command when the lock is lost (term)"},
+    {"orphans", 0, "WAY", words::choice, "wait|kill|ignore", "what becomes of processes that it leaves behind (wait)"},
+    {"shell", 0, "TEXT", words::text, {}, "run /bin/sh -c TEXT"},
+    {"note", 0, "TEXT", words::text, {}, "why the lock is held, for who asks; at most 200 bytes"},
+    {"result", 0, "FILE", words::file, {}, "write how it ended there, as JSON"},
+    {"busy-exit-code", 'E', "N", words::number, {}, "exit code when the wait ended (75)"},
+    {"lost-exit-code", 0, "N", words::number, {}, "exit code when the lock was lost (79)"},
+};
+
+constexpr subcommand all_subcommands[] = {
+    {"run",
+     {},
+     "NAME [--] COMMAND [ARG...]",
+     words::name,
+     "run a command while holding a lock",
+     "Takes the lock, runs COMMAND, and releases the lock when it and everything it started have ended. The lease is "
+     "renewed all the while. When it cannot be, or the lock is lost, the command is ended before somebody else can "
+     "hold "
+     "the lock; when latchkey itself is killed, so is everything that it ran.\n"
+     "The first word behind NAME that is no option begins the command, which is run without a shell. It sees "
+     "LATCHKEY_LOCK, LATCHKEY_KIND, LATCHKEY_OWNER, LATCHKEY_TOKEN, LATCHKEY_LEASE_MS and, of a fenced lock, "
+     "LATCHKEY_FENCE.",
+     run_options,
+     1,
+     -1,
+     true},
+};
+
+constexpr variable all_variables[] = {
+    {"LATCHKEY_URI", "the server; default redis://127.0.0.1:6379"},
+    {"LATCHKEY_URI_FILE", "a file with the URI, which may have a password"},
+    {"LATCHKEY_USERNAME", "ACL user, unless the URI names one"},
+    {"LATCHKEY_PASSWORD", "password, unless the URI has one"},
+    {"LATCHKEY_PASSWORD_FILE", "a file with the password"},
+    {"LATCHKEY_TOKEN", "the hold that release, extend and held mean"},
+    {"LATCHKEY_CACERT", "as --cacert; also LATCHKEY_CERT and LATCHKEY_KEY"},
+    {"CREDENTIALS_DIRECTORY", "systemd's: its file latchkey.uri has the URI if nothing else does"},
+    {"NO_COLOR", "no colours on a terminal"},
+};
+
+constexpr code_meaning codes[] = {
+    {"0, 1", "yes, no"},
+    {"any, 128+n", "run: as the command ended, or the signal that ended it"},
+    {"64", "wrong usage, or a lock that the caller already holds"},
+    {"69", "the server cannot be reached or does not answer"},
+    {"70, 71", "a fault of this program; no process could be made"},
+    {"75", "still busy when the wait ended"},
+    {"76", "the server refuses: wrong type of key, read only"},
+    {"77", "the server refuses the user, the password or a right"},
+    {"78", "the URI or a file cannot be used"},
+    {"79", "run: the lock was lost, or --max-hold reached"},
+    {"126, 127", "run: the command cannot be executed; is not there"},
+};
+
+}  // namespace
+
+std::span<option const> common_options() { return common; }
+std::span<subcommand const> subcommands() { return all_subcommands; }
+std::span<variable const> variables() { return all_variables; }
+std::span<code_meaning const> exit_codes() { return codes; }
+
+subcommand const* find_subcommand(std::string_view name) {
+  for (auto const& one : all_subcommands)
+    if (name == one.name || (!one.other_name.empty() && name == one.other_name)) return &one;
+  return nullptr;
+}
+
+}  // namespace latchkey::tool
