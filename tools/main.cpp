@@ -5,6 +5,7 @@
 #include <base/say.hpp>
 #include <cstdio>
 #include <exception>
+#include <options/completion.hpp>
 #include <options/connection.hpp>
 #include <options/help.hpp>
 #include <options/parse.hpp>
@@ -24,8 +25,11 @@ int start(std::vector<std::string> const& arguments) {
   auto const line = parse(arguments);
   if (line.has("version")) return print(version_text());
   if (line.has("help")) return print(help_text(line.which()));
+  if (line.has("manual")) return print(manual_text());
   set_loudness(line.has("quiet") ? loudness::quiet : line.has("verbose") ? loudness::verbose : loudness::normal);
-  if (line.which()->name == "run") return run(line);
+  auto const name = line.which()->name;
+  if (name == "run") return run(line);
+  if (name == "completion") return print(completion_for(line.operands().front()));
   throw failure(internal_error, "this subcommand does nothing");
 }
 

@@ -69,7 +69,8 @@ class AtATerminal(Case):
         self.assertIn("rc=3", seen)
 
     def test_R5_interrupt_ends_a_loop(self):
-        self.terminal.type(f"for i in 1 2 3; do {self.run_words()} sh -c 'echo began; exec sleep 30'; echo rc=$?; done\n")
+        command = "sh -c 'echo began; exec sleep 30'"
+        self.terminal.type(f"for i in 1 2 3; do {self.run_words()} {command}; echo rc=$?; done\n")
         self.terminal.wait_for("began")
         self.terminal.type("\x03")
         self.terminal.type("echo fin''ished $?\n")

@@ -15,8 +15,8 @@ import unittest
 
 PATIENCE = 20  # seconds, for what should take milliseconds
 
-# With a job in the background, a daemon in a session of its own that does not listen to TERM, and a foreground that does
-# not either.
+# With a job in the background, a daemon in a session of its own that does not listen to TERM, and a foreground that
+# does not either.
 STUBBORN = """
 trap "" TERM
 sleep 300 &

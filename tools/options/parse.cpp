@@ -133,7 +133,7 @@ command_line parse(std::vector<std::string> const& arguments) {
       wrong(shown(one.string_key) + " is given twice");
     values.push_back(one.value.empty() ? std::string() : one.value.front());
   }
-  if (line.has("help") || line.has("version")) return line;
+  if (line.has("help") || line.has("version") || line.has("manual")) return line;
   if (!which) wrong("a subcommand is missing");
   auto const count = static_cast<int>(line.operands_.size());
   if (count < which->least_operands || (which->most_operands >= 0 && count > which->most_operands))

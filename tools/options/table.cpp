@@ -15,6 +15,7 @@ constexpr option common[] = {
     {"verbose", 'v', {}, words::none, {}, "also what the client sees on its connections"},
     {"help", 'h', {}, words::none, {}, "print this"},
     {"version", 0, {}, words::none, {}, "print the versions of latchkey, Boost and hiredis"},
+    {"manual", 0, {}, words::none, {}, "print latchkey(1), for man -l -"},
 };
 
 constexpr option run_options[] = {
@@ -40,7 +41,7 @@ constexpr subcommand all_subcommands[] = {
     {"run",
      {},
      "NAME [--] COMMAND [ARG...]",
-     words::name,
+     {},
      "run a command while holding a lock",
      "Takes the lock, runs COMMAND, and releases the lock when it and everything it started have ended. The lease is "
      "renewed all the while. When it cannot be, or the lock is lost, the command is ended before somebody else can "
@@ -53,6 +54,16 @@ constexpr subcommand all_subcommands[] = {
      1,
      -1,
      true},
+    {"completion",
+     {},
+     "SHELL",
+     "bash|zsh|fish",
+     "print what a shell reads to complete command lines",
+     "For bash, zsh or fish. In the file that bash reads when it starts: source <(latchkey completion bash)",
+     {},
+     1,
+     1,
+     false},
 };
 
 constexpr variable all_variables[] = {

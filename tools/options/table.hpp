@@ -22,11 +22,11 @@ struct option {
 
 struct subcommand {
   std::string_view name;
-  std::string_view other_name;  // empty: none
-  std::string_view operands;    // behind the options
-  words operand;                // how the first one is completed
-  std::string_view meaning;     // for the list of all
-  std::string_view text;        // for its own help, in paragraphs
+  std::string_view other_name;       // empty: none
+  std::string_view operands;         // behind the options
+  std::string_view operand_choices;  // with bars between them; empty: any
+  std::string_view meaning;          // for the list of all
+  std::string_view text;             // for its own help, in paragraphs
   std::span<option const> options;
   int least_operands;
   int most_operands;  // -1: any number
