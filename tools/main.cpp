@@ -5,6 +5,7 @@
 #include <base/say.hpp>
 #include <cstdio>
 #include <exception>
+#include <look/look.hpp>
 #include <options/completion.hpp>
 #include <options/connection.hpp>
 #include <options/help.hpp>
@@ -29,6 +30,8 @@ int start(std::vector<std::string> const& arguments) {
   set_loudness(line.has("quiet") ? loudness::quiet : line.has("verbose") ? loudness::verbose : loudness::normal);
   auto const name = line.which()->name;
   if (name == "run") return run(line);
+  if (name == "list") return list(line);
+  if (name == "wait") return wait(line);
   if (name == "completion") return print(completion_for(line.operands().front()));
   throw failure(internal_error, "this subcommand does nothing");
 }

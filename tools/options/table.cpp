@@ -37,6 +37,15 @@ constexpr option run_options[] = {
     {"lost-exit-code", 0, "N", words::number, {}, "exit code when the lock was lost (79)"},
 };
 
+constexpr option list_options[] = {
+    {"limit", 0, "N", words::number, {}, "stop after N locks"},
+    {"kind", 0, "KIND", words::choice, "lock|plain", "plain: look at strings instead of hashes (lock)"},
+};
+
+constexpr option wait_options[] = {
+    {"wait", 'w', "D", words::duration, {}, "wait at most this long (forever)"},
+};
+
 constexpr subcommand all_subcommands[] = {
     {"run",
      {},
@@ -54,6 +63,29 @@ constexpr subcommand all_subcommands[] = {
      1,
      -1,
      true},
+    {"list",
+     {},
+     "[PATTERN]",
+     {},
+     "show the locks that are held",
+     "One line for each lock whose name fits PATTERN, in which * ? and [...] are wildcards: name, kind, holders, and "
+     "when "
+     "it ends unless it is renewed. The server is never stopped by it: names are asked for in small steps, and locks "
+     "that come or go meanwhile may be missed.",
+     list_options,
+     0,
+     1,
+     false},
+    {"wait",
+     {},
+     "NAME",
+     {},
+     "wait until a lock is free, without taking it",
+     "When this ends somebody else may have the lock again.",
+     wait_options,
+     1,
+     1,
+     false},
     {"completion",
      {},
      "SHELL",

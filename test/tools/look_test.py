@@ -1,0 +1,117 @@
+"""`list` and `wait`: what stands on the server, and that nothing is changed there."""
+
+import json
+import socket
+import time
+
+import support
+from support import Case, Server
+
+
+class Look(Case):
+    def setUp(self):
+        super().setUp()
+        self.server.cli("FLUSHALL")
+
+    def lines(self, *words):
+        made = self.latchkey("--json", "list", *words)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        return {line["name"]: line for line in map(json.loads, made.stdout.splitlines())}
+
+    def test_list(self):
+        self.assertEqual(self.latchkey("list").stdout, "")
+        for kind, name in (("lock", "a b"), ("fair", "fair"), ("read", "shared"), ("read", "shared"), ("plain", "plain"),
+                           ("write", "alone")):
+            self.hold(name, "--kind", kind)
+        self.server.cli("HSET", "no lock", "field", "1")
+        self.server.cli("HSET", "no uuid", "0123456-1", "1")
+        self.server.cli("SET", "text", "text")
+        self.server.cli("EVAL", "for i = 1, 5000 do redis.call('hset', KEYS[1], 'f' .. i, i) end", 1, "large")
+        found = self.lines()
+        self.assertEqual({name: line["kind"] for name, line in found.items()},
+                         {"a b": "lock", "fair": "lock", "shared": "read", "alone": "write"})
+        self.assertEqual({line["schema"] for line in found.values()}, {1})
+        for line in found.values():
+            self.assertTrue(20_000 < line["remaining_ms"] <= 30_000, line)
+            for holder in line["holders"]:
+                self.assertEqual((holder["count"], holder["writes"]), (1, line["kind"] == "write"))
+        self.assertEqual(len(found["shared"]["holders"]), 2)
+        [holder] = found["a b"]["holders"]
+        self.assertEqual(self.server.cli("HKEYS", "a b"), holder["owner"])
+        self.assertEqual(set(self.lines("sh*")), {"shared"})
+        self.assertEqual(len(self.lines("--limit", "2")), 2)
+        self.assertEqual(set(self.lines("--kind", "plain")), {"plain"})
+        text = self.latchkey("list", "a *").stdout
+        self.assertRegex(text, rf"^'a b'  lock  {holder['owner']}  ends in \d+ s\n$")
+
+    def test_list_of_very_many(self):
+        """By steps, and never by KEYS."""
+        self.server.cli("EVAL", "for i = 1, 3000 do redis.call('hset', 'other:' .. i, 'f', i) end "
+                        "for i = 1, 700 do redis.call('hset', 'n' .. i, 'mode', 'read') end", 0)
+        self.assertEqual(len(self.lines()), 700)
+        statistics = self.server.cli("INFO", "commandstats")
+        self.assertIn("cmdstat_scan:", statistics)
+        self.assertNotIn("cmdstat_keys:", statistics)
+
+    def test_wait(self):
+        self.assertEqual(self.latchkey("wait", self.name, "-w0").returncode, 0)
+        holder = self.hold(self.name)
+        made = self.latchkey("wait", self.name, "-w0")
+        self.assertEqual((made.returncode, made.stderr), (75, f"latchkey: {self.name} is still busy\n"))
+        began = time.monotonic()
+        self.assertEqual(self.latchkey("wait", "-w", "1.2s", self.name).returncode, 75)
+        self.assertTrue(1.2 <= time.monotonic() - began < 3)
+        waiter = self.begin("wait", self.name)
+        self.assertIn("waiting for", waiter.stderr.readline())
+        before = self.server.cli("HGETALL", self.name)
+        holder.stdin.close()
+        self.assertEqual(waiter.wait(support.PATIENCE), 0)
+        self.assertNotEqual(before, "")
+        self.assertTrue(self.is_free(self.name))
+
+    def test_wait_for_the_end_of_a_lease(self):
+        self.server.cli("EVAL", "redis.call('hset', KEYS[1], 'somebody:1', 1) redis.call('pexpire', KEYS[1], 400)", 1,
+                        self.name)
+        began = time.monotonic()
+        self.assertEqual(self.latchkey("wait", self.name).returncode, 0)
+        self.assertTrue(0.2 < time.monotonic() - began < 3)
+
+    def test_failures(self):
+        server = Server("--requirepass", "geheim")
+        self.addCleanup(server.stop)
+        server.cli("-a", "geheim", "ACL", "SETUSER", "user", "on", ">w@rd", "~*", "&*", "+@all", "-scan")
+        uri = server.uri
+        for words in (("list",), ("wait", self.name)):
+            def code(**env):
+                made = self.latchkey(*words, env={"LATCHKEY_URI": uri, **env})
+                self.assertNotIn("geheim", made.stderr)
+                return made.returncode
+            self.assertEqual(code(), 77)
+            self.assertEqual(code(LATCHKEY_PASSWORD="wrong"), 77)
+            self.assertEqual(code(LATCHKEY_PASSWORD="geheim"), 0)
+            self.assertEqual(code(LATCHKEY_USERNAME="user", LATCHKEY_PASSWORD="w@rd"), 77 if words[0] == "list" else 0)
+            self.assertEqual(code(LATCHKEY_URI="unix:///no/such/socket"), 69)
+            self.assertEqual(code(LATCHKEY_URI="redis://127.0.0.1:1"), 69)
+            self.assertEqual(code(LATCHKEY_URI="nonsense"), 78)
+            self.assertEqual(code(LATCHKEY_URI="embedded:"), 78)
+
+    def test_parts_of_the_uri(self):
+        """Database, user and password, percent signs decoded."""
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = found.getsockname()[1]
+        server = Server("--requirepass", "geheim", "--bind", "127.0.0.1", "--port", str(port))
+        self.addCleanup(server.stop)
+        server.cli("-a", "geheim", "ACL", "SETUSER", "us@r", "on", ">w:rd/", "~*", "&*", "+@all")
+        uri = f"redis://us%40r:w%3Ard%2f@127.0.0.1:{port}/3"
+        made = self.latchkey("run", "tcp", support.tool, "list", env={"LATCHKEY_URI": uri})
+        self.assertEqual((made.returncode, made.stdout[:4]), (0, "tcp "), made.stderr)
+        self.assertEqual(self.latchkey("run", self.name, support.tool, "list", "--uri", server.uri + "?db=3",
+                                       env={"LATCHKEY_URI": server.uri + "?db=3", "LATCHKEY_PASSWORD": "geheim"})
+                         .stdout.split()[0], self.name)
+        self.assertEqual(self.latchkey("list", env={"LATCHKEY_URI": server.uri, "LATCHKEY_PASSWORD": "geheim"}).stdout,
+                         "")
+
+
+if __name__ == "__main__":
+    support.main()

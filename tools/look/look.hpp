@@ -1,0 +1,11 @@
+#pragma once
+
+#include <options/parse.hpp>
+
+namespace latchkey::tool {
+
+// Each is one subcommand: the exit code of the program. They throw `failure`.
+int list(command_line const& line);
+int wait(command_line const& line);
+
+}  // namespace latchkey::tool

@@ -1,0 +1,179 @@
+#include <hiredis/hiredis.h>
+#include <latchkey/latchkey.hpp>
+#include <poll.h>
+#include <sys/time.h>
+
+#include <base/exit_code.hpp>
+#include <base/failures.hpp>
+#include <base/say.hpp>
+#include <charconv>
+#include <look/session.hpp>
+
+namespace latchkey::tool {
+namespace {
+
+constexpr timeval patience{5, 0};
+
+int digit_of(char c) { return c <= '9' ? c - '0' : (c | 32) - 'a' + 10; }
+
+std::string decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      plain += static_cast<char>(digit_of(text[i + 1]) * 16 + digit_of(text[i + 2]));
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+struct place {
+  std::string socket;  // or host and port
+  std::string host;
+  int port = 6379;
+  std::string user, password, database;
+};
+
+// Of a URI that the library has read without a complaint.
+place place_of(std::string_view uri) {
+  place found;
+  bool const is_socket = uri.starts_with("unix");
+  auto rest = uri.substr(uri.find("://") + 3);
+  if (is_socket) {
+    auto const question = rest.find('?');
+    found.socket = decoded(rest.substr(0, question));
+    if (question != rest.npos) found.database = rest.substr(question + 4);  // ?db=
+    return found;
+  }
+  if (auto const at = rest.rfind('@'); at != rest.npos) {
+    auto const who = rest.substr(0, at);
+    auto const colon = who.find(':');
+    found.user = decoded(who.substr(0, colon));
+    if (colon != who.npos) found.password = decoded(who.substr(colon + 1));
+    rest.remove_prefix(at + 1);
+  }
+  if (auto const slash = rest.find('/'); slash != rest.npos) {
+    found.database = rest.substr(slash + 1);
+    rest = rest.substr(0, slash);
+  }
+  auto const bracket = rest.find(']');
+  if (auto const colon = rest.find(':', bracket == rest.npos ? 0 : bracket); colon != rest.npos) {
+    auto const port = rest.substr(colon + 1);
+    std::from_chars(port.data(), port.data() + port.size(), found.port);
+    rest = rest.substr(0, colon);
+  }
+  found.host = decoded(bracket == rest.npos ? rest : rest.substr(1, bracket - 1));
+  return found;
+}
+
+answer read(redisReply const& from) {
+  using type = answer::type;
+  answer made;
+  if (from.type == REDIS_REPLY_INTEGER) {
+    made.what = type::number;
+    made.number = from.integer;
+  } else if (from.type == REDIS_REPLY_ARRAY) {
+    made.what = type::list;
+    for (std::size_t i = 0; i < from.elements; ++i) made.list.push_back(read(*from.element[i]));
+  } else if (from.type != REDIS_REPLY_NIL) {
+    made.what = from.type == REDIS_REPLY_ERROR ? type::error : type::text;
+    made.text.assign(from.str, from.len);
+  }
+  return made;
+}
+
+[[noreturn]] void refuse(std::string const& words) {
+  bool const user = words.starts_with("WRONGPASS") || words.starts_with("NOAUTH") || words.starts_with("ERR AUTH") ||
+                    words.starts_with("NOPERM") || words.starts_with("ERR invalid password");
+  bool const passing = lock_error(make_error_code(errc::server_error), words).transient();
+  throw failure(user ? no_permission : passing ? unavailable : refused, "the server refuses: " + words);
+}
+
+}  // namespace
+
+session::session(connection const& to) {
+  try {
+    client const reads_the_uri(to.uri, to.settings);
+  } catch (lock_error const& error) {
+    throw failure_of("cannot use the server", error);
+  }
+  if (to.uri.starts_with("embedded")) throw failure(bad_setting, "embedded: is a server of one process alone");
+  try {
+    connect(to);
+  } catch (...) {
+    ::redisFree(socket_);
+    throw;
+  }
+}
+
+session::~session() { ::redisFree(socket_); }
+
+void session::connect(connection const& to) {
+  auto const where = place_of(to.uri);
+  where_ = where.socket.empty() ? where.host + ':' + std::to_string(where.port) : where.socket;
+  socket_ = where.socket.empty() ? ::redisConnectWithTimeout(where.host.c_str(), where.port, patience)
+                                 : ::redisConnectUnixWithTimeout(where.socket.c_str(), patience);
+  if (!socket_ || socket_->err) lost();
+  ::redisSetTimeout(socket_, patience);
+  auto const& user = where.user.empty() ? to.settings.username : where.user;
+  auto const& password = where.password.empty() ? to.settings.password : where.password;
+  if (!password.empty()) ask(user.empty() ? command{"AUTH", password} : command{"AUTH", user, password});
+  if (!where.database.empty() && where.database != "0") ask({"SELECT", where.database});
+}
+
+void session::lost() const {
+  auto const why = socket_ ? std::string(socket_->errstr) : std::string("no memory");
+  throw failure(unavailable, "cannot use the server at " + quoted(where_) + ": " + why);
+}
+
+void session::send(command const& words) {
+  std::vector<char const*> starts;
+  std::vector<std::size_t> lengths;
+  for (auto const& word : words) {
+    starts.push_back(word.data());
+    lengths.push_back(word.size());
+  }
+  ::redisAppendCommandArgv(socket_, static_cast<int>(words.size()), starts.data(), lengths.data());
+  int done = 0;
+  while (!done)
+    if (::redisBufferWrite(socket_, &done) != REDIS_OK) lost();
+}
+
+answer session::next() {
+  void* reply = nullptr;
+  if (::redisGetReply(socket_, &reply) != REDIS_OK) lost();
+  std::unique_ptr<redisReply, void (*)(void*)> const owned(static_cast<redisReply*>(reply), ::freeReplyObject);
+  return read(*owned);
+}
+
+answer session::ask(command const& words) {
+  send(words);
+  auto found = next();
+  if (found.what == answer::type::error) refuse(found.text);
+  return found;
+}
+
+std::vector<answer> session::ask_all(std::vector<command> const& all) {
+  for (auto const& words : all) send(words);
+  std::vector<answer> answers;
+  for (std::size_t i = 0; i < all.size(); ++i) answers.push_back(next());
+  return answers;
+}
+
+bool session::receive(answer& into, milliseconds limit) {
+  void* reply = nullptr;
+  if (::redisGetReplyFromReader(socket_, &reply) != REDIS_OK) lost();  // it may have come with the one before
+  if (!reply) {
+    pollfd readable{socket_->fd, POLLIN, 0};
+    if (::poll(&readable, 1, static_cast<int>(limit.count())) != 1) return false;
+    into = next();
+    return true;
+  }
+  std::unique_ptr<redisReply, void (*)(void*)> const owned(static_cast<redisReply*>(reply), ::freeReplyObject);
+  into = read(*owned);
+  return true;
+}
+
+}  // namespace latchkey::tool

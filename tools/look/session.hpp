@@ -1,0 +1,52 @@
+#pragma once
+
+#include <options/connection.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct redisContext;
+
+namespace latchkey::tool {
+
+// An answer of the server, of the types that RESP2 has.
+struct answer {
+  enum class type { nothing, text, number, list, error } what = type::nothing;
+  std::string text;  // of an error: the server's words
+  std::int64_t number = 0;
+  std::vector<answer> list;
+};
+
+using command = std::vector<std::string>;
+
+// One blocking connection, for what the library does not ask. Fails with `failure`: `unavailable` where the server
+// cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the password.
+class session {
+ public:
+  explicit session(connection const& to);
+  session(session const&) = delete;
+  session& operator=(session const&) = delete;
+  ~session();
+
+  // An error of the server fails with the code that it stands for.
+  answer ask(command const& words);
+  // In one round trip; errors are among the answers.
+  std::vector<answer> ask_all(std::vector<command> const& all);
+
+  void send(command const& words);
+  // What comes next, such as a message; false if nothing does within `limit`.
+  bool receive(answer& into, milliseconds limit);
+
+ private:
+  answer next();
+  void connect(connection const& to);
+  [[noreturn]] void lost() const;
+
+  redisContext* socket_ = nullptr;
+  std::string where_;
+};
+
+}  // namespace latchkey::tool

@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <base/exit_code.hpp>
+#include <base/say.hpp>
+#include <chrono>
+#include <look/look.hpp>
+#include <look/session.hpp>
+
+namespace latchkey::tool {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// A release tells those who listen; an end by time, and a message that was lost, are found by looking.
+constexpr milliseconds longest_pause{500};
+
+}  // namespace
+
+int wait(command_line const& line) {
+  auto const limit = line.duration("wait", forever, milliseconds(0));
+  auto const& name = line.operands().front();
+  auto const server = connection_of(line);
+  auto const began = clock::now();
+  session looks(server), listens(server);
+  // `p:{N}`, as the kinds name their channels.
+  auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;
+  listens.send({"SUBSCRIBE", "redisson_lock__channel:" + braced, "redisson_rwlock:" + braced});
+  bool told = false;
+  for (;;) {
+    auto const left = looks.ask({"PTTL", name}).number;
+    if (left == -2) return yes;
+    auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
+    if (passed >= limit) throw failure(still_busy, line.has("quiet") ? "" : quoted(name) + " is still busy");
+    if (!told && passed >= std::chrono::seconds(1)) {
+      told = true;
+      say("waiting for " + quoted(name) +
+          (left < 0 ? "" : ", which ends in " + in_words(milliseconds(left)) + " unless renewed"));
+    }
+    auto pause = std::min(longest_pause, limit - passed);
+    if (left >= 0) pause = std::min(pause, milliseconds(left + 1));
+    answer message;
+    listens.receive(message, pause);
+  }
+}
+
+}  // namespace latchkey::tool
