@@ -32,6 +32,8 @@ int start(std::vector<std::string> const& arguments) {
   if (name == "run") return run(line);
   if (name == "list") return list(line);
   if (name == "wait") return wait(line);
+  if (name == "watch") return watch(line);
+  if (name == "bench") return bench(line);
   if (name == "completion") return print(completion_for(line.operands().front()));
   throw failure(internal_error, "this subcommand does nothing");
 }

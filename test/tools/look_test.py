@@ -1,6 +1,7 @@
 """`list` and `wait`: what stands on the server, and that nothing is changed there."""
 
 import json
+import signal
 import socket
 import time
 
@@ -20,8 +21,8 @@ class Look(Case):
 
     def test_list(self):
         self.assertEqual(self.latchkey("list").stdout, "")
-        for kind, name in (("lock", "a b"), ("fair", "fair"), ("read", "shared"), ("read", "shared"), ("plain", "plain"),
-                           ("write", "alone")):
+        for kind, name in (("lock", "a b"), ("fair", "fair"), ("read", "shared"), ("read", "shared"),
+                           ("plain", "plain"), ("write", "alone")):
             self.hold(name, "--kind", kind)
         self.server.cli("HSET", "no lock", "field", "1")
         self.server.cli("HSET", "no uuid", "0123456-1", "1")
@@ -30,7 +31,7 @@ class Look(Case):
         found = self.lines()
         self.assertEqual({name: line["kind"] for name, line in found.items()},
                          {"a b": "lock", "fair": "lock", "shared": "read", "alone": "write"})
-        self.assertEqual({line["schema"] for line in found.values()}, {1})
+        self.assertEqual({(line["schema"], line["held"]) for line in found.values()}, {(1, True)})
         for line in found.values():
             self.assertTrue(20_000 < line["remaining_ms"] <= 30_000, line)
             for holder in line["holders"]:
@@ -75,6 +76,39 @@ class Look(Case):
         began = time.monotonic()
         self.assertEqual(self.latchkey("wait", self.name).returncode, 0)
         self.assertTrue(0.2 < time.monotonic() - began < 3)
+
+    def test_watch(self):
+        """Each change is a line; the end of a lease, which nobody tells, as well."""
+        other = "other:" + self.name
+        watcher = self.begin("--json", "watch", self.name, other)
+
+        def next_line():
+            line = json.loads(watcher.stdout.readline())
+            return line["name"], line["held"], line["kind"]
+        self.assertEqual([next_line(), next_line()], [(self.name, False, None), (other, False, None)])
+        holder = self.hold(self.name, "--kind", "write")
+        self.assertEqual(next_line(), (self.name, True, "write"))
+        self.server.cli("SET", other, "01234567-0123-0123-0123-0123456789ab:7", "PX", "500")
+        self.assertEqual(next_line(), (other, True, "plain"))
+        self.assertEqual(next_line(), (other, False, None))
+        holder.stdin.close()
+        self.assertEqual(next_line(), (self.name, False, None))
+        watcher.send_signal(signal.SIGINT)
+        self.assertEqual(watcher.wait(support.PATIENCE), -signal.SIGINT)
+        text = self.begin("watch", "a b")
+        self.assertEqual(text.stdout.readline(), "'a b'  free\n")
+
+    def test_bench(self):
+        made = self.latchkey("--json", "bench", "--duration", "300ms", "--threads", "3")
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        seen = json.loads(made.stdout)
+        self.assertGreater(seen["pairs"], 3)
+        self.assertGreater(seen["pairs_per_s"], seen["pairs"])
+        self.assertTrue(0 < seen["p50_us"] <= seen["p99_us"] <= 300_000 * 4, seen)
+        self.assertEqual(self.server.cli("DBSIZE"), "0")
+        made = self.latchkey("bench", "--duration=0.1")
+        self.assertRegex(made.stdout, r"^\d+ pairs/s  p50 \d+ us  p99 \d+ us\n$")
+        self.assertEqual(self.latchkey("bench", env={"LATCHKEY_URI": "unix:///no/such/socket"}).returncode, 69)
 
     def test_failures(self):
         server = Server("--requirepass", "geheim")

@@ -176,4 +176,10 @@ bool session::receive(answer& into, milliseconds limit) {
   return true;
 }
 
+std::vector<std::string> channels_of(std::string const& name) {
+  // `p:{N}`, as the kinds name them.
+  auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;
+  return {"redisson_lock__channel:" + braced, "redisson_rwlock:" + braced, "latchkey_plain__channel:" + braced};
+}
+
 }  // namespace latchkey::tool

@@ -49,4 +49,7 @@ class session {
   std::string where_;
 };
 
+// Where releases of a lock of this name are told.
+std::vector<std::string> channels_of(std::string const& name);
+
 }  // namespace latchkey::tool

@@ -21,9 +21,9 @@ int wait(command_line const& line) {
   auto const server = connection_of(line);
   auto const began = clock::now();
   session looks(server), listens(server);
-  // `p:{N}`, as the kinds name their channels.
-  auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;
-  listens.send({"SUBSCRIBE", "redisson_lock__channel:" + braced, "redisson_rwlock:" + braced});
+  command subscribe{"SUBSCRIBE"};
+  for (auto const& channel : channels_of(name)) subscribe.push_back(channel);
+  listens.send(subscribe);
   bool told = false;
   for (;;) {
     auto const left = looks.ask({"PTTL", name}).number;

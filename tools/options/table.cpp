@@ -42,6 +42,11 @@ constexpr option list_options[] = {
     {"kind", 0, "KIND", words::choice, "lock|plain", "plain: look at strings instead of hashes (lock)"},
 };
 
+constexpr option bench_options[] = {
+    {"duration", 0, "D", words::duration, {}, "measure for so long (3s)"},
+    {"threads", 0, "N", words::number, {}, "callers, each with a lock of its own (1)"},
+};
+
 constexpr option wait_options[] = {
     {"wait", 'w', "D", words::duration, {}, "wait at most this long (forever)"},
 };
@@ -85,6 +90,30 @@ constexpr subcommand all_subcommands[] = {
      wait_options,
      1,
      1,
+     false},
+    {"watch",
+     {},
+     "NAME...",
+     {},
+     "show what becomes of locks, until a signal",
+     "A line for each lock as it is, and one for each change: who holds it now, or that it is free. What happens "
+     "within a "
+     "quarter of a second may be one line.",
+     {},
+     1,
+     -1,
+     false},
+    {"bench",
+     {},
+     "",
+     {},
+     "measure what a free lock costs",
+     "Takes and releases locks named latchkey-bench:RANDOM, and says how many pairs a second, and how long the median "
+     "and "
+     "the slowest hundredth took.",
+     bench_options,
+     0,
+     0,
      false},
     {"completion",
      {},

@@ -1,0 +1,59 @@
+#include <boost/json.hpp>
+
+#include <base/duration.hpp>
+#include <base/say.hpp>
+#include <look/locks.hpp>
+
+namespace latchkey::tool {
+
+bool is_owner(std::string_view field) {
+  constexpr std::size_t uuid = 36;
+  if (field.size() < uuid + 2 || field[uuid] != ':') return false;
+  auto const hexadecimal = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  for (std::size_t i = 0; i < uuid; ++i)
+    if (i == 8 || i == 13 || i == 18 || i == 23 ? field[i] != '-' : !hexadecimal(field[i])) return false;
+  return field.find_first_not_of("0123456789", uuid + 1) == field.npos;
+}
+
+std::optional<found_lock> read_hash(std::string const& name, std::vector<answer> const& fields) {
+  found_lock lock{name, "lock", {}, 0};
+  bool shown = false;
+  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+    auto owner = fields[i].text;
+    if (owner == "mode") {
+      shown = true;
+      lock.kind = fields[i + 1].text == "write" ? "write" : "read";
+      continue;
+    }
+    bool const writes = owner.ends_with(":write");
+    if (writes) owner.resize(owner.size() - 6);
+    if (!is_owner(owner)) continue;
+    shown = true;
+    lock.holders.push_back({owner, fields[i + 1].text, writes});
+  }
+  return shown ? std::optional(lock) : std::nullopt;
+}
+
+std::string as_text(found_lock const& lock) {
+  auto text = quoted(lock.name);
+  if (lock.kind.empty()) return text + "  free";
+  text += "  " + lock.kind;
+  for (auto const& one : lock.holders) {
+    text += "  " + one.owner;
+    if (one.count != "1") text += " (" + one.count + " times)";
+  }
+  return text + (lock.remaining < 0 ? "  no time to live" : "  ends in " + in_words(milliseconds(lock.remaining)));
+}
+
+std::string as_json(found_lock const& lock) {
+  boost::json::array holders;
+  for (auto const& one : lock.holders)
+    holders.push_back({{"owner", one.owner}, {"count", std::atoi(one.count.c_str())}, {"writes", one.writes}});
+  boost::json::object made{{"schema", 1}, {"name", lock.name}, {"held", !lock.kind.empty()}};
+  made["kind"] = lock.kind.empty() ? boost::json::value(nullptr) : boost::json::value(lock.kind);
+  made["holders"] = std::move(holders);
+  made["remaining_ms"] = lock.remaining < 0 ? boost::json::value(nullptr) : boost::json::value(lock.remaining);
+  return boost::json::serialize(made);
+}
+
+}  // namespace latchkey::tool

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <look/session.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::tool {
+
+struct holder {
+  std::string owner;  // `uuid:number`
+  std::string count;
+  bool writes = false;
+};
+
+struct found_lock {
+  std::string name;
+  std::string kind;  // empty: nobody holds it
+  std::vector<holder> holders;
+  std::int64_t remaining = 0;  // milliseconds; -1: no time to live
+};
+
+// `uuid:number`, as holders write themselves.
+bool is_owner(std::string_view text);
+
+// Of what HGETALL says; empty: that is no lock.
+std::optional<found_lock> read_hash(std::string const& name, std::vector<answer> const& fields);
+
+// One line each, without its end.
+std::string as_text(found_lock const& lock);
+std::string as_json(found_lock const& lock);
+
+}  // namespace latchkey::tool

@@ -1,0 +1,56 @@
+#include <base/exit_code.hpp>
+#include <cstdio>
+#include <look/locks.hpp>
+#include <look/look.hpp>
+#include <map>
+
+namespace latchkey::tool {
+namespace {
+
+// What no message tells, such as a grant or the end of a lease, is found by looking.
+constexpr milliseconds pause{250};
+
+found_lock look_at(session& server, std::string const& name) {
+  // Of one type each; the other is refused.
+  auto const seen = server.ask_all({{"HGETALL", name}, {"GET", name}, {"PTTL", name}});
+  found_lock const free{name, {}, {}, -1};
+  auto const remaining = seen[2].number;
+  if (remaining == -2) return free;
+  auto lock = read_hash(name, seen[0].list);
+  if (!lock && is_owner(seen[1].text)) lock = found_lock{name, "plain", {{seen[1].text, "1", false}}, 0};
+  if (!lock) return free;
+  lock->remaining = remaining;
+  return *lock;
+}
+
+// All but the time that is left, which runs.
+std::string mark_of(found_lock lock) {
+  lock.remaining = -1;
+  return as_json(lock);
+}
+
+}  // namespace
+
+int watch(command_line const& line) {
+  auto const server = connection_of(line);
+  session looks(server), listens(server);
+  command subscribe{"SUBSCRIBE"};
+  for (auto const& name : line.operands())
+    for (auto const& channel : channels_of(name)) subscribe.push_back(channel);
+  listens.send(subscribe);
+  std::map<std::string, std::string> told;
+  for (;;) {
+    for (auto const& name : line.operands()) {
+      auto const lock = look_at(looks, name);
+      auto mark = mark_of(lock);
+      if (told[name] == mark) continue;
+      told[name] = std::move(mark);
+      if (std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str()) < 0 || std::fflush(stdout) != 0)
+        return internal_error;
+    }
+    answer message;
+    listens.receive(message, pause);
+  }
+}
+
+}  // namespace latchkey::tool
