@@ -30,6 +30,7 @@ int start(std::vector<std::string> const& arguments) {
   set_loudness(line.has("quiet") ? loudness::quiet : line.has("verbose") ? loudness::verbose : loudness::normal);
   auto const name = line.which()->name;
   if (name == "run") return run(line);
+  if (name == "status") return status(line);
   if (name == "list") return list(line);
   if (name == "wait") return wait(line);
   if (name == "watch") return watch(line);

@@ -3,10 +3,11 @@
 import json
 import signal
 import socket
+import subprocess
 import time
 
 import support
-from support import Case, Server
+from support import Case, Server, wait_until
 
 
 class Look(Case):
@@ -44,6 +45,59 @@ class Look(Case):
         self.assertEqual(set(self.lines("--kind", "plain")), {"plain"})
         text = self.latchkey("list", "a *").stdout
         self.assertRegex(text, rf"^'a b'  lock  {holder['owner']}  ends in \d+ s\n$")
+
+    def test_status(self):
+        made = self.latchkey("status", self.name)
+        self.assertEqual((made.returncode, made.stdout), (1, f"{self.name} is free\n"))
+        self.hold(self.name, "--kind", "fair")
+        waiter = self.begin("run", "--kind", "fair", self.name, "true")
+        self.assertIn("waiting for", waiter.stderr.readline())
+        made = self.latchkey("--json", "who", self.name)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        seen = json.loads(made.stdout)
+        [holder] = seen["holders"]
+        self.assertEqual((seen["schema"], seen["name"], seen["held"], holder["count"]), (1, self.name, True, 1))
+        self.assertEqual(self.server.cli("HKEYS", self.name), holder["owner"])
+        self.assertEqual(len(seen["line"]), 1)
+        self.assertNotEqual(seen["line"], [holder["owner"]])
+        self.assertTrue(0 < seen["remaining_ms"] <= 30_000)
+        text = self.latchkey("status", self.name).stdout
+        self.assertIn(f"  by {holder['owner']}\n", text)
+        self.assertIn(f"  in line 1: {seen['line'][0]}\n", text)
+        self.assertEqual(max(map(len, text.splitlines())) < 80, True, text)
+
+    def test_status_of_others(self):
+        uuid = "01234567-0123-0123-0123-0123456789ab"
+        self.server.cli("HSET", self.name, f"{uuid}:7", "3")
+        text = self.latchkey("status", self.name).stdout
+        self.assertIn("no connection carries this id", text)
+        self.assertIn("has no time to live", text)
+        self.assertIn(f"{uuid}:7, 3 times", text)
+        peer = subprocess.Popen(["redis-cli", "-s", self.server.socket], stdin=subprocess.PIPE, text=True,
+                                stdout=subprocess.DEVNULL)
+        self.addCleanup(peer.stdin.close)
+        self.addCleanup(support.kill_group_of, peer)
+        peer.stdin.write(f"CLIENT SETNAME latchkey:{uuid}:4711@host.example:report\nSUBSCRIBE "
+                         f"redisson_lock__channel:{{{self.name}}}\n")
+        peer.stdin.flush()
+
+        def seen():
+            return json.loads(self.latchkey("--json", "status", self.name).stdout)
+        self.assertTrue(wait_until(lambda: seen()["listeners"] == 1))
+        [holder] = seen()["holders"]
+        self.assertEqual((holder["pid"], holder["host"], holder["program"]), (4711, "host.example", "report"))
+        self.assertIn("report, process 4711 on host.example", self.latchkey("status", self.name).stdout)
+        self.server.cli("SET", self.name, "text")
+        self.assertEqual(self.latchkey("status", self.name).returncode, 76)
+
+    def test_status_needs_rights(self):
+        server = Server()
+        self.addCleanup(server.stop)
+        server.cli("ACL", "SETUSER", "default", "-client|list")
+        server.cli("HSET", self.name, "01234567-0123-0123-0123-0123456789ab:7", "3")
+        made = self.latchkey("status", self.name, env={"LATCHKEY_URI": server.uri})
+        self.assertEqual((made.returncode, made.stdout), (77, ""))
+        self.assertIn("+client|list", made.stderr)
 
     def test_list_of_very_many(self):
         """By steps, and never by KEYS."""

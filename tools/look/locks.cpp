@@ -34,6 +34,21 @@ std::optional<found_lock> read_hash(std::string const& name, std::vector<answer>
   return shown ? std::optional(lock) : std::nullopt;
 }
 
+found_lock look_at(session& server, std::string const& name) {
+  // Of one type each; the other is refused.
+  auto const seen = server.ask_all({{"HGETALL", name}, {"GET", name}, {"PTTL", name}});
+  for (auto const& one : seen)
+    if (one.what == answer::type::error && !one.text.starts_with("WRONGTYPE")) refuse(one.text);
+  found_lock const free{name, {}, {}, -1};
+  auto const remaining = seen[2].number;
+  if (remaining == -2) return free;
+  auto lock = read_hash(name, seen[0].list);
+  if (!lock && is_owner(seen[1].text)) lock = found_lock{name, "plain", {{seen[1].text, "1", false}}, 0};
+  if (!lock) return free;
+  lock->remaining = remaining;
+  return *lock;
+}
+
 std::string as_text(found_lock const& lock) {
   auto text = quoted(lock.name);
   if (lock.kind.empty()) return text + "  free";

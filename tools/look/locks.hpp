@@ -28,6 +28,9 @@ bool is_owner(std::string_view text);
 // Of what HGETALL says; empty: that is no lock.
 std::optional<found_lock> read_hash(std::string const& name, std::vector<answer> const& fields);
 
+// Of one name; without a kind: free, or no lock.
+found_lock look_at(session& server, std::string const& name);
+
 // One line each, without its end.
 std::string as_text(found_lock const& lock);
 std::string as_json(found_lock const& lock);

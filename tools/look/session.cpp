@@ -84,14 +84,14 @@ answer read(redisReply const& from) {
   return made;
 }
 
-[[noreturn]] void refuse(std::string const& words) {
+}  // namespace
+
+void refuse(std::string const& words) {
   bool const user = words.starts_with("WRONGPASS") || words.starts_with("NOAUTH") || words.starts_with("ERR AUTH") ||
                     words.starts_with("NOPERM") || words.starts_with("ERR invalid password");
   bool const passing = lock_error(make_error_code(errc::server_error), words).transient();
   throw failure(user ? no_permission : passing ? unavailable : refused, "the server refuses: " + words);
 }
-
-}  // namespace
 
 session::session(connection const& to) {
   try {

@@ -49,6 +49,9 @@ class session {
   std::string where_;
 };
 
+// Fails with the code that these words of the server stand for.
+[[noreturn]] void refuse(std::string const& words);
+
 // Where releases of a lock of this name are told.
 std::vector<std::string> channels_of(std::string const& name);
 

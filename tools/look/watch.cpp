@@ -10,19 +10,6 @@ namespace {
 // What no message tells, such as a grant or the end of a lease, is found by looking.
 constexpr milliseconds pause{250};
 
-found_lock look_at(session& server, std::string const& name) {
-  // Of one type each; the other is refused.
-  auto const seen = server.ask_all({{"HGETALL", name}, {"GET", name}, {"PTTL", name}});
-  found_lock const free{name, {}, {}, -1};
-  auto const remaining = seen[2].number;
-  if (remaining == -2) return free;
-  auto lock = read_hash(name, seen[0].list);
-  if (!lock && is_owner(seen[1].text)) lock = found_lock{name, "plain", {{seen[1].text, "1", false}}, 0};
-  if (!lock) return free;
-  lock->remaining = remaining;
-  return *lock;
-}
-
 // All but the time that is left, which runs.
 std::string mark_of(found_lock lock) {
   lock.remaining = -1;

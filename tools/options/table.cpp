@@ -68,6 +68,20 @@ constexpr subcommand all_subcommands[] = {
      1,
      -1,
      true},
+    {"status",
+     "who",
+     "NAME",
+     {},
+     "show who holds a lock",
+     "Says how it is held, by whom, where the holder's connection comes from, until when, who stands in the line of a "
+     "fair "
+     "lock, and how many connections wait to hear of the release. The exit code is 0 if it is held and 1 if it is "
+     "free. "
+     "Also called who.",
+     {},
+     1,
+     1,
+     false},
     {"list",
      {},
      "[PATTERN]",

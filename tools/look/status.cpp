@@ -1,0 +1,145 @@
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <base/exit_code.hpp>
+#include <base/say.hpp>
+#include <cstdio>
+#include <look/locks.hpp>
+#include <look/look.hpp>
+
+namespace latchkey::tool {
+namespace {
+
+namespace json = boost::json;
+
+// A line of CLIENT LIST that carries a holder's id in its name, as clients of this library announce themselves:
+// latchkey:UUID:PID@HOST:PROGRAM.
+struct peer {
+  std::string name, address;
+  std::string pid, host, program;  // empty if the name is another
+};
+
+struct status_of_lock {
+  found_lock lock;
+  std::vector<std::optional<peer>> from;  // of each holder
+  std::vector<std::string> line;          // of a fair lock
+  std::int64_t listeners = 0;
+};
+
+std::string field_of(std::string_view line, std::string_view name) {
+  auto const start = line.find(' ' + std::string(name) + '=');
+  if (start == line.npos) return {};
+  auto const rest = line.substr(start + name.size() + 2);
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
+peer read_peer(std::string_view line, std::string const& uuid) {
+  peer found{field_of(line, "name"), field_of(line, "addr"), {}, {}, {}};
+  auto const mark = "latchkey:" + uuid + ':';
+  if (!found.name.starts_with(mark)) return found;
+  auto const rest = found.name.substr(mark.size());
+  auto const at = rest.find('@');
+  auto const colon = rest.find(':', at == rest.npos ? 0 : at);
+  if (at == rest.npos || colon == rest.npos) return found;
+  found.pid = rest.substr(0, at);
+  found.host = rest.substr(at + 1, colon - at - 1);
+  found.program = rest.substr(colon + 1);
+  return found;
+}
+
+std::optional<peer> find_peer(std::string_view clients, std::string const& owner) {
+  auto const uuid = owner.substr(0, owner.find(':'));
+  while (!clients.empty()) {
+    auto const end = std::min(clients.find('\n'), clients.size());
+    auto const line = clients.substr(0, end);
+    if (field_of(line, "name").find(uuid) != std::string::npos) return read_peer(line, uuid);
+    clients.remove_prefix(std::min(end + 1, clients.size()));
+  }
+  return {};
+}
+
+status_of_lock ask(session& server, std::string const& name) {
+  status_of_lock status{look_at(server, name), {}, {}, 0};
+  if (status.lock.kind.empty()) {
+    if (server.ask({"EXISTS", name}).number != 0)
+      throw failure(refused, quoted(name) + " is no lock, but a " + server.ask({"TYPE", name}).text);
+    return status;
+  }
+  auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;
+  for (auto const& one : server.ask({"LRANGE", "redisson_lock_queue:" + braced, "0", "-1"}).list)
+    status.line.push_back(one.text);
+  command ask_listeners{"PUBSUB", "NUMSUB"};
+  for (auto const& channel : channels_of(name)) ask_listeners.push_back(channel);
+  for (auto const& one : server.ask(ask_listeners).list) status.listeners += one.number;
+  auto const clients = server.ask({"CLIENT", "LIST"}).text;
+  for (auto const& one : status.lock.holders) status.from.push_back(find_peer(clients, one.owner));
+  return status;
+}
+
+json::value or_null(std::string const& text) { return text.empty() ? json::value(nullptr) : json::value(text); }
+
+void print_json(status_of_lock const& status) {
+  auto made = json::parse(as_json(status.lock)).as_object();
+  auto& holders = made["holders"].as_array();
+  for (std::size_t i = 0; i < status.from.size(); ++i) {
+    auto const from = status.from[i].value_or(peer{});
+    auto& to = holders[i].as_object();
+    to["connection"] = or_null(from.name);
+    to["address"] = or_null(from.address);
+    to["pid"] = from.pid.empty() ? json::value(nullptr) : json::value(std::atoll(from.pid.c_str()));
+    to["host"] = or_null(from.host);
+    to["program"] = or_null(from.program);
+  }
+  made["line"] = json::array(status.line.begin(), status.line.end());
+  made["listeners"] = status.listeners;
+  std::puts(json::serialize(made).c_str());
+}
+
+std::string origin_of(std::optional<peer> const& from) {
+  if (!from) return "no connection carries this id: Redisson, not announced, or gone";
+  auto const address = from->address.empty() ? std::string() : " from " + from->address;
+  if (from->pid.empty()) return "connection " + quoted(from->name) + address;
+  return quoted(from->program) + ", process " + quoted(from->pid) + " on " + quoted(from->host) + address;
+}
+
+void print_text(status_of_lock const& status) {
+  auto const& lock = status.lock;
+  if (lock.kind.empty()) {
+    std::printf("%s is free\n", quoted(lock.name).c_str());
+    return;
+  }
+  auto const end = lock.remaining < 0 ? std::string("has no time to live")
+                                      : "ends in " + in_words(milliseconds(lock.remaining)) + " unless renewed";
+  std::printf("%s is held (%s) and %s\n", quoted(lock.name).c_str(), lock.kind.c_str(), end.c_str());
+  for (std::size_t i = 0; i < lock.holders.size(); ++i) {
+    auto const& one = lock.holders[i];
+    auto const times = one.count == "1" ? std::string() : ", " + one.count + " times";
+    std::printf("  by %s%s%s\n     %s\n", one.owner.c_str(), times.c_str(), one.writes ? ", to write" : "",
+                origin_of(status.from[i]).c_str());
+  }
+  for (std::size_t i = 0; i < status.line.size(); ++i)
+    std::printf("  in line %zu: %s\n", i + 1, quoted(status.line[i]).c_str());
+  if (status.listeners > 0)
+    std::printf("  %lld connections listen for its release\n", static_cast<long long>(status.listeners));
+}
+
+}  // namespace
+
+int status(command_line const& line) {
+  session server(connection_of(line));
+  status_of_lock found;
+  try {
+    found = ask(server, line.operands().front());
+  } catch (failure const& error) {
+    if (error.code() != no_permission) throw;
+    throw failure(no_permission, std::string(error.what()) +
+                                     "; needed: +type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list");
+  }
+  if (line.has("json"))
+    print_json(found);
+  else
+    print_text(found);
+  return found.lock.kind.empty() ? no : yes;
+}
+
+}  // namespace latchkey::tool
