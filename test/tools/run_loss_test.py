@@ -177,9 +177,8 @@ class Killed(Case):
             process = self.begin("run", "--lease", "500ms", "--grace", "0", name, "env", f"LIVES={name}", "sh", "-c",
                                  script)
             time.sleep(chance.uniform(0, 0.15))
-            victims = [process.pid] if i % 2 else children_of(process.pid)
-            for victim in victims:
-                os.kill(victim, signal.SIGKILL)
+            [victim] = [process.pid] if i % 2 else wait_until(lambda: children_of(process.pid))
+            os.kill(victim, signal.SIGKILL)
             killed = time.monotonic()
             made = self.latchkey("run", name, "sh", "-c", f"grep -lsxz LIVES={name} /proc/[0-9]*/environ; true")
             self.assertEqual((made.returncode, made.stdout), (0, ""), f"seed {seed}, round {i}")
