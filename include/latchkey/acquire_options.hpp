@@ -1,29 +1,30 @@
 #pragma once
 
 #include <latchkey/owner.hpp>
+#include <latchkey/timespan.hpp>
 
-#include <chrono>
 #include <optional>
 #include <type_traits>
 
 namespace latchkey {
 
-using std::chrono::milliseconds;
-
 /// How to acquire a lease. All members may be left out.
+///
+/// Times may be given as any `std::chrono` duration (`.wait = 1.5s, .lease = 800us`) and are rounded up to a
+/// millisecond; see `timespan`.
 ///
 /// In a coroutine build the options before the `co_await` expression: GCC 12 copies braced arguments
 /// inside it wrongly for types that are not trivially copyable.
 struct acquire_options {
   /// How long the whole call may take. Zero or less: one attempt. The default waits for ever.
-  milliseconds wait = milliseconds::max();
-  /// A fixed lease, in milliseconds, more than zero. Left out: the watchdog renews until release.
-  std::optional<milliseconds> lease = std::nullopt;
+  timespan wait = milliseconds::max();
+  /// A fixed lease, more than zero and at most ten years. Left out: the watchdog renews until release.
+  std::optional<timespan> lease = std::nullopt;
   /// Who is to hold it. Left out: a new owner, so that nobody else shares the hold.
   std::optional<latchkey::owner> owner = std::nullopt;
   /// A bound: the first lease and every renewal are cut so that the hold ends, here and on the server, this long after
   /// the request that was granted left. Then it is lost (`max_hold_reached`). Only without `lease`; `extend` lifts it.
-  std::optional<milliseconds> max_hold = std::nullopt;
+  std::optional<timespan> max_hold = std::nullopt;
 };
 
 static_assert(std::is_trivially_copyable_v<acquire_options>);

@@ -246,7 +246,7 @@ class LATCHKEY_EXPORT client {
   ///         words; `closed`, also in the child of a fork; `would_deadlock` on a thread that runs the client's
   ///         executor.
   void connect() const;
-  void connect(milliseconds wait) const;
+  void connect(timespan wait) const;
 
   /// As `connect()`. Completes with `void(error_code)`. Cancellation ends it with `asio::error::operation_aborted`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>

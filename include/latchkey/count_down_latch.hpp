@@ -51,7 +51,7 @@ class LATCHKEY_EXPORT count_down_latch {
   /// Waits without limit for zero.
   void wait() const;
   /// Waits at most `wait`, connecting included; zero or less asks once. False: not yet zero.
-  [[nodiscard]] bool wait_for(milliseconds wait) const;
+  [[nodiscard]] bool wait_for(timespan wait) const;
 
   /// The name as given to the client. No I/O.
   std::string const& name() const noexcept;
@@ -78,7 +78,7 @@ class LATCHKEY_EXPORT count_down_latch {
   }
   /// As `wait_for`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_wait_for(milliseconds wait, Token&& token = asio::deferred_t{}) const {
+  auto async_wait_for(timespan wait, Token&& token = asio::deferred_t{}) const {
     return op<void(error_code, bool)>(&count_down_latch::start_wait_for, wait.count(), token);
   }
 

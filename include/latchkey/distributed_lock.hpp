@@ -18,20 +18,11 @@ namespace latchkey {
 
 namespace detail {
 
-// Rounded up: a caller who asks for 100 us must not be told "busy" after 0 ms.
-template <class Rep, class Period>
-milliseconds ceil_ms(std::chrono::duration<Rep, Period> wait) {
-  using wide = std::chrono::duration<long double, std::milli>;
-  if (wide(wait) >= wide(milliseconds::max())) return milliseconds::max();
-  if (wide(wait) <= wide(0)) return milliseconds::zero();
-  return std::chrono::ceil<milliseconds>(wait);
-}
-
 // Until then by its own clock. A time too far for the common unit of the two saturates instead of wrapping around.
 template <class Clock, class Duration>
-milliseconds ms_until(std::chrono::time_point<Clock, Duration> when) {
+timespan time_until(std::chrono::time_point<Clock, Duration> when) {
   using wide = std::chrono::duration<long double, std::milli>;
-  return ceil_ms(wide(when.time_since_epoch()) - wide(Clock::now().time_since_epoch()));
+  return wide(when.time_since_epoch()) - wide(Clock::now().time_since_epoch());
 }
 
 enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token };
@@ -79,7 +70,7 @@ class LATCHKEY_EXPORT distributed_lock {
   /// `unlock`.
   void lock() const;
   /// Waits without limit, then holds for `lease`, without renewal.
-  void lock(milliseconds lease) const;
+  void lock(timespan lease) const;
   /// One attempt, no waiting for a holder. True: held. A server that cannot be reached is tried again as
   /// often as `config::retry_attempts` says; at most for `connect_timeout` plus `timeout` for every attempt (25 s).
   [[nodiscard]] bool try_lock() const;
@@ -88,19 +79,19 @@ class LATCHKEY_EXPORT distributed_lock {
   /// \throws lock_error `timeout`: the wait ended without an answer, or the server took no requests (`LOADING`, `BUSY`,
   /// `OOM` ...: its words are in the text); a grant that is still under way is given back. `connect_failed`: nothing
   /// was ever sent.
-  [[nodiscard]] bool try_lock(milliseconds wait) const;
+  [[nodiscard]] bool try_lock(timespan wait) const;
   /// The same with a fixed lease.
-  [[nodiscard]] bool try_lock(milliseconds wait, milliseconds lease) const;
+  [[nodiscard]] bool try_lock(timespan wait, timespan lease) const;
 
   /// C++ *TimedLockable*; rounded up to a millisecond.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
-    return try_lock(detail::ceil_ms(wait));
+    return try_lock(timespan(wait));
   }
   /// C++ *TimedLockable*, of any clock; rounded up to a millisecond. A time that does not fit the clock is for ever.
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
-    return try_lock(detail::ms_until(when));
+    return try_lock(detail::time_until(when));
   }
 
   /// Ends the calling thread's latest hold that no lease shows. What `acquire` gave is ended by its lease only, and
@@ -161,7 +152,7 @@ class LATCHKEY_EXPORT distributed_lock {
   }
   /// The same with a fixed lease.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
-  auto async_lock(latchkey::owner who, milliseconds lease, Token&& token = asio::deferred_t{}) const {
+  auto async_lock(latchkey::owner who, timespan lease, Token&& token = asio::deferred_t{}) const {
     return lock_op(who, lease, token);
   }
 
@@ -172,13 +163,12 @@ class LATCHKEY_EXPORT distributed_lock {
   }
   /// Waits at most `wait`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_try_lock(latchkey::owner who, milliseconds wait, Token&& token = asio::deferred_t{}) const {
+  auto async_try_lock(latchkey::owner who, timespan wait, Token&& token = asio::deferred_t{}) const {
     return try_op(who, wait, std::nullopt, token);
   }
   /// The same with a fixed lease.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_try_lock(latchkey::owner who, milliseconds wait, milliseconds lease,
-                      Token&& token = asio::deferred_t{}) const {
+  auto async_try_lock(latchkey::owner who, timespan wait, timespan lease, Token&& token = asio::deferred_t{}) const {
     return try_op(who, wait, lease, token);
   }
 
@@ -313,18 +303,18 @@ class LATCHKEY_EXPORT std_mutex {
   /// reached (`timeout`, `connection_lost`, `connect_failed`): an event, `warning`, says which and why.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
-    return try_for(detail::ceil_ms(wait));
+    return try_for(wait);
   }
   /// As `try_lock_for`, until a time of any clock; one that does not fit the clock is for ever.
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
-    return try_for(detail::ms_until(when));
+    return try_for(detail::time_until(when));
   }
   /// As `distributed_lock::unlock`, but a failure is an event.
   void unlock() const noexcept;
 
  private:
-  bool try_for(milliseconds wait) const;
+  bool try_for(timespan wait) const;
 
   distributed_lock lock_;
 };

@@ -14,5 +14,6 @@
 #include <latchkey/read_write_lock.hpp>
 #include <latchkey/semaphore.hpp>
 #include <latchkey/stats.hpp>
+#include <latchkey/timespan.hpp>
 #include <latchkey/version.hpp>
 #include <latchkey/with_lock.hpp>

@@ -107,11 +107,11 @@ class LATCHKEY_EXPORT lease {
   /// longer. On the server: PEXPIRE, if the field is still there.
   /// \throws lock_error `bad_argument`, `closed`, `timeout`, `connection_lost`, `would_deadlock`, `server_error`;
   /// the hold then lasts at most as long as before, and at most `length`.
-  [[nodiscard]] bool extend(milliseconds length);
+  [[nodiscard]] bool extend(timespan length);
 
   /// As `extend`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_extend(milliseconds length, Token&& token = asio::deferred_t{}) {
+  auto async_extend(timespan length, Token&& token = asio::deferred_t{}) {
     return detail::initiate<void(error_code, bool)>(
         executor(), token, [state = state_, from = released_, length](detail::handler<void(error_code, bool)> done) {
           start_extend(state, from, length, std::move(done));

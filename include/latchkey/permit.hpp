@@ -37,10 +37,10 @@ class LATCHKEY_EXPORT permit {
   & > || std::invocable<std::decay_t<F>&, error_code> void on_lost(F&& f) { lease_.on_lost(std::forward<F>(f)); }
 
   /// From now a lease of this length, if still held; see `lease::extend`. False: it was lost.
-  [[nodiscard]] bool extend(milliseconds length) { return lease_.extend(length); }
+  [[nodiscard]] bool extend(timespan length) { return lease_.extend(length); }
   /// As `extend`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_extend(milliseconds length, Token&& token = asio::deferred_t{}) {
+  auto async_extend(timespan length, Token&& token = asio::deferred_t{}) {
     return lease_.async_extend(length, std::forward<Token>(token));
   }
 

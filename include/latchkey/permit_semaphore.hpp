@@ -70,13 +70,13 @@ class LATCHKEY_EXPORT permit_semaphore {
   /// The same with a lease.
   /// \throws lock_error `bad_argument`: not more than zero or longer than ten years. `lease_lost`: the lease had ended
   /// before the answer came.
-  [[nodiscard]] std::string acquire(milliseconds lease) const;
+  [[nodiscard]] std::string acquire(timespan lease) const;
   /// One attempt, no waiting. Empty: none is free, or others of this client wait.
   [[nodiscard]] std::optional<std::string> try_acquire() const;
   /// Waits at most `wait`, connecting included; zero or less is one attempt.
-  [[nodiscard]] std::optional<std::string> try_acquire(milliseconds wait) const;
+  [[nodiscard]] std::optional<std::string> try_acquire(timespan wait) const;
   /// The same with a lease.
-  [[nodiscard]] std::optional<std::string> try_acquire(milliseconds wait, milliseconds lease) const;
+  [[nodiscard]] std::optional<std::string> try_acquire(timespan wait, timespan lease) const;
 
   /// Gives a permit back, whoever took it. A `permit` of this client that shows it is lost when the request is sent,
   /// also if the server then refuses it: what that leaves is asked for once more in the background. Refused for good (a
@@ -91,7 +91,7 @@ class LATCHKEY_EXPORT permit_semaphore {
   /// Of a shorter lease the waiters of this client hear; others sleep until the end that they were told. A
   /// `permit` of this client that shows it goes by the new lease: a shorter one from when it is sent, a longer one from
   /// the answer; where there is none any more it is lost. Safe to repeat.
-  bool update_lease_time(std::string const& id, milliseconds lease) const;
+  bool update_lease_time(std::string const& id, timespan lease) const;
 
   /// Waits and gives a permit that releases itself; empty if none was free when `acquire_options::wait` ended.
   ///
@@ -138,8 +138,8 @@ class LATCHKEY_EXPORT permit_semaphore {
   }
   /// The same with a lease.
   template <asio::completion_token_for<void(error_code, std::string)> Token = asio::deferred_t>
-  auto async_acquire(milliseconds lease, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, std::string)>(&permit_semaphore::start_acquire, token, std::optional(lease));
+  auto async_acquire(timespan lease, Token&& token = asio::deferred_t{}) const {
+    return op<void(error_code, std::string)>(&permit_semaphore::start_acquire, token, lease_time(lease));
   }
   /// As `try_acquire`. Completes with `void(error_code, std::optional<std::string>)`.
   template <asio::completion_token_for<void(error_code, std::optional<std::string>)> Token = asio::deferred_t>
@@ -148,13 +148,13 @@ class LATCHKEY_EXPORT permit_semaphore {
   }
   /// Waits at most `wait`.
   template <asio::completion_token_for<void(error_code, std::optional<std::string>)> Token = asio::deferred_t>
-  auto async_try_acquire(milliseconds wait, Token&& token = asio::deferred_t{}) const {
+  auto async_try_acquire(timespan wait, Token&& token = asio::deferred_t{}) const {
     return try_op(wait, no_lease, token);
   }
   /// The same with a lease.
   template <asio::completion_token_for<void(error_code, std::optional<std::string>)> Token = asio::deferred_t>
-  auto async_try_acquire(milliseconds wait, milliseconds lease, Token&& token = asio::deferred_t{}) const {
-    return try_op(wait, std::optional(lease), token);
+  auto async_try_acquire(timespan wait, timespan lease, Token&& token = asio::deferred_t{}) const {
+    return try_op(wait, lease_time(lease), token);
   }
 
   /// As `release`. Completes with `void(error_code)`.
@@ -169,8 +169,8 @@ class LATCHKEY_EXPORT permit_semaphore {
   }
   /// As `update_lease_time`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_update_lease_time(std::string id, milliseconds lease, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&permit_semaphore::start_update, token, std::move(id), lease);
+  auto async_update_lease_time(std::string id, timespan lease, Token&& token = asio::deferred_t{}) const {
+    return op<void(error_code, bool)>(&permit_semaphore::start_update, token, std::move(id), milliseconds(lease));
   }
 
   /// As `acquire_permit`. Completes with `void(error_code, permit)`.

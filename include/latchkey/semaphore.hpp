@@ -76,9 +76,9 @@ class LATCHKEY_EXPORT semaphore {
   /// One attempt, no waiting. False: too few, or others of this client wait.
   [[nodiscard]] bool try_acquire(int n = 1) const;
   /// Waits at most `wait`, connecting included; zero or less is one attempt.
-  [[nodiscard]] bool try_acquire(int n, milliseconds wait) const;
+  [[nodiscard]] bool try_acquire(int n, timespan wait) const;
   /// The same for one permit.
-  [[nodiscard]] bool try_acquire_for(milliseconds wait) const;
+  [[nodiscard]] bool try_acquire_for(timespan wait) const;
   /// Gives permits back and wakes waiters. On the server: one script.
   ///
   /// \throws lock_error `bad_argument` for less than 1. After `timeout`, and `connection_lost` before the 20 s of *Lost
@@ -130,12 +130,12 @@ class LATCHKEY_EXPORT semaphore {
   }
   /// Waits at most `wait`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_try_acquire(int n, milliseconds wait, Token&& token = asio::deferred_t{}) const {
+  auto async_try_acquire(int n, timespan wait, Token&& token = asio::deferred_t{}) const {
     return try_op(n, wait, token);
   }
   /// As `try_acquire_for`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
-  auto async_try_acquire_for(milliseconds wait, Token&& token = asio::deferred_t{}) const {
+  auto async_try_acquire_for(timespan wait, Token&& token = asio::deferred_t{}) const {
     return try_op(1, wait, token);
   }
   /// As `release`. Completes with `void(error_code)`.

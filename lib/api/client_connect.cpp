@@ -28,7 +28,7 @@ void connect_within(std::shared_ptr<detail::core> const& core, std::optional<mil
 }  // namespace
 
 void client::connect() const { connect_within(core_, std::nullopt); }
-void client::connect(milliseconds wait) const { connect_within(core_, wait); }
+void client::connect(timespan wait) const { connect_within(core_, wait); }
 
 void client::start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   auto const key = key_of(core);

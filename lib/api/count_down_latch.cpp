@@ -38,7 +38,7 @@ bool count_down_latch::try_set_count(std::int64_t count) const { return command(
 void count_down_latch::count_down() const { command(*key_, latch_count_down()); }
 std::int64_t count_down_latch::count() const { return value_of(*key_); }
 void count_down_latch::wait() const { static_cast<void>(take(*key_, {})); }
-bool count_down_latch::wait_for(milliseconds wait) const { return take(*key_, {.wait = wait}); }
+bool count_down_latch::wait_for(timespan wait) const { return take(*key_, {.wait = wait}); }
 
 void count_down_latch::start_try_set(key_ptr const& key, std::int64_t count,
                                      detail::handler<void(error_code, bool)> done) {

@@ -45,10 +45,10 @@ void check_self_wait(lock_key const& key, acquire_options const& options, detail
 distributed_lock::distributed_lock(std::shared_ptr<detail::lock_key const> key) noexcept : key_(std::move(key)) {}
 
 void distributed_lock::lock() const { static_cast<void>(take(*key_, std::nullopt, std::nullopt)); }
-void distributed_lock::lock(milliseconds length) const { static_cast<void>(take(*key_, std::nullopt, length)); }
+void distributed_lock::lock(timespan length) const { static_cast<void>(take(*key_, std::nullopt, length)); }
 bool distributed_lock::try_lock() const { return take(*key_, milliseconds::zero(), std::nullopt); }
-bool distributed_lock::try_lock(milliseconds wait) const { return take(*key_, wait, std::nullopt); }
-bool distributed_lock::try_lock(milliseconds wait, milliseconds length) const { return take(*key_, wait, length); }
+bool distributed_lock::try_lock(timespan wait) const { return take(*key_, wait, std::nullopt); }
+bool distributed_lock::try_lock(timespan wait, timespan length) const { return take(*key_, wait, length); }
 
 void distributed_lock::unlock() const {
   detail::check_blocking(*key_);

@@ -98,7 +98,7 @@ lease lease::give_up() noexcept {
   return given;
 }
 
-bool lease::extend(milliseconds length) {
+bool lease::extend(timespan length) {
   if (!live(state_)) return false;
   detail::check_blocking(state_->key());
   detail::blocking_call one;

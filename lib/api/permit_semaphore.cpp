@@ -104,14 +104,12 @@ int permit_semaphore::acquired_permits() const {
 }
 
 std::string permit_semaphore::acquire() const { return take_id(*key_, {}).value(); }
-std::string permit_semaphore::acquire(milliseconds lease) const { return take_id(*key_, {.lease = lease}).value(); }
+std::string permit_semaphore::acquire(timespan lease) const { return take_id(*key_, {.lease = lease}).value(); }
 std::optional<std::string> permit_semaphore::try_acquire() const { return try_acquire(milliseconds::zero()); }
 
-std::optional<std::string> permit_semaphore::try_acquire(milliseconds wait) const {
-  return take_id(*key_, {.wait = wait});
-}
+std::optional<std::string> permit_semaphore::try_acquire(timespan wait) const { return take_id(*key_, {.wait = wait}); }
 
-std::optional<std::string> permit_semaphore::try_acquire(milliseconds wait, milliseconds lease) const {
+std::optional<std::string> permit_semaphore::try_acquire(timespan wait, timespan lease) const {
   return take_id(*key_, {.wait = wait, .lease = lease});
 }
 
@@ -121,7 +119,7 @@ void permit_semaphore::release(std::string const& id) const {
 
 bool permit_semaphore::try_release(std::string const& id) const { return command(*key_, permit_release(id)) != 0; }
 
-bool permit_semaphore::update_lease_time(std::string const& id, milliseconds lease) const {
+bool permit_semaphore::update_lease_time(std::string const& id, timespan lease) const {
   return command(*key_, permit_update(id, lease)) != 0;
 }
 

@@ -36,8 +36,8 @@ int semaphore::drain_permits() const { return detail::as_int(command(*key_, sema
 int semaphore::available_permits() const { return detail::as_int(value_of(*key_)); }
 void semaphore::acquire(int n) const { static_cast<void>(take(*key_, {.amount = n})); }
 bool semaphore::try_acquire(int n) const { return try_acquire(n, milliseconds::zero()); }
-bool semaphore::try_acquire(int n, milliseconds wait) const { return take(*key_, {.amount = n, .wait = wait}); }
-bool semaphore::try_acquire_for(milliseconds wait) const { return try_acquire(1, wait); }
+bool semaphore::try_acquire(int n, timespan wait) const { return take(*key_, {.amount = n, .wait = wait}); }
+bool semaphore::try_acquire_for(timespan wait) const { return try_acquire(1, wait); }
 void semaphore::release(int n) const { command(*key_, semaphore_release(n)); }
 
 void semaphore::start_try_set(key_ptr const& key, int permits, detail::handler<void(error_code, bool)> done) {

@@ -28,9 +28,7 @@ std_mutex::std_mutex(distributed_lock lock) noexcept : lock_(std::move(lock)) {}
 void std_mutex::lock() const { lock_.lock(); }
 bool std_mutex::try_lock() const { return lock_.try_lock(); }
 
-bool std_mutex::try_for(milliseconds wait) const try {
-  return lock_.try_lock(wait);
-} catch (lock_error const& problem) {
+bool std_mutex::try_for(timespan wait) const try { return lock_.try_lock(wait); } catch (lock_error const& problem) {
   if (!unanswered(problem.code())) throw;
   report(*lock_.key_, event_type::warning, problem.code(), problem.what());
   return false;

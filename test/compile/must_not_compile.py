@@ -20,7 +20,10 @@ void body(latchkey::client& client, latchkey::distributed_lock lock, latchkey::l
 CONTROL = """
   lock.lock(500ms);
   lock.lock(2s);
+  lock.lock(500us);
   (void)lock.try_lock(5s, 10s);
+  (void)lock.try_lock(std::chrono::duration<double>(0.5), 1.5s);
+  (void)lock.acquire({.wait = 1.5s, .lease = 800us});
   (void)lock.try_lock_for(500us);
   (void)lock.try_lock_for(std::chrono::duration<double>(0.5));
   auto me = latchkey::owner::make();
@@ -34,9 +37,9 @@ CONTROL = """
 NO_CONVERSION = ("could not convert", "cannot convert", "no matching")
 NO_DEFAULT = ("no matching", "no default")
 CASES = [
-    ("a lease in microseconds", "lock.lock(500us);", NO_CONVERSION),
-    ("a lease with a fraction", "lock.lock(std::chrono::duration<double>(0.5));", NO_CONVERSION),
-    ("a wait in microseconds", "(void)lock.try_lock(500us);", NO_CONVERSION),
+    ("a lease without a unit", "lock.lock(500);", NO_CONVERSION),
+    ("a wait without a unit", "(void)lock.try_lock(0.5);", NO_CONVERSION),
+    ("a wait without a unit in options", "(void)lock.acquire({.wait = 500});", NO_CONVERSION),
     ("an owner from nothing", "latchkey::owner me; (void)me;", NO_DEFAULT),
     ("an owner from a number", "latchkey::owner me = 7; (void)me;", ("conversion from", "no viable", "private")),
     ("a second lease of one hold", "latchkey::lease other = held;", ("deleted",)),
