@@ -211,6 +211,10 @@ class LATCHKEY_EXPORT client {
 
   /// Permits without owners. No I/O. Names as `get_lock`.
   semaphore get_semaphore(std::string name) const;
+  /// The same; calls of this handle that take permits first set their number to `permits` if the name has none yet (as
+  /// `semaphore::try_set_permits`, in the same script call, also if there are then too few). No I/O.
+  /// \throws lock_error as `get_lock`; `bad_argument` for a negative number.
+  semaphore get_semaphore(std::string name, int permits) const;
   /// Permits with ids and leases. No I/O. Names as `get_lock`.
   permit_semaphore get_permit_semaphore(std::string name) const;
   /// A count that waiters see reach zero. No I/O. Names as `get_lock`.

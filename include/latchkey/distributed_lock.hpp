@@ -8,7 +8,9 @@
 #include <latchkey/owner.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -71,6 +73,8 @@ class LATCHKEY_EXPORT distributed_lock {
   void lock() const;
   /// Waits without limit, then holds for `lease`, without renewal.
   void lock(timespan lease) const;
+  /// As `lock()`, but gives up when a stop is asked for: then false, and the thread holds what it held before.
+  [[nodiscard]] bool lock(std::stop_token stop) const;
   /// One attempt, no waiting for a holder. True: held. A server that cannot be reached is tried again as
   /// often as `config::retry_attempts` says; at most for `connect_timeout` plus `timeout` for every attempt (25 s).
   [[nodiscard]] bool try_lock() const;
@@ -230,6 +234,8 @@ class LATCHKEY_EXPORT distributed_lock {
   executor_type get_executor() const;
 
   friend LATCHKEY_EXPORT bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept;
+  /// Equal for equal handles. `std::hash` and `boost::hash` use it.
+  friend LATCHKEY_EXPORT std::size_t hash_value(distributed_lock const& one) noexcept;
 
  private:
   friend class client;
@@ -320,3 +326,8 @@ class LATCHKEY_EXPORT std_mutex {
 };
 
 }  // namespace latchkey
+
+template <>
+struct std::hash<latchkey::distributed_lock> {
+  std::size_t operator()(latchkey::distributed_lock const& one) const noexcept { return hash_value(one); }
+};

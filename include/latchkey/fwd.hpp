@@ -11,6 +11,7 @@ class permit_semaphore;
 class read_write_lock;
 class semaphore;
 class std_mutex;
+class std_shared_mutex;
 
 namespace detail {
 class core;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 
 namespace latchkey {
@@ -73,6 +74,9 @@ class LATCHKEY_EXPORT lease {
 
   /// Who holds it. For an empty lease an owner that equals no real one.
   latchkey::owner owner() const noexcept;
+
+  /// The name of the lock, as given to the client; empty for an empty lease. Valid while this lease shows the hold.
+  std::string const& name() const noexcept;
 
   /// Until when the hold may be trusted, on the steady clock, computed at this call.
   ///

@@ -3,6 +3,7 @@
 #include <latchkey/distributed_lock.hpp>
 #include <latchkey/fwd.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -55,6 +56,10 @@ class LATCHKEY_EXPORT read_write_lock {
   distributed_lock read_lock() const;
   /// The side that one may hold. No I/O.
   distributed_lock write_lock() const;
+  /// Both sides for `std::shared_lock`, `std::unique_lock` and `std::scoped_lock`: a *SharedTimedLockable* whose
+  /// unlocking reports a failure as an event instead of throwing.
+  std_shared_mutex as_shared_mutex() const;
+
   /// The name as given to the client. No I/O.
   std::string const& name() const noexcept;
 
@@ -67,6 +72,57 @@ class LATCHKEY_EXPORT read_write_lock {
 
   key_ptr reads_;
   key_ptr writes_;
+};
+
+/// A `read_write_lock` for `std::shared_lock` (the side that many may hold) and `std::unique_lock` (the side that one
+/// may hold). The calling thread owns.
+///
+/// Each side behaves as a `std_mutex`: a failed unlock is an event (`event_type::unlock_failed`), and a timed try is
+/// also false, and an event, where the server did not answer.
+///
+/// Unlike with `std::shared_timed_mutex` a thread may take either side again, and the shared side while it holds the
+/// exclusive one; who holds the shared side only and asks for the exclusive one gets `errc::would_deadlock`.
+class LATCHKEY_EXPORT std_shared_mutex {
+ public:
+  explicit std_shared_mutex(read_write_lock const& lock);
+
+  /// As `std_mutex::lock`, of the exclusive side.
+  void lock() const { writes_.lock(); }
+  /// As `std_mutex::try_lock`, of the exclusive side.
+  [[nodiscard]] bool try_lock() const { return writes_.try_lock(); }
+  /// As `std_mutex::try_lock_for`, of the exclusive side.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
+    return writes_.try_lock_for(wait);
+  }
+  /// As `std_mutex::try_lock_until`, of the exclusive side.
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> when) const {
+    return writes_.try_lock_until(when);
+  }
+  /// As `std_mutex::unlock`, of the exclusive side.
+  void unlock() const noexcept { writes_.unlock(); }
+
+  /// As `std_mutex::lock`, of the shared side.
+  void lock_shared() const { reads_.lock(); }
+  /// As `std_mutex::try_lock`, of the shared side.
+  [[nodiscard]] bool try_lock_shared() const { return reads_.try_lock(); }
+  /// As `std_mutex::try_lock_for`, of the shared side.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> wait) const {
+    return reads_.try_lock_for(wait);
+  }
+  /// As `std_mutex::try_lock_until`, of the shared side.
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> when) const {
+    return reads_.try_lock_until(when);
+  }
+  /// As `std_mutex::unlock`, of the shared side.
+  void unlock_shared() const noexcept { reads_.unlock(); }
+
+ private:
+  std_mutex reads_;
+  std_mutex writes_;
 };
 
 }  // namespace latchkey

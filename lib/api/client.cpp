@@ -23,11 +23,12 @@ detail::core& checked(std::shared_ptr<detail::core> const& core) {
 }
 
 std::shared_ptr<detail::lock_key const> make_key(std::shared_ptr<detail::core> const& core, std::string name,
-                                                 detail::kind const& which, unsigned char mode = 0) {
+                                                 detail::kind const& which, unsigned char mode = 0,
+                                                 std::shared_ptr<std::string const> permits = nullptr) {
   checked(core);
   if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
   if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
-  return std::make_shared<detail::single_lock const>(core, std::move(name), which, mode);
+  return std::make_shared<detail::single_lock const>(core, std::move(name), which, mode, std::move(permits));
 }
 
 }  // namespace
@@ -91,6 +92,12 @@ read_write_lock client::get_read_write_lock(std::string name) const {
 
 semaphore client::get_semaphore(std::string name) const {
   return semaphore(make_key(core_, std::move(name), detail::semaphore_kind()));
+}
+
+semaphore client::get_semaphore(std::string name, int permits) const {
+  if (permits < 0) throw lock_error(errc::bad_argument, "the number of permits must not be negative");
+  auto first = std::make_shared<std::string const>(std::to_string(permits));
+  return semaphore(make_key(core_, std::move(name), detail::semaphore_kind(), 0, std::move(first)));
 }
 
 permit_semaphore client::get_permit_semaphore(std::string name) const {

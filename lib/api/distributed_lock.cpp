@@ -12,12 +12,15 @@ using detail::blocking_call;
 using detail::lock_key;
 using detail::query;
 
-bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<milliseconds> length) {
+bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<milliseconds> length,
+          std::stop_token const& stop = {}) {
   detail::check_blocking(key);
   blocking_call one;
   throw_if(fill_acquire(one, key, {owner::this_thread(), wait, length, std::nullopt}));
+  if (stop.stop_requested()) return false;
   auto* const mine = detail::thread_holds::of(*key.engine);
-  key.run(one);
+  key.run(one, stop);
+  if (one.error == asio::error::operation_aborted) return false;
   throw_if(one);
   if (one.yes && mine) mine->took();
   return one.yes;
@@ -46,6 +49,7 @@ distributed_lock::distributed_lock(std::shared_ptr<detail::lock_key const> key) 
 
 void distributed_lock::lock() const { static_cast<void>(take(*key_, std::nullopt, std::nullopt)); }
 void distributed_lock::lock(timespan length) const { static_cast<void>(take(*key_, std::nullopt, length)); }
+bool distributed_lock::lock(std::stop_token stop) const { return take(*key_, std::nullopt, std::nullopt, stop); }
 bool distributed_lock::try_lock() const { return take(*key_, milliseconds::zero(), std::nullopt); }
 bool distributed_lock::try_lock(timespan wait) const { return take(*key_, wait, std::nullopt); }
 bool distributed_lock::try_lock(timespan wait, timespan length) const { return take(*key_, wait, length); }
@@ -109,5 +113,6 @@ lease distributed_lock::acquire(acquire_options options, std::stop_token stop) c
 }
 
 bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept { return a.key_->same_as(*b.key_); }
+std::size_t hash_value(distributed_lock const& one) noexcept { return one.key_->hash(); }
 
 }  // namespace latchkey

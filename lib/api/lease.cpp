@@ -61,6 +61,11 @@ bool lease::held() const noexcept { return trusted(state_) && boot_now() < state
 
 latchkey::owner lease::owner() const noexcept { return live(state_) ? state_->who() : detail::owner_access::from(0); }
 
+std::string const& lease::name() const noexcept {
+  static std::string const none;
+  return live(state_) ? state_->key().name : none;
+}
+
 std::chrono::steady_clock::time_point lease::valid_until() const noexcept {
   if (!trusted(state_)) return {};
   auto const now = std::chrono::steady_clock::now();

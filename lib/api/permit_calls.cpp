@@ -14,6 +14,7 @@ refusal fill_take(operation& one, lock_key const& key, take_request const& asked
   if (auto wrong = fill_acquire(one, key, {owner::make(), asked.wait, asked.lease, std::nullopt})) return wrong;
   one.keeps = false;
   one.amount = asked.amount;
+  one.argument = key.permits;
   return check_least(asked.amount, 1);
 }
 

@@ -5,7 +5,9 @@
 
 #include <boost/asio/system_executor.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -21,6 +23,7 @@ struct lock_key {
   std::string const name;
   std::shared_ptr<kind const> const which;  // null: it consists of others
   unsigned char const mode;
+  std::shared_ptr<std::string const> const permits;  // a semaphore's, if nobody has set any; null: leaves that alone
 
   virtual ~lock_key() = default;
 
@@ -60,9 +63,24 @@ struct lock_key {
     return engine == other.engine && name == other.name && mode == other.mode;
   }
 
+  // The same for what same_as calls the same.
+  std::size_t hash() const noexcept {
+    if (!which) return std::hash<lock_key const*>()(this);
+    std::size_t const parts[] = {std::hash<core const*>()(engine.get()),
+                                 std::hash<std::string_view>()(which->rules().name), mode};
+    std::size_t made = std::hash<std::string>()(name);
+    for (std::size_t const part : parts) made = made * 31 + part;
+    return made;
+  }
+
  protected:
-  lock_key(std::shared_ptr<core> client, std::string called, std::shared_ptr<kind const> sort, unsigned char side)
-      : engine(std::move(client)), name(std::move(called)), which(std::move(sort)), mode(side) {}
+  lock_key(std::shared_ptr<core> client, std::string called, std::shared_ptr<kind const> sort, unsigned char side,
+           std::shared_ptr<std::string const> first = nullptr)
+      : engine(std::move(client)),
+        name(std::move(called)),
+        which(std::move(sort)),
+        mode(side),
+        permits(std::move(first)) {}
 };
 
 // Where handlers run that have no executor of their own.

@@ -53,6 +53,7 @@ void name_machine::send_acquire(operation& call, bool may_go_direct) {
   asked.target = one.live(call.mode) + 1;
   asked.lease = lease_for(call);
   asked.amount = call.amount;
+  asked.argument = call.argument;
   asked.call = &call;
   asked.ticket = queue().ticket();
   asked.bundle = call.bundle;

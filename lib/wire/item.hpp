@@ -31,7 +31,7 @@ struct item {
   bool enters_line = false;     // acquire, hand_off: if it is busy, it enters that queue, or keeps its place there
   unsigned char command = 0;    // command: which; the kind numbers them
   std::int64_t amount = 1;      // acquire: of how many; command: as it likes
-  std::string_view argument{};  // command: as it likes
+  std::string_view argument{};  // acquire, command: as it likes
   bool repeated = false;        // an earlier copy had no answer, and can no longer run
 };
 

@@ -3,6 +3,7 @@
 #include <wire/semaphore_scripts.hpp>
 
 #include <stdexcept>
+#include <string>
 
 namespace latchkey::detail {
 namespace {
@@ -51,7 +52,10 @@ class semaphore_rules final : public kind {
 
   void add_arguments(item const& one, words& command) const override {
     if (one.what == ask::acquire) command.add(one.field.substr(0, one.field.rfind(':')));
-    if (one.what != ask::release) command.add(one.amount);
+    if (one.what == ask::acquire && !one.argument.empty())
+      command.add(std::to_string(one.amount) + '/' + std::string(one.argument));
+    else if (one.what != ask::release)
+      command.add(one.amount);
     if (one.what == ask::acquire) command.add(std::int64_t{one.wait > 0});
     if (one.what != ask::release) command.add(std::int64_t{one.repeated});
     command.add(mark_time);

@@ -7,7 +7,8 @@ namespace latchkey::detail {
 // permits come back (which must work then, too) a DEL of the mark does, behind which the others pass.
 
 // A big request that waits leaves a claim for its client. What it claims is left alone by others, so that they cannot
-// pass it for ever. The claim's end is told to those whom it kept out.
+// pass it for ever. The claim's end is told to those whom it kept out. `n` is how many, or "how many/how many there are to
+// be if nobody has said so yet": most have no use for an argument more.
 script const& semaphore_acquire() {
   static script const& the_one = new_script(
       {"acquire", 4, 5}, {R"lua(local function acquire(key, channel, claim, mark, client, n, waits, again, keep)
@@ -18,6 +19,14 @@ script const& semaphore_acquire() {
   end
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
+  local first
+  n, first = string.match(n, '^(%d+)/?(.*)$')
+  if not value and first ~= '' then
+    local done = call('set', key, first)
+    if done.err then return done.err end
+    value = first
+    call('publish', channel, first)
+  end
   local free, wanted = tonumber(value or 0), tonumber(n)
   if not free then return 'ERR value is not an integer or out of range' end
   local claims = waits == '1' and wanted > 1

@@ -49,11 +49,14 @@ TEST_CASE("semaphore: a request carries the keys and arguments that its script r
   auto const& which = semaphore_kind();
   list const keys{"pool", "redisson_sc:{pool}", "latchkey_request:{pool}:id:7"};
   auto one = pool_item(ask::acquire);
+  one.argument = {};
   CHECK(keys_of(which, one) == list{"pool", "redisson_sc:{pool}", "latchkey_semaphore_claim:{pool}", keys[2]});
   CHECK(arguments_of(which, one) == list{"id", "3", "1", "0", "20000"});
   one.wait = 0;
   one.repeated = true;
   CHECK(arguments_of(which, one) == list{"id", "3", "0", "1", "20000"});
+  one.argument = "10";
+  CHECK(arguments_of(which, one) == list{"id", "3/10", "0", "1", "20000"});
   CHECK(keys_of(which, pool_item(ask::release)) == keys);
   CHECK(arguments_of(which, pool_item(ask::release)) == list{"20000"});
   std::set<script const*> scripts{&which.script_for(ask::acquire), &which.script_for(ask::release)};
