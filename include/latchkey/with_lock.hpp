@@ -36,4 +36,14 @@ auto with_lock(distributed_lock lock, Body body, Token&& token = detail::body_to
   return with_lock(std::move(lock), acquire_options{}, std::move(body), std::forward<Token>(token));
 }
 
+// For the compiler's message alone: a body that is none.
+template <detail::no_lock_body Body, class... Token>
+void with_lock(distributed_lock, acquire_options, Body, Token&&...) {
+  static_assert(detail::lock_body<Body>, "the body of with_lock takes a lease& and returns a boost::asio::awaitable");
+}
+template <detail::no_lock_body Body, class... Token>
+void with_lock(distributed_lock, Body, Token&&...) {
+  static_assert(detail::lock_body<Body>, "the body of with_lock takes a lease& and returns a boost::asio::awaitable");
+}
+
 }  // namespace latchkey

@@ -7,6 +7,7 @@ from compiler import Compiler
 
 PROGRAM = """
 #include <latchkey/latchkey.hpp>
+#include <boost/asio/detached.hpp>
 #include <chrono>
 #include <utility>
 using namespace std::chrono_literals;
@@ -30,11 +31,16 @@ CONTROL = """
   lock.async_lock(me, 5s, [](latchkey::error_code) {});
   latchkey::lease other = std::move(held);
   other = std::move(held);
+  auto run = [](latchkey::lease&) -> latchkey::asio::awaitable<void> { co_return; };
+  latchkey::with_lock(lock, run, latchkey::asio::detached);
+  latchkey::with_lock(lock, latchkey::acquire_options{}, run, [](std::exception_ptr) {});
+  latchkey::with_lock(lock, {.wait = 1s}, run, latchkey::asio::detached);
   latchkey::client moved = std::move(client);
 """
 
 # A name, a line, and the words of which one must be in the compiler's error.
 NO_CONVERSION = ("could not convert", "cannot convert", "no matching")
+NO_BODY = ("the body of with_lock takes a lease& and returns a boost::asio::awaitable",)
 NO_DEFAULT = ("no matching", "no default")
 CASES = [
     ("a lease without a unit", "lock.lock(500);", NO_CONVERSION),
@@ -47,6 +53,13 @@ CASES = [
     ("a lock without a client", "latchkey::distributed_lock other; (void)other;", NO_DEFAULT),
     ("a second client by copy", "latchkey::client other = client;", ("deleted",)),
     ("an asynchronous lock without an owner", "lock.async_lock([](latchkey::error_code) {});", ("no matching",)),
+    ("a body of with_lock that returns nothing", "latchkey::with_lock(lock, [](latchkey::lease&) {});", NO_BODY),
+    ("a body of with_lock that takes no lease",
+     "latchkey::with_lock(lock, {.wait = 1s}, []() -> latchkey::asio::awaitable<void> { co_return; });", NO_BODY),
+    ("a body of with_lock that returns a value, with a token",
+     "latchkey::with_lock(lock, latchkey::acquire_options{}, [](latchkey::lease&) { return 1; }, "
+     "latchkey::asio::detached);", NO_BODY),
+    ("a body of with_lock that is no function", "latchkey::with_lock(lock, 7, latchkey::asio::detached);", NO_BODY),
     ("a handler of the wrong shape", "lock.async_lock(latchkey::owner::make(), [](int, int, int) {});",
      ("no matching",)),
 ]

@@ -17,6 +17,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <concepts>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -44,6 +45,8 @@ template <class Body>
 concept lock_body = requires {
   typename body_awaited<Body>::type;
 };
+template <class Body>
+concept no_lock_body = !lock_body<Body> && !std::convertible_to<Body, acquire_options>;
 template <class Body>
 using body_signature = typename body_awaited<Body>::signature;
 template <class Body>
