@@ -3,6 +3,7 @@
 #include <latchkey/owner.hpp>
 #include <latchkey/timespan.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <type_traits>
 
@@ -25,6 +26,8 @@ struct acquire_options {
   /// A bound: the first lease and every renewal are cut so that the hold ends, here and on the server, this long after
   /// the request that was granted left. Then it is lost (`max_hold_reached`). Only without `lease`; `extend` lifts it.
   std::optional<timespan> max_hold = std::nullopt;
+  /// Comes back in every event about this call and its hold (`event::context`): a number of a job, a pointer.
+  std::uint64_t context = 0;
 };
 
 static_assert(std::is_trivially_copyable_v<acquire_options>);

@@ -4,6 +4,7 @@
 #include <latchkey/owner.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -15,6 +16,8 @@ enum class event_type {
   waiting,              ///< a caller found it busy and waits
   granted,              ///< a hold began; `took` is the time since the call
   handed_off,           ///< a release passed the lock on to a waiter of this client
+  gave_up,              ///< a call ended without the hold; `error` says why: `busy`, `timeout`, cancelled
+                        ///< (`asio::error::operation_aborted`), or what refused it; `took` is the time since the call
   released,             ///< a hold ended by release; `took` is how long it was held
   at_risk,              ///< a renewal had no answer; the lease still runs
   lost,                 ///< a hold ended otherwise; `error` says why
@@ -45,10 +48,11 @@ struct event {
   event_type type;
   std::string_view lock;                 ///< name of the lock; empty if it concerns the client
   std::optional<latchkey::owner> owner;  ///< who, where somebody is concerned
-  error_code error;                      ///< why, for `lost`, `disconnected`, `connect_failed`
+  error_code error;                      ///< why, for `gave_up`, `lost`, `disconnected`, `connect_failed`
   std::string_view text;                 ///< the server's words or an explanation; never a password
   std::chrono::microseconds took{0};     ///< how long, where it makes sense
   std::string_view kind{};               ///< of the lock, as `kind_stats::kind`; empty if it concerns the client
+  std::uint64_t context = 0;             ///< `acquire_options::context` of the call that it is about, or else zero
 };
 
 }  // namespace latchkey

@@ -11,6 +11,7 @@ namespace latchkey {
 struct histogram {
   static constexpr std::size_t size = 32;
   std::array<std::uint64_t, size> buckets{};
+  std::uint64_t sum = 0;  ///< of all these times, in microseconds
 };
 
 /// What one kind of lock has in the counters of `stats`. Locks made of others count as their members.
@@ -22,6 +23,9 @@ struct kind_stats {
   std::uint64_t handed_off = 0;
   std::uint64_t released = 0;
   std::uint64_t lost = 0;
+  std::uint64_t busy = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t errors = 0;
   // gauges
   std::uint64_t held = 0;
   std::uint64_t waiting = 0;
@@ -35,6 +39,9 @@ struct stats {
   std::uint64_t handed_off = 0;  ///< of these, passed on inside this client
   std::uint64_t released = 0;    ///< holds that ended by release
   std::uint64_t lost = 0;        ///< holds that ended otherwise
+  std::uint64_t busy = 0;        ///< calls that ended without a hold: somebody else had it
+  std::uint64_t timeouts = 0;    ///< the same: `errc::timeout`
+  std::uint64_t errors = 0;      ///< the same for any other reason, but that they were cancelled
   std::uint64_t given_back = 0;  ///< grants that nobody waited for any more
   std::uint64_t renewals = 0;    ///< leases renewed by the watchdog
   std::uint64_t reconnects = 0;  ///< connections made after the first of their kind

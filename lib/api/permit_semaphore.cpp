@@ -133,7 +133,7 @@ permit permit_semaphore::acquire_permit(acquire_options options) const {
 
 permit permit_semaphore::acquire_permit(acquire_options options, std::stop_token stop) const {
   detail::check_blocking(*key_);
-  auto state = std::make_shared<detail::lease_state>(key_, owner::make());
+  auto state = std::make_shared<detail::lease_state>(key_, owner::make(), options.context);
   detail::blocking_call one;
   throw_if(fill_permit(one, *key_, state->who(), options));
   if (stop.stop_requested()) return {};
@@ -166,7 +166,7 @@ struct permit_semaphore::give_permit {
 
 void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<void(error_code, permit)> done,
                                             acquire_options options) {
-  auto state = std::make_shared<detail::lease_state>(key, owner::make());
+  auto state = std::make_shared<detail::lease_state>(key, owner::make(), options.context);
   auto* const link = state.get();
   std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
   owner const who = state->who();

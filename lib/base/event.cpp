@@ -8,6 +8,7 @@ std::string_view to_string(event_type type) noexcept {
     case event_type::waiting: return "waiting";
     case event_type::granted: return "granted";
     case event_type::handed_off: return "handed_off";
+    case event_type::gave_up: return "gave_up";
     case event_type::released: return "released";
     case event_type::at_risk: return "at_risk";
     case event_type::lost: return "lost";

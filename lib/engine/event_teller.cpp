@@ -39,6 +39,7 @@ void event_teller::tell(note const& what) noexcept {
     shown.text = what.text;
     shown.took = std::chrono::duration_cast<std::chrono::microseconds>(what.took);
     shown.kind = what.kind;
+    shown.context = what.context;
     settings_.on_event(shown);
   } catch (...) {
     // Said once: it will most likely throw again.

@@ -36,6 +36,7 @@ class joint_acquiring final : public joint_task {
   milliseconds const max_hold_;
   instant const started_;
   hold_link* const link_;
+  std::uint64_t const context_;
 
   // --- guarded ---
   std::shared_ptr<joint_hold> made_;

@@ -18,6 +18,7 @@ struct note {
   std::string text;
   nanoseconds took{0};
   std::string_view kind{};  // of static storage
+  std::uint64_t context = 0;
 };
 
 // What a step of a machine asks the engine to do at once, outside the mutex. Appended to, never read, by machines.

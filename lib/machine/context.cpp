@@ -22,8 +22,8 @@ milliseconds context::pause(unsigned n, milliseconds most) {
 }
 
 void context::note(event_type type, std::string_view lock, std::uint64_t owner, error_code error, std::string_view text,
-                   nanoseconds took, std::string_view kind) {
-  if (observed) out->notes.push_back({type, std::string(lock), owner, error, without_secret(text), took, kind});
+                   nanoseconds took, std::string_view kind, std::uint64_t about) {
+  if (observed) out->notes.push_back({type, std::string(lock), owner, error, without_secret(text), took, kind, about});
 }
 
 std::string context::without_secret(std::string_view text) const {
@@ -70,6 +70,7 @@ kind_stats& context::tally(std::string_view kind) {
 
 void count(histogram& times, nanoseconds took) {
   auto const us = static_cast<std::uint64_t>(std::max<nanoseconds::rep>(took.count(), 0) / 1000);
+  times.sum += us;
   ++times.buckets[std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(us)), histogram::size - 1)];
 }
 

@@ -75,7 +75,7 @@ struct context {
   milliseconds pause(unsigned n, milliseconds most);
 
   void note(event_type type, std::string_view lock = {}, std::uint64_t owner = 0, error_code error = {},
-            std::string_view text = {}, nanoseconds took = {}, std::string_view kind = {});
+            std::string_view text = {}, nanoseconds took = {}, std::string_view kind = {}, std::uint64_t about = 0);
 
   // The engine is to tell its caller.
   void complete(operation& call);

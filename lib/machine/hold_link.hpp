@@ -3,6 +3,7 @@
 #include <base/instant.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 namespace latchkey::detail {
@@ -21,6 +22,7 @@ class composite_hold {
 struct hold_link {
   std::atomic<instant::rep> deadline{0};  // nanoseconds of the boot clock; 0: not granted
   std::atomic<bool> lost{false};
+  std::uint64_t context = 0;              // what the call that asks for it wants in its events; set before it starts
   std::shared_ptr<composite_hold> parts;  // null: it is of one name. Set before the grant is told
 
   void show(instant until) { deadline.store(until.time_since_epoch().count(), std::memory_order_release); }
@@ -28,5 +30,7 @@ struct hold_link {
     return parts ? parts->until() : instant(nanoseconds(deadline.load(std::memory_order_acquire)));
   }
 };
+
+inline std::uint64_t context_of(hold_link const* link) { return link ? link->context : 0; }
 
 }  // namespace latchkey::detail

@@ -92,7 +92,7 @@ bool holders::lose(owner_state& one, hold& ended, error_code why) {
   if (!left) {
     shared.timers.drop(ended.expiry);
     count_lost();
-    of_.note(event_type::lost, one.owner, why, {}, shared.now - ended.began);
+    of_.note(event_type::lost, one.owner, why, {}, shared.now - ended.began, ended.context);
     tell(ended, why);
     if (shown) --shared.shown;
   }
@@ -119,7 +119,7 @@ void holders::forget(owner_state& one, hold& ended) {
 
 void holders::leave(owner_state& one, hold& left) {
   context& shared = of_.shared_;
-  of_.note(event_type::left_to_lease, one.owner, errc::closed, {}, rest_of(left));
+  of_.note(event_type::left_to_lease, one.owner, errc::closed, {}, rest_of(left), left.context);
   tell(left, errc::closed);
   shared.timers.drop(left.expiry);
   left.watchdog = false;

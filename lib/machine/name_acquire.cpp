@@ -13,7 +13,7 @@ constexpr std::string_view held_too_often = "held too often";
 }  // namespace
 
 void name_machine::acquire(owner_state& one, operation& call) {
-  note(event_type::attempt, one.owner);
+  note(event_type::attempt, one.owner, {}, {}, {}, context_of(call.link));
   if (one.holds.size() >= owner_state::most_holds) return complete(call, errc::bad_argument, held_too_often);
   if (name_machine const* const other = in_use_elsewhere(one.owner))
     return complete(call, errc::bad_argument,
@@ -57,6 +57,7 @@ void name_machine::send_acquire(operation& call, bool may_go_direct) {
   asked.call = &call;
   asked.ticket = queue().ticket();
   asked.bundle = call.bundle;
+  asked.context = context_of(call.link);
   begin(one, asked);
   call.where = operation::place::trying;
   if (!call.queued) watch_deadline(call);
@@ -93,7 +94,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   }
 
   if (!call || deadline <= shared_.now || outer_lost) {
-    if (kind_.rules().takes) note(event_type::abandoned, one.owner);
+    if (kind_.rules().takes) note(event_type::abandoned, one.owner, {}, {}, {}, was.context);
     repair(one, was.mode);
     if (!call) return;
     bool const was_head = queue().is_head(*call);
@@ -144,6 +145,7 @@ void name_machine::keep(owner_state& one, request const& was, operation& call, i
   made.began = shared_.now;
   made.deadline = deadline;
   made.link = call.link;
+  made.context = context_of(call.link);
   made.leased = call.link != nullptr;
   call.hold = holders_.begin(one, std::move(made)).id;
 }
@@ -155,7 +157,7 @@ void name_machine::served(operation& call) {
   shared_.counters.contended += call.waited;
   tally_.contended += call.waited;
   count(shared_.counters.wait_time, shared_.now - call.started);
-  note(event_type::granted, call.owner, {}, {}, shared_.now - call.started);
+  note(event_type::granted, call.owner, {}, {}, shared_.now - call.started, context_of(call.link));
   call.yes = true;
   waiters_->leave(call);
   complete(call);

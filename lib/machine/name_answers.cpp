@@ -112,13 +112,13 @@ void name_machine::conclude_release(owner_state& one, request const& was, outcom
       error = error_of(answer);
       bool const has_lease = one.over_at != never && one.over_at != instant{};
       bool const stays = kind_.rules().takes && !has_lease;  // nothing else gives it back
-      note(stays ? event_type::permit_lost : event_type::warning, one.owner, error, words_of(answer));
+      note(stays ? event_type::permit_lost : event_type::warning, one.owner, error, words_of(answer), {}, was.context);
     }
   }
-  if (answer.not_published) note(event_type::publish_refused, one.owner);
+  if (answer.not_published) note(event_type::publish_refused, one.owner, {}, {}, {}, was.context);
   bool const published = was.what == ask::release && was.target == 0 && answer.what == outcome::type::released;
   if (published && kind_.rules().listens) shared_.unpublished = answer.not_published;
-  if (!was.give_back && !error) note(event_type::released, one.owner, {}, {}, shared_.now - was.began);
+  if (!was.give_back && !error) note(event_type::released, one.owner, {}, {}, shared_.now - was.began, was.context);
   if (!was.call) return;
   was.call->released = found;
   complete(*was.call, error, answer.text);
@@ -138,7 +138,7 @@ void name_machine::on_hand_off_answer(owner_state& one, outcome const& answer) {
     case outcome::type::granted:
       ++shared_.counters.handed_off;
       ++tally_.handed_off;
-      note(event_type::handed_off, to.owner);
+      note(event_type::handed_off, to.owner, {}, {}, {}, next.context);
       granted(to, next, was.sent, answer);
       break;
     case outcome::type::busy:
@@ -227,7 +227,10 @@ void name_machine::renewal_unanswered(renewal& side, error_code const& why) {
 }
 
 void name_machine::note_at_risk(renewal& side, error_code const& why, std::string_view text) {
-  if (side.covers_any() && side.failures++ == 0) note(event_type::at_risk, side.of->owner, why, text);
+  auto const& holds = side.of->holds;
+  auto const first = std::find_if(holds.begin(), holds.end(), [&](auto const& one) { return side.covers(*one); });
+  if (first == holds.end() || side.failures++ > 0) return;
+  note(event_type::at_risk, side.of->owner, why, text, {}, (*first)->context);
 }
 
 void name_machine::after_renewal(renewal& side) {

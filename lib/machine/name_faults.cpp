@@ -85,7 +85,7 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
   };
   bool any = false;
   for (auto h = next(); h != one.holds.end(); h = next()) {
-    if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, one.owner);
+    if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, one.owner, {}, {}, {}, (*h)->context);
     lose(one, **h, errc::lease_lost);
     any = true;
   }

@@ -98,9 +98,23 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   call.error = error;
   if (!text.empty()) call.text = text;
   shared_.explain(call);
+  if (call.what == operation::type::acquire && !call.yes && !call.untried) note_gave_up(call);
   shared_.timers.drop(call.expiry);
   shared_.complete(call);
   served_.push_back(call.owner);
+}
+
+void name_machine::note_gave_up(operation const& call) {
+  static error_code const cancelled(ECANCELED, boost::system::system_category());
+  error_code const why = call.error ? call.error : errc::busy;
+  auto const count = [&](auto counter) { ++(shared_.counters.*counter.first), ++(tally_.*counter.second); };
+  if (why == errc::busy)
+    count(std::pair(&stats::busy, &kind_stats::busy));
+  else if (why == errc::timeout)
+    count(std::pair(&stats::timeouts, &kind_stats::timeouts));
+  else if (why != cancelled)
+    count(std::pair(&stats::errors, &kind_stats::errors));
+  note(event_type::gave_up, call.owner, why, call.text, shared_.now - call.started, context_of(call.link));
 }
 
 void name_machine::watch_deadline(operation& call) {

@@ -83,6 +83,7 @@ void name_machine::begin_release(owner_state& one, hold& ended, operation* call)
   asked.mode = ended.mode;
   asked.until = ended.deadline;
   asked.began = ended.began;
+  asked.context = ended.context;
   asked.call = call;
   holders_.forget(one, ended);
   holders_.stop_renewing(one, asked.mode);
@@ -138,6 +139,7 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
   granted.mode = waiter.mode;
   granted.target = 1;
   granted.lease = lease_for(waiter);
+  granted.context = context_of(waiter.link);
   granted.amount = waiter.amount;
   granted.call = &waiter;
   granted.partner = &from;

@@ -35,6 +35,7 @@ struct hold : boost::intrusive::list_base_hook<> {
   instant deadline{};           // trusted until then
   instant renew_until = never;  // no renewal makes it last longer
   hold_link* link = nullptr;
+  std::uint64_t context = 0;  // for its events, also when nothing shows it any more
   timer_node expiry;
 
   // When a renewal that is sent now ends.
@@ -76,6 +77,7 @@ struct request {
   instant until{};           // release: deadline of the hold that it ends; give-back: from then on it may be forgotten
   instant began{};           // release: when that hold began
   hold_id extends = 0;
+  std::uint64_t context = 0;  // for the events of what it takes or ends
   milliseconds wanted{0};     // extend: as the caller asked
   operation* call = nullptr;  // who waits for the answer
   owner_state* partner = nullptr;

@@ -39,7 +39,7 @@ void waiters::leave(operation& call) {
 }
 
 void waiters::note_told(operation& head) {
-  if (!head.waited) of_.note(event_type::waiting, head.owner);
+  if (!head.waited) of_.note(event_type::waiting, head.owner, {}, {}, {}, context_of(head.link));
   head.waited = head.tried = true;
   head.error = {};
   queue_.note_busy();

@@ -26,7 +26,7 @@ std::function<void(event const&)> event_log::callback() const {
   return [state = state_](event const& e) {
     std::lock_guard guard(state->mutex);
     state->events.push_back(
-        {e.type, std::string(e.lock), e.owner, e.error, std::string(e.text), e.took, std::string(e.kind)});
+        {e.type, std::string(e.lock), e.owner, e.error, std::string(e.text), e.took, std::string(e.kind), e.context});
     state->more.notify_all();
   };
 }

@@ -22,6 +22,7 @@ struct logged_event {
   std::string text;
   std::chrono::microseconds took{0};
   std::string kind{};
+  std::uint64_t context = 0;
 };
 
 // Collects the events of a client, from any thread, and lets a test wait for them.

@@ -219,6 +219,7 @@ TEST_CASE("histogram: every time has its bucket") {
   CHECK(times.buckets[1] == 1);
   count(times, 1s);
   CHECK(times.buckets[20] == 1);
+  CHECK(times.sum == 1'000'001);
   count(times, nanoseconds::max());
   CHECK(times.buckets[histogram::size - 1] == 1);
 }
