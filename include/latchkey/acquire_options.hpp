@@ -26,6 +26,16 @@ struct acquire_options {
   /// A bound: the first lease and every renewal are cut so that the hold ends, here and on the server, this long after
   /// the request that was granted left. Then it is lost (`max_hold_reached`). Only without `lease`; `extend` lifts it.
   std::optional<timespan> max_hold = std::nullopt;
+  /// Added to every lease of the hold on the server and not trusted here (Chubby's lock-delay): when a holder has lost
+  /// the lock by its deadline, others stay out for so long, so that its late writes have time to arrive. A release and
+  /// a `force_unlock` end it at once, as does a later hold of the same owner. At most ten years; only for locks of one
+  /// name.
+  timespan lock_delay{};
+  /// For work that may hang: the watchdog renews only while `lease::progress` was called within this time, or the grant
+  /// is no longer ago. When it was not, an event (`warning`) says so with the next renewal that would be due, a third
+  /// of `config::lock_watchdog_timeout` later at most; the hold is then renewed no longer, and lost with its lease.
+  /// Only without `lease`; `lease::extend` ends it.
+  std::optional<timespan> progress_within = std::nullopt;
   /// Comes back in every event about this call and its hold (`event::context`): a number of a job, a pointer.
   std::uint64_t context = 0;
 };

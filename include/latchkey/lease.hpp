@@ -87,6 +87,10 @@ class LATCHKEY_EXPORT lease {
   /// The time until `valid_until()`, zero if none is left.
   milliseconds remaining() const noexcept;
 
+  /// Says that the work under the lock goes on; see `acquire_options::progress_within`. Local: a few nanoseconds (of a
+  /// lock of several members: a mutex). Without that option, and for an empty lease, nothing happens.
+  void progress() noexcept;
+
   /// A number that is higher for every later holder; only fenced locks have one.
   std::optional<std::uint64_t> fencing_token() const noexcept;
 

@@ -97,7 +97,7 @@ class LATCHKEY_EXPORT permit_semaphore {
   ///
   /// Without a lease the permit lasts until its release; there is nothing to renew. `acquire_options::owner` means
   /// nothing here: every permit is its own.
-  /// \throws lock_error `bad_argument`: also for `max_hold`.
+  /// \throws lock_error `bad_argument`: also for `max_hold`, `lock_delay` and `progress_within`.
   [[nodiscard]] permit acquire_permit(acquire_options options = {}) const;
   /// The same; also gives up, with an empty permit, when a stop is asked for.
   [[nodiscard]] permit acquire_permit(acquire_options options, std::stop_token stop) const;

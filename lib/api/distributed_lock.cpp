@@ -98,8 +98,9 @@ lease distributed_lock::acquire(acquire_options options) const { return acquire(
 lease distributed_lock::acquire(acquire_options options, std::stop_token stop) const {
   detail::check_blocking(*key_);
   owner const who = options.owner ? *options.owner : owner::make();
-  auto state = std::make_shared<detail::lease_state>(key_, who, options.context);
+  auto state = std::make_shared<detail::lease_state>(key_, who, options);
   blocking_call one;
+  throw_if(check_options(*key_, options));
   throw_if(fill_acquire(one, *key_, {who, options.wait, options.lease, options.max_hold}));
   check_self_wait(*key_, options, one);
   if (stop.stop_requested()) return {};

@@ -77,11 +77,12 @@ void distributed_lock::start_force_unlock(key_ptr const& key, detail::handler<vo
 void distributed_lock::start_acquire(key_ptr const& key, acquire_options options,
                                      detail::handler<void(error_code, latchkey::lease)> done) {
   owner const who = options.owner ? *options.owner : owner::make();
-  auto state = std::make_shared<detail::lease_state>(key, who, options.context);
+  auto state = std::make_shared<detail::lease_state>(key, who, options);
   auto* const link = state.get();
   std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
   auto call = detail::make_async_call(*key, std::move(kept), std::move(done), give_lease{std::move(state)});
-  detail::refusal const wrong = fill_acquire(*call, *key, {who, options.wait, options.lease, options.max_hold});
+  detail::refusal wrong = fill_acquire(*call, *key, {who, options.wait, options.lease, options.max_hold});
+  if (!wrong) wrong = check_options(*key, options);
   call->link = link;
   call->begin(wrong);
 }

@@ -80,6 +80,10 @@ milliseconds lease::remaining() const noexcept {
   return std::max(std::chrono::floor<milliseconds>(state_->until() - boot_now()), milliseconds::zero());
 }
 
+void lease::progress() noexcept {
+  if (trusted(state_)) state_->progress(boot_now());
+}
+
 std::optional<std::uint64_t> lease::fencing_token() const noexcept {
   if (!live(state_) || state_->token() == 0) return std::nullopt;
   return state_->token();

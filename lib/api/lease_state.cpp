@@ -2,6 +2,13 @@
 
 namespace latchkey::detail {
 
+lease_state::lease_state(std::shared_ptr<lock_key const> key, owner who, acquire_options const& options)
+    : key_(std::move(key)), owner_(who) {
+  context = options.context;
+  lock_delay = options.lock_delay;
+  if (options.progress_within) progress_within = to_nanoseconds(*options.progress_within);
+}
+
 // A client that closes refuses the release, and may be about to tell of the loss.
 lease_state::~lease_state() {
   if (parts && !key_->engine->forked()) parts->unlink();

@@ -15,9 +15,7 @@ namespace latchkey::detail {
 // What a lease and the machine share about one hold. The machine writes the hold_link; the rest is the lease's.
 class lease_state final : public loss_listener, public std::enable_shared_from_this<lease_state> {
  public:
-  lease_state(std::shared_ptr<lock_key const> key, owner who, std::uint64_t about) : key_(std::move(key)), owner_(who) {
-    context = about;
-  }
+  lease_state(std::shared_ptr<lock_key const> key, owner who, acquire_options const& options);
   ~lease_state();
 
   // The acquire was granted: from now on there is a hold to release.

@@ -77,6 +77,7 @@ auto const end_release = [](detail::operation const& one) {
 detail::refusal fill_permit(detail::operation& one, detail::lock_key const& key, owner who,
                             acquire_options const& options) {
   if (options.max_hold) return {errc::bad_argument, "max_hold is for holds that the watchdog renews"};
+  if (auto wrong = check_options(key, options)) return wrong;
   return fill_acquire(one, key, {who, options.wait, options.lease, std::nullopt});
 }
 
@@ -133,7 +134,7 @@ permit permit_semaphore::acquire_permit(acquire_options options) const {
 
 permit permit_semaphore::acquire_permit(acquire_options options, std::stop_token stop) const {
   detail::check_blocking(*key_);
-  auto state = std::make_shared<detail::lease_state>(key_, owner::make(), options.context);
+  auto state = std::make_shared<detail::lease_state>(key_, owner::make(), options);
   detail::blocking_call one;
   throw_if(fill_permit(one, *key_, state->who(), options));
   if (stop.stop_requested()) return {};
@@ -166,7 +167,7 @@ struct permit_semaphore::give_permit {
 
 void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<void(error_code, permit)> done,
                                             acquire_options options) {
-  auto state = std::make_shared<detail::lease_state>(key, owner::make(), options.context);
+  auto state = std::make_shared<detail::lease_state>(key, owner::make(), options);
   auto* const link = state.get();
   std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
   owner const who = state->who();

@@ -69,6 +69,19 @@ refusal fill_acquire(operation& one, lock_key const& key, acquire_request const&
   return {};
 }
 
+refusal check_options(lock_key const& key, acquire_options const& options) {
+  auto const refuse = [](char const* why) { return refusal{errc::bad_argument, why}; };
+  if (options.lock_delay < milliseconds::zero()) return refuse("lock_delay must not be less than zero");
+  if (options.lock_delay > longest_lease) return refuse("lock_delay must not be longer than ten years");
+  if (options.lock_delay > milliseconds::zero() && (!key.which || !key.which->rules().renews))
+    return refuse("lock_delay is for locks of one name");
+  if (!options.progress_within) return {};
+  if (*options.progress_within <= milliseconds::zero()) return refuse("progress_within must be longer than zero");
+  if (options.lease || (key.which && !key.which->rules().renews))
+    return refuse("progress_within is for holds that the watchdog renews");
+  return {};
+}
+
 refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length) {
   if (auto wrong = fill(one, key, operation::type::extend)) return wrong;
   if (auto wrong = check_lease(key, length)) return wrong;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <engine/lock_key.hpp>
+#include <latchkey/acquire_options.hpp>
 #include <latchkey/owner.hpp>
 #include <machine/operation.hpp>
 
@@ -26,6 +27,8 @@ struct acquire_request {
 
 // Each fills an operation from what the caller said.
 refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked);
+// What is wrong with the options that the lease keeps.
+refusal check_options(lock_key const& key, acquire_options const& options);
 refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length);
 refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold);
 // What a lease may be.

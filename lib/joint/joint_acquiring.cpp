@@ -58,6 +58,7 @@ joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock const> of, call& one
       started_(one.started),
       link_(one.link),
       context_(context_of(one.link)),
+      progress_within_(one.link ? one.link->progress_within : nanoseconds(0)),
       machine_(of->rules_for(one.lease, one.max_hold),
                {.deadline = one.deadline, .once = one.once, .seed = new_seed()}) {}
 
@@ -168,6 +169,7 @@ std::shared_ptr<member_call> joint_acquiring::call_to(std::size_t member, joint_
   if (max_hold_.count() > 0) lease = std::min(lease, max_hold_);
   made->hold_shown = std::make_shared<member_hold>(of_, key, owner_, of_->drift(lease));
   made->hold_shown->context = context_;
+  made->hold_shown->progress_within = progress_within_;
   made->link = made->hold_shown.get();
   return made;
 }

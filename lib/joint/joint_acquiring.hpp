@@ -37,6 +37,7 @@ class joint_acquiring final : public joint_task {
   instant const started_;
   hold_link* const link_;
   std::uint64_t const context_;
+  nanoseconds const progress_within_;
 
   // --- guarded ---
   std::shared_ptr<joint_hold> made_;

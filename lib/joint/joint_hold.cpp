@@ -65,6 +65,11 @@ instant joint_hold::until() const {
   return count_.until();
 }
 
+void joint_hold::progress(instant now) {
+  auto const guard = of_->guard();
+  for (auto const& one : count_.parts()) one->progress(now);
+}
+
 bool joint_hold::lost() const {
   auto const guard = of_->guard();
   return count_.lost();

@@ -89,6 +89,7 @@ class joint_hold final : public composite_hold, public std::enable_shared_from_t
   // --- not guarded ---
 
   instant until() const override;
+  void progress(instant now) override;
   bool lost() const;
   void unlink() override;
   // Ends it: the caller releases what it gets.

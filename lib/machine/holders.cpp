@@ -59,7 +59,7 @@ nanoseconds holders::rest_of(hold const& one) const {
   instant ends = one.deadline;
   if (one.watchdog && side && side->under_way)
     ends = std::max(ends, after(shared.now, shared.settings.lock_watchdog_timeout));
-  return std::max<nanoseconds>(ends - shared.now, nanoseconds(0));
+  return std::max<nanoseconds>(ends + delay_of(one.link) - shared.now, nanoseconds(0));
 }
 
 void holders::move_end(hold& one, instant until) {

@@ -66,17 +66,19 @@ void name_machine::send_acquire(operation& call, bool may_go_direct) {
 
 // Zero: a hold that ends with its release only.
 std::int64_t name_machine::lease_for(operation const& call) const {
-  if (call.lease.count() > 0) return call.lease.count();
+  milliseconds const delay = delay_of(call.link);
+  if (call.lease.count() > 0) return (call.lease + delay).count();
   if (!kind_.rules().renews) return 0;
   milliseconds const whole = shared_.settings.lock_watchdog_timeout;
-  return (call.max_hold.count() > 0 ? std::min(call.max_hold, whole) : whole).count();
+  return ((call.max_hold.count() > 0 ? std::min(call.max_hold, whole) : whole) + delay).count();
 }
 
 // The server has granted what `was` asked for. `sent` is when the answered copy left. What it built upon may be gone
 // meanwhile: then all is given back, and it tries anew.
 void name_machine::granted(owner_state& one, request const& was, instant sent, outcome const& answer) {
   operation* call = was.abandoned ? nullptr : was.call;
-  instant const deadline = was.lease > 0 ? after(sent, milliseconds(was.lease)) : never;
+  milliseconds const trusted = milliseconds(was.lease) - delay_of(call ? call->link : nullptr);
+  instant const deadline = was.lease > 0 ? after(sent, trusted) : never;
   auto const& rules = kind_.rules();
   bool const outer_lost = was.doubtful || (was.target > 1 && one.live(was.mode) != was.target - 1);
   bool const heard = waiters_->heard();
@@ -146,6 +148,7 @@ void name_machine::keep(owner_state& one, request const& was, operation& call, i
   made.deadline = deadline;
   made.link = call.link;
   made.context = context_of(call.link);
+  if (made.link) made.link->progress(shared_.now);
   made.leased = call.link != nullptr;
   call.hold = holders_.begin(one, std::move(made)).id;
 }

@@ -83,15 +83,17 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
     return std::find_if(one.holds.begin(), one.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
   };
-  bool any = false;
+  bool any = false, stays = false;
   for (auto h = next(); h != one.holds.end(); h = next()) {
     if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, one.owner, {}, {}, {}, (*h)->context);
+    stays = stays || delay_of((*h)->link).count() > 0;
     lose(one, **h, errc::lease_lost);
     any = true;
   }
   if (!any) return;
   holders_.stop_renewing(one, mode);
-  repair(one, mode);
+  // What was asked to keep others out for longer is not given back.
+  if (!stays || one.live(mode) > 0) repair(one, mode);
 }
 
 // --- force-unlock ---

@@ -235,7 +235,8 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
     bool const live = holders_.lasts(extended);
     if (live) holders_.move_end(*extended, std::min(extended->deadline, after(shared_.now, asked.wanted)));
     auto const others = one.longest(asked.mode, shared_.now, watchdog_time, extended);
-    asked.lease = std::max<std::int64_t>(live ? asked.wanted.count() : 1, others);
+    auto const whole = live ? (asked.wanted + delay_of(extended->link)).count() : 1;
+    asked.lease = std::max<std::int64_t>(whole, others);
   }
   if (asked.what == ask::command) foresee(asked);
   asked.sent = shared_.now;

@@ -103,6 +103,7 @@ std::int64_t owner_state::longest(unsigned char mode, instant now, milliseconds 
     if (one->lost || one->mode != mode || one.get() == except) continue;
     auto needs = left(now, one->deadline);
     if (one->watchdog) needs = std::max(needs, left(now, one->renewed(now, watchdog_time)));
+    if (needs != milliseconds::max()) needs += delay_of(one->link);
     most = std::max(most, needs);
   }
   return most.count();

@@ -131,7 +131,7 @@ struct owner_state : outbox_hook, owner_hook {
   hold* find(hold_id id);
   hold* latest(unsigned char mode);  // the newest that no lease has, lost ones included
   // The longest time that the live holds of a side need, in milliseconds; a watchdog hold counts what a renewal would
-  // give it. `except` is left out.
+  // give it; with its lock delay. `except` is left out.
   std::int64_t longest(unsigned char mode, instant now, milliseconds watchdog_time, hold const* except = nullptr) const;
   instant latest_deadline() const;
 

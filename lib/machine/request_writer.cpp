@@ -102,11 +102,13 @@ void request_writer::send_renewals(outbox& from, link& to) {
       call.which = &which;
       call.renewals.push_back(&side);
       side.sent = shared_.now;
-      side.of->lasts_until(after(shared_.now, shared_.settings.timeout + shared_.settings.lock_watchdog_timeout));
       which.add_field(fields_, shared_.client_id, side.of->owner, side.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
-      auto const needs = side.of->longest(side.mode, shared_.now, shared_.settings.lock_watchdog_timeout);
+      auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
+      auto const needs = side.of->longest(side.mode, shared_.now, watchdog_time);
+      auto const most = std::max(milliseconds(needs), watchdog_time);
+      side.of->lasts_until(after(shared_.now, shared_.settings.timeout + most));
       items.push_back({.what = ask::renew,
                        .mode = side.mode,
                        .name = side.of->of.name(),

@@ -88,6 +88,7 @@ void watchdog::take(list& from, instant until, std::size_t& taken) {
   while (!from.empty() && from.front().due <= until && taken < most_per_turn) {
     renewal& side = from.front();
     from.pop_front();
+    leave_hanging(side);
     if (!has_watchdog_hold(side)) continue;
     side.under_way = true;
     side.newest = shared_.next_hold - 1;
@@ -99,6 +100,16 @@ void watchdog::take(list& from, instant until, std::size_t& taken) {
 void watchdog::end_turn(std::size_t taken) {
   if (taken == most_per_turn) not_before_ = after(shared_.now, 1ms);
   plan();
+}
+
+// Whose work shows no progress is not kept alive: the lease ends it.
+void watchdog::leave_hanging(renewal& side) {
+  for (auto& one : side.of->holds) {
+    if (one->mode != side.mode || !one->watchdog || one->lost || !one->link || !one->link->hangs(shared_.now)) continue;
+    one->watchdog = false;
+    side.of->of.note(event_type::warning, side.of->owner, {}, "no progress: the lock is renewed no longer", {},
+                     one->context);
+  }
 }
 
 bool watchdog::has_watchdog_hold(renewal const& side) {

@@ -30,6 +30,7 @@ class watchdog {
   // Without a size: a renewal leaves either list by itself.
   using list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
   static bool has_watchdog_hold(renewal const& side);
+  void leave_hanging(renewal& side);
   void plan();
   void take(list& from, instant until, std::size_t& taken);
   void end_turn(std::size_t taken);

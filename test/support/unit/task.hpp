@@ -48,6 +48,8 @@ struct how {
   milliseconds wait{-1};
   milliseconds lease{0};
   milliseconds max_hold{0};
+  milliseconds lock_delay{0};
+  milliseconds progress_within{0};
   milliseconds line_time{300'000};
   bool direct = false;
   std::size_t client = 0;

@@ -1,0 +1,126 @@
+// What acquire_options ask of a lease beside its length.
+#include <support/catch.hpp>
+#include <support/unit/sweep.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a lock delay is added on the server and not trusted here", "[unit][machine]") {
+  world w;
+  task& fixed = w.acquire(1, {.lease = 10s, .lock_delay = 5s});
+  w.await(fixed);
+  CHECK(fixed.shown.until() <= detail::after(w.now, 10s));
+  CHECK(w.server.ttl("k") > 14'000);
+  w.pass(10s + 1ms);
+  CHECK(fixed.losses == 1);
+  CHECK(w.server.has("k", w.field(1)));
+  task& other = w.acquire(2);
+  w.run();
+  CHECK_FALSE(other.done());
+  w.pass(3s);
+  CHECK_FALSE(other.done());
+  w.await(other);
+  CHECK(other.granted());
+  CHECK(w.now >= detail::after(fixed.done_at, 15s - 1ms));
+  w.await(w.release(other));
+  w.finish();
+}
+
+TEST_CASE("renewals, extensions and max_hold carry the lock delay, a release ends it", "[unit][machine]") {
+  world w;
+  task& renewed = w.acquire(1, {.lock_delay = 5s});
+  w.await(renewed);
+  w.pass(45s);
+  CHECK(renewed.losses == 0);
+  CHECK(w.server.ttl("k") > 25'000 - 1);
+  CHECK(w.server.ttl("k") - std::chrono::floor<milliseconds>(renewed.shown.until() - w.now).count() >= 4'999);
+  w.await(w.extend(renewed, 8s));
+  CHECK(w.server.ttl("k") > 12'900);
+  CHECK(renewed.shown.until() <= detail::after(w.now, 8s));
+  w.await(w.release(renewed));
+  CHECK_FALSE(w.server.has("k", w.field(1)));
+  task& bounded = w.acquire(2, {.max_hold = 40s, .lock_delay = 5s});
+  w.await(bounded);
+  w.pass(40s + 1ms);
+  CHECK(bounded.losses == 1);
+  CHECK(w.server.ttl("k") > 4'900);
+  w.drop(bounded);
+  w.run();
+  CHECK(w.server.has("k", w.field(2)));
+  w.pass(6s);
+  CHECK_FALSE(w.server.has("k", w.field(2)));
+  w.finish();
+}
+
+TEST_CASE("the owner of a lost hold comes back within its lock delay", "[unit][machine]") {
+  world w;
+  task& first = w.acquire(1, {.lease = 1s, .lock_delay = 20s});
+  w.await(first);
+  w.pass(2s);
+  CHECK(first.losses == 1);
+  task& again = w.acquire(1, {.lease = 1s});
+  w.await(again);
+  CHECK(again.granted());
+  CHECK(w.server.count("k", w.field(1)) == 1);
+  w.await(w.release(again));
+  CHECK_FALSE(w.server.has("k", w.field(1)));
+  w.drop(first);
+  w.finish();
+}
+
+TEST_CASE("a hand-off carries the lock delay of who is granted", "[unit][machine]") {
+  world w;
+  task& first = w.acquire(1);
+  w.await(first);
+  task& next = w.acquire(2, {.lease = 10s, .lock_delay = 5s});
+  w.run();
+  w.release(first);
+  w.await(next);
+  CHECK(next.shown.until() <= detail::after(w.now, 10s));
+  CHECK(w.server.ttl("k") > 14'000);
+  w.await(w.release(next));
+  w.finish();
+}
+
+TEST_CASE("work without progress is renewed no longer, and the other holds are", "[unit][machine]") {
+  world w;
+  task& hangs = w.acquire(1, {.progress_within = 25s});
+  task& goes_on = w.acquire(2, {.name = "other", .progress_within = 25s});
+  task& plain = w.acquire(3, {.name = "third"});
+  for (task* const one : {&hangs, &goes_on, &plain}) w.await(*one);
+  for (int i = 0; i < 12; ++i) {
+    w.pass(10s);
+    goes_on.shown.progress(w.now);
+    if (i < 1) hangs.shown.progress(w.now);  // 10 s after the grant, and never again
+  }
+  CHECK(hangs.losses == 1);
+  CHECK(goes_on.trusted(w.now));
+  CHECK(plain.trusted(w.now));
+  auto const told = std::count_if(w.notes.begin(), w.notes.end(), [](auto const& one) {
+    return one.type == event_type::warning && one.text.find("no progress") != std::string::npos && one.lock == "k";
+  });
+  CHECK(told == w.settings.on_event ? 1 : 0);
+  CHECK_FALSE(w.server.has("k", w.field(1)));
+  w.drop(hangs);
+  w.await(w.release(goes_on));
+  w.await(w.release(plain));
+  w.finish();
+}
+
+TEST_CASE("work that shows progress until late is lost one lease after it stopped", "[unit][machine]") {
+  world w;
+  task& one = w.acquire(1, {.progress_within = 1s});
+  w.await(one);
+  for (int i = 0; i < 100; ++i) {
+    w.pass(500ms);
+    one.shown.progress(w.now);
+  }
+  CHECK(one.losses == 0);
+  w.pass(29s);
+  CHECK(one.trusted(w.now) == (one.losses == 0));
+  w.pass(12s);
+  CHECK(one.losses == 1);
+  w.drop(one);
+  w.finish();
+}
