@@ -23,6 +23,9 @@ struct lock_name {
     shared_.note(type, name_, owner, error, text, took, kind_.rules().name, about);
   }
 
+  // A call that wanted it has ended without.
+  void note_gave_up(operation const& call) const;
+
   context& shared_;
   std::shared_ptr<kind const> const kept_;  // handles may go before what they began has ended
   kind const& kind_;

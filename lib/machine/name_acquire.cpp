@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::string_view held_too_often = "held too often";
 
+// Of the lease that was asked for the lock delay is not trusted.
+instant end_of(request const& was, operation const* call, instant sent) {
+  if (was.lease <= 0) return never;
+  return after(sent, milliseconds(was.lease) - delay_of(call ? call->link : nullptr));
+}
+
 }  // namespace
 
 void name_machine::acquire(owner_state& one, operation& call) {
@@ -77,8 +83,7 @@ std::int64_t name_machine::lease_for(operation const& call) const {
 // meanwhile: then all is given back, and it tries anew.
 void name_machine::granted(owner_state& one, request const& was, instant sent, outcome const& answer) {
   operation* call = was.abandoned ? nullptr : was.call;
-  milliseconds const trusted = milliseconds(was.lease) - delay_of(call ? call->link : nullptr);
-  instant const deadline = was.lease > 0 ? after(sent, trusted) : never;
+  instant const deadline = end_of(was, call, sent);
   auto const& rules = kind_.rules();
   bool const outer_lost = was.doubtful || (was.target > 1 && one.live(was.mode) != was.target - 1);
   bool const heard = waiters_->heard();

@@ -104,19 +104,6 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   served_.push_back(call.owner);
 }
 
-void name_machine::note_gave_up(operation const& call) {
-  static error_code const cancelled(ECANCELED, boost::system::system_category());
-  error_code const why = call.error ? call.error : errc::busy;
-  auto const count = [&](auto counter) { ++(shared_.counters.*counter.first), ++(tally_.*counter.second); };
-  if (why == errc::busy)
-    count(std::pair(&stats::busy, &kind_stats::busy));
-  else if (why == errc::timeout)
-    count(std::pair(&stats::timeouts, &kind_stats::timeouts));
-  else if (why != cancelled)
-    count(std::pair(&stats::errors, &kind_stats::errors));
-  note(event_type::gave_up, call.owner, why, call.text, shared_.now - call.started, context_of(call.link));
-}
-
 void name_machine::watch_deadline(operation& call) {
   if (call.self_timed || call.deadline == never) return;
   call.expiry.what = timer_node::type::operation;
@@ -235,8 +222,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
     bool const live = holders_.lasts(extended);
     if (live) holders_.move_end(*extended, std::min(extended->deadline, after(shared_.now, asked.wanted)));
     auto const others = one.longest(asked.mode, shared_.now, watchdog_time, extended);
-    auto const whole = live ? (asked.wanted + delay_of(extended->link)).count() : 1;
-    asked.lease = std::max<std::int64_t>(whole, others);
+    asked.lease = std::max<std::int64_t>(live ? (asked.wanted + delay_of(extended->link)).count() : 1, others);
   }
   if (asked.what == ask::command) foresee(asked);
   asked.sent = shared_.now;
