@@ -5,6 +5,7 @@
 #include <latchkey/detail/initiate.hpp>
 #include <latchkey/distributed_lock.hpp>
 #include <latchkey/fwd.hpp>
+#include <latchkey/lock_state.hpp>
 #include <latchkey/owner.hpp>
 #include <latchkey/permit_semaphore.hpp>
 #include <latchkey/read_write_lock.hpp>
@@ -220,6 +221,23 @@ class LATCHKEY_EXPORT client {
   /// A count that waiters see reach zero. No I/O. Names as `get_lock`.
   count_down_latch get_count_down_latch(std::string name) const;
 
+  /// Who holds this lock, of any client, Redisson's included, and who waits for it: for operators, and for
+  /// `distributed_lock::force_unlock_if`. Any handle of the name and kind will do; of a read-write lock either side.
+  ///
+  /// On the server: up to five questions, one after the other, so that the answer may mix two moments: the key, its
+  /// time to live, PUBSUB NUMSUB or the line of a fair lock, INFO clients and, if there are at most 2,000, CLIENT LIST.
+  /// All but the first two and the line may be refused: then their part is empty.
+  /// \throws lock_error as `distributed_lock`; `bad_argument` for a lock of several members.
+  lock_state inspect(distributed_lock const& lock) const;
+
+  /// As `inspect`. Completes with `void(error_code, lock_state)`. Ignores cancellation.
+  template <asio::completion_token_for<void(error_code, lock_state)> Token = asio::deferred_t>
+  auto async_inspect(distributed_lock const& lock, Token&& token = asio::deferred_t{}) const {
+    return detail::initiate<void(error_code, lock_state)>(
+        get_executor(), token,
+        [key = lock.key_](detail::handler<void(error_code, lock_state)> done) { start_inspect(key, std::move(done)); });
+  }
+
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;
 
@@ -286,6 +304,8 @@ class LATCHKEY_EXPORT client {
  private:
   distributed_lock make_lock(std::string name, detail::kind const& which) const;
   distributed_lock join(std::vector<distributed_lock> members, bool majority) const;
+  static void start_inspect(std::shared_ptr<detail::lock_key const> const& key,
+                            detail::handler<void(error_code, lock_state)> done);
   static void start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
   static void start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
 

@@ -51,8 +51,12 @@ struct config {
   milliseconds retry_delay{1'000};
   /// An idle connection is checked this often. Zero: never.
   milliseconds ping_interval{30'000};
-  /// Shown by CLIENT LIST. Empty: none. No spaces.
+  /// Shown by CLIENT LIST, on all connections. No spaces. In it `{id}`, `{pid}`, `{host}` and `{program}` stand for the
+  /// UUID of the client, the process, its machine and its program. Empty: see `announce`.
   std::string client_name{};
+  /// Without a `client_name`: connections are called `latchkey:<uuid>:<pid>@<host>:<program>`, so that
+  /// `client::inspect` can say who holds a lock. Whoever may CLIENT LIST sees it. False: they have no name.
+  bool announce = true;
   /// ACL user; empty: the default user. The URI wins.
   std::string username{};
   /// Empty: no AUTH. The URI wins.

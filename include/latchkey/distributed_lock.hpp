@@ -117,6 +117,12 @@ class LATCHKEY_EXPORT distributed_lock {
   /// run.
   bool force_unlock() const;
 
+  /// Removes this holder, if it is there still, and wakes the waiters: one script compares and removes, so that a newer
+  /// holder is never broken. False: it holds nothing any more, and nothing was changed. Of a read-write lock only the
+  /// side that it was seen on ends. Otherwise as `force_unlock`; holds of other owners are not concerned.
+  /// \throws lock_error `bad_argument`: a holder without a client, or a lock of several members.
+  bool force_unlock_if(holder const& who) const;
+
   /// Does anybody hold it? Asks the server.
   bool is_locked() const;
   /// Does the calling thread hold it? Asks the server.

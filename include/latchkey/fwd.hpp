@@ -12,6 +12,8 @@ class read_write_lock;
 class semaphore;
 class std_mutex;
 class std_shared_mutex;
+struct holder;
+struct lock_state;
 
 namespace detail {
 class core;

@@ -8,6 +8,7 @@
 #include <latchkey/error.hpp>
 #include <latchkey/event.hpp>
 #include <latchkey/lease.hpp>
+#include <latchkey/lock_state.hpp>
 #include <latchkey/owner.hpp>
 #include <latchkey/permit.hpp>
 #include <latchkey/permit_semaphore.hpp>

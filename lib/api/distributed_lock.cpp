@@ -3,6 +3,7 @@
 #include <engine/requests.hpp>
 #include <engine/thread_holds.hpp>
 #include <latchkey/distributed_lock.hpp>
+#include <latchkey/lock_state.hpp>
 
 namespace latchkey {
 
@@ -69,6 +70,15 @@ bool distributed_lock::force_unlock() const {
   detail::check_blocking(*key_);
   blocking_call one;
   throw_if(fill_force_unlock(one, *key_));
+  key_->run(one);
+  throw_if(one);
+  return one.yes;
+}
+
+bool distributed_lock::force_unlock_if(holder const& who) const {
+  detail::check_blocking(*key_);
+  blocking_call one;
+  throw_if(detail::fill_force_unlock_of(one, *key_, who));
   key_->run(one);
   throw_if(one);
   return one.yes;

@@ -1,5 +1,6 @@
 #include <engine/core.hpp>
 
+#include <engine/announce.hpp>
 #include <engine/transport.hpp>
 
 #include <boost/asio/dispatch.hpp>
@@ -18,6 +19,12 @@ std::string new_id() try { return to_string(boost::uuids::random_generator()());
   throw;
 } catch (std::exception const& problem) {
   throw lock_error(errc::connect_failed, std::string("no random numbers: ") + problem.what());
+}
+
+config& named(config& given, std::string const& id) {
+  if (!given.client_name.empty() || given.announce)
+    given.client_name = connection_name(given.client_name.empty() ? announced_name : given.client_name, id);
+  return given;
 }
 
 client_machine::identity identity_of(target const& where, config const& given, std::string const& id) {
@@ -74,7 +81,7 @@ core::core(std::optional<asio::any_io_executor> executor, target where, config g
       id_(new_id()),
       threads_(std::move(executor), forks_),
       events_(settings_, threads_, [this] { post([self = shared_from_this()] { self->events_.deliver(); }); }),
-      steps_(settings_, identity_of(where_, settings_, id_), end_, events_, *this) {
+      steps_(named(settings_, id_), identity_of(where_, settings_, id_), end_, events_, *this) {
   if (where_.how == target::scheme::embedded) {
     server_ = std::make_unique<embedded_server>();
     where_.how = target::scheme::unix_socket;

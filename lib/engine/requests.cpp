@@ -1,7 +1,10 @@
 #include <base/clock.hpp>
 #include <engine/requests.hpp>
+#include <latchkey/lock_state.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 namespace latchkey::detail {
 
@@ -104,6 +107,22 @@ refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hol
 refusal fill_force_unlock(operation& one, lock_key const& key) {
   if (auto wrong = check_known(key, operation::type::force_unlock, {})) return wrong;
   return fill(one, key, operation::type::force_unlock);
+}
+
+refusal fill_force_unlock_of(operation& one, lock_key const& key, holder const& who) {
+  if (auto wrong = fill_force_unlock(one, key)) return wrong;
+  if (who.client_id.empty()) return {errc::bad_argument, "the holder is empty"};
+  one.mode = who.writes && key.which->rules().modes > 1 ? 1 : 0;
+  std::string field = who.client_id;
+  std::uint64_t number = 0;
+  auto const* const end = who.owner.data() + who.owner.size();
+  auto const read = std::from_chars(who.owner.data(), end, number);
+  if (!who.owner.empty() && (read.ptr != end || read.ec != std::errc()))
+    return {errc::bad_argument, "the owner of a holder is a number"};
+  if (!who.owner.empty()) field = key.which->field(who.client_id, number, one.mode);
+  if (who.client_id == key.engine->id()) one.owner = number;
+  one.argument = std::make_shared<std::string const>(std::move(field));
+  return {};
 }
 
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {

@@ -2,6 +2,7 @@
 
 #include <engine/lock_key.hpp>
 #include <latchkey/acquire_options.hpp>
+#include <latchkey/fwd.hpp>
 #include <latchkey/owner.hpp>
 #include <machine/operation.hpp>
 
@@ -34,6 +35,8 @@ refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hol
 // What a lease may be.
 refusal check_lease(milliseconds length);
 refusal fill_force_unlock(operation& one, lock_key const& key);
+// Of this holder alone.
+refusal fill_force_unlock_of(operation& one, lock_key const& key, holder const& who);
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who);
 refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait);
 

@@ -141,6 +141,7 @@ bool joint_lock::keeps_out(std::uint64_t owner) const {
 std::string_view joint_lock::refuses(operation::type what, query question) const {
   if (what == operation::type::force_unlock) return "a lock of several members cannot be unlocked by force";
   if (what != operation::type::query) return "";
+  if (has_text(question)) return "a lock of several members is seen by its members";
   if (question == query::token) return "only a fenced lock has fencing tokens";
   return question == query::time_to_live ? "a lock of several members has no time to live of its own" : "";
 }

@@ -106,7 +106,7 @@ struct client_machine::impl final : session_user {
     if (first == names.end()) return;
     name_machine* one = first->get();
     do {
-      if (one->which().rules().exclusive) one->forced(sent);
+      if (one->which().rules().exclusive) one->forced(call, sent);
       one = &one->others().next();
     } while (one != first->get());
   }

@@ -89,7 +89,9 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
     if (why.executed == server_error::ran::no && why.transient) return failed(one, why.code, answer.text, true);
     // Protected mode: said to whoever comes from elsewhere, until somebody changes a setting.
     if (answer.text.starts_with("DENIED")) return failed(one, why.code, answer.text, false);
-    if (call.step == hello::name) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
+    // A name that nobody has asked for may be refused.
+    bool const announced = shared_.settings.announce && shared_.settings.client_name.starts_with("latchkey:");
+    if (call.step == hello::name && !announced) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
     if (call.step == hello::probe) user_.on_kill_refused(answer.text);
     if (call.step != hello::info) return;
     user_.on_kill_refused(answer.text);

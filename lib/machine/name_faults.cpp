@@ -101,10 +101,11 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
 // The server has removed whoever had the name when it ran. What was granted before it was sent is gone, and so is what
 // the shared connection brought before its answer; what comes there later ran later. Of what the direct lane has
 // brought since, or will bring, nobody knows whether it ran before: that is given up, and given back.
-void name_machine::forced(instant sent) {
+void name_machine::forced(operation const& by, instant sent) {
   active_.doubt_direct_tries();
   for (owner_state* one : holders_.all())
     for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
+      if (by.argument && (one->owner != by.owner || mode != by.mode)) continue;  // of one field alone
       bool const certain = std::all_of(one->holds.begin(), one->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });
       lose_side(*one, mode, errc::lease_lost);

@@ -79,7 +79,7 @@ class name_machine final : private waited_name {
   void renewal_unanswered(renewal& one, error_code const& why);
 
   // --- force-unlock ---
-  void forced(instant sent);
+  void forced(operation const& by, instant sent);
 
   void on_hold_deadline(hold& one);
 
@@ -97,7 +97,6 @@ class name_machine final : private waited_name {
   void finish(owner_state& one);
   void send(owner_state& one, bool may_go_direct);
   void complete(operation& call, error_code error = {}, std::string_view text = {}) override;
-  void note_gave_up(operation const& call);
   void watch_deadline(operation& call);
   instant answer_awaited_until(owner_state const& one, operation const& call) const;
   void tidy(owner_state& one);

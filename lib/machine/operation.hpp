@@ -60,8 +60,9 @@ struct operation : queue_hook {
   milliseconds line_time{0};  // acquire: see item
   hold_link* link = nullptr;  // acquire: where to show the hold
   hold_id hold = 0;  // release, extend: which; release: 0 is the owner's latest without a lease. acquire: the result
-  std::int64_t amount = 1;                      // acquire, command: see item
-  std::shared_ptr<std::string const> argument;  // acquire, command: see item; most have none
+  std::int64_t amount = 1;  // acquire, command: see item
+  std::shared_ptr<std::string const>
+      argument;  // acquire, command: see item; force_unlock: of whose field alone; query: a text
 
   // --- set by the machine before completion ---
   error_code error;         // while it waits: what the latest answer refused it with, if it did

@@ -1,6 +1,7 @@
 #include <machine/plain_calls.hpp>
 
 #include <machine/outbox.hpp>
+#include <wire/packed.hpp>
 
 namespace latchkey::detail {
 
@@ -24,12 +25,15 @@ void plain_calls::answered(sent_call const& call, reply const& answer) {
     plain.yes = true;
     waking_.push_back(plain);
     return;
+  } else if (plain.what == operation::type::query && has_text(plain.question)) {
+    plain.argument = std::make_shared<std::string const>(packed(answer));
   } else if (plain.what == operation::type::query) {
     if (!plain.which->read_query(plain.question, answer, plain.value)) error = errc::server_error;
   } else {
     outcome found;
+    ask const asked = plain.argument ? ask::release : ask::force_unlock;
     if (answer.is_array() && answer.elements.size() == 1)
-      found = plain.which->read(ask::force_unlock, {.what = ask::force_unlock}, answer.elements[0]);
+      found = plain.which->read(asked, {.what = asked, .mode = plain.mode}, answer.elements[0]);
     plain.yes = found.what == outcome::type::released;
     if (plain.yes) user_.forced(plain, call.sent);
     plain.text = found.text;

@@ -168,8 +168,11 @@ void request_writer::plain_words(sent_call& call) {
     plain.which->add_query(plain.question, one, command_);
     return;
   }
-  one.what = call.asked = ask::force_unlock;
-  call.text = &plain.which->script_for(ask::force_unlock);
+  call.asked = ask::force_unlock;
+  // Of one field alone: a release to nothing compares it first.
+  one.what = plain.argument ? ask::release : ask::force_unlock;
+  if (plain.argument) one.field = *plain.argument;
+  call.text = &plain.which->script_for(one.what);
   script_words(call, {&one, 1});
 }
 

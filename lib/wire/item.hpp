@@ -11,7 +11,22 @@ namespace latchkey::detail {
 enum class ask : unsigned char { none, acquire, release, hand_off, renew, extend, force_unlock, leave, command };
 
 // What a client can ask without changing anything. `value`: the number that the name itself stands for.
-enum class query : unsigned char { is_locked, is_held_by, hold_count, time_to_live, token, value };
+// From `holders` on the answer is a text, as `packed` makes it: who holds it, who stands in its line, how many listen
+// to its channel, how many connections the server has, and which.
+enum class query : unsigned char {
+  is_locked,
+  is_held_by,
+  hold_count,
+  time_to_live,
+  token,
+  value,
+  holders,
+  line,
+  listeners,
+  clients,
+  connections
+};
+constexpr bool has_text(query what) { return what >= query::holders; }
 
 // One item: which lock, which field, and what to make of it. Times to live are milliseconds.
 struct item {

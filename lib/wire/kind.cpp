@@ -45,6 +45,29 @@ void kind::add_query(query what, item const& one, words& command) const {
       command.add("GET");
       command.add(one.name);
       return;
+    case query::holders:
+      command.add("HGETALL");
+      command.add(one.name);
+      return;
+    case query::line:
+      command.add("LRANGE");
+      add_prefixed(command, "redisson_lock_queue", one.name);
+      command.add(std::int64_t{0});
+      command.add(std::int64_t{-1});
+      return;
+    case query::listeners:
+      command.add("PUBSUB");
+      command.add("NUMSUB");
+      command.add(channel(one.name, {}));
+      return;
+    case query::clients:
+      command.add("INFO");
+      command.add("clients");
+      return;
+    case query::connections:
+      command.add("CLIENT");
+      command.add("LIST");
+      return;
     case query::token: break;
   }
   throw std::logic_error("this kind does not understand the question");

@@ -27,6 +27,7 @@ class plain final : public taken_once {
 
   // No command compares a value: these two questions are a script of two lines, sent whole.
   void add_query(query what, item const& one, words& command) const override {
+    if (what == query::holders) what = query::value;
     if (!compares(what)) return taken_once::add_query(what, one, command);
     command.add("EVAL");
     command.add(plain_is_held_by().text());

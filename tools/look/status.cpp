@@ -97,7 +97,9 @@ void print_json(status_of_lock const& status) {
 
 std::string origin_of(std::optional<peer> const& from) {
   if (!from) return "no connection carries this id: Redisson, not announced, or gone";
-  auto const address = from->address.empty() ? std::string() : " from " + from->address;
+  // By a Unix socket: the address is the server's own, and says nothing.
+  bool const local = from->address.starts_with('/') && from->address.ends_with(":0");
+  auto const address = from->address.empty() || local ? std::string() : " from " + from->address;
   if (from->pid.empty()) return "connection " + quoted(from->name) + address;
   return quoted(from->program) + ", process " + quoted(from->pid) + " on " + quoted(from->host) + address;
 }
