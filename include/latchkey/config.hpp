@@ -65,6 +65,11 @@ struct config {
   int database = 0;
   tls_options tls{};
   local_handoff_options local_handoff{};
+  /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the
+  /// holder take it again, without asking the server, within the bounds of `local_handoff`; a streak of 10,000 and 3 ms
+  /// suits that. Concerns the reentrant, non-reentrant, spin and plain lock. docs/kinds.md, "Local turns", says what
+  /// the server shows meanwhile, and what is weaker then. `false`: the server sees every hold.
+  bool local_turns = false;
   /// How long a blocking caller may look for its answer before it sleeps. Zero: never look, sleep at once.
   std::chrono::microseconds busy_poll{100};
   /// Most time that `close` and the destructor take, of which holders have all but a fifth, or all but 200 ms, to

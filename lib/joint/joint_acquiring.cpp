@@ -143,6 +143,7 @@ void joint_acquiring::ask(joint_acquire::action const& what, joint_guard& guard)
       continue;
     }
     made->bundle = bundle;
+    made->member = true;
     asked_[id] = made;
     all.push_back(std::move(made));
   }

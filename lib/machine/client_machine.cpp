@@ -101,14 +101,32 @@ struct client_machine::impl final : session_user {
   }
 
   // Kinds that exclude each other keep the same key.
-  void forced(operation const& call, instant sent) override {
-    auto const first = names.find(call.name);
+  template <class Tell>
+  void tell_exclusive(std::string_view name, Tell const& tell) {
+    auto const first = names.find(name);
     if (first == names.end()) return;
     name_machine* one = first->get();
     do {
-      if (one->which().rules().exclusive) one->forced(call, sent);
+      if (one->which().rules().exclusive) tell(*one);
       one = &one->others().next();
     } while (one != first->get());
+  }
+
+  void forced(operation const& call, instant sent) override {
+    tell_exclusive(call.name, [&](name_machine& one) { one.forced(call, sent); });
+  }
+
+  void forces(operation const& call) override {
+    tell_exclusive(call.name, [](name_machine& one) { one.doubt(); });
+  }
+
+  std::uint64_t shown_as(operation const& call) const override {
+    name_machine const* const found = known(*call.which, call.name);
+    return found ? found->shown_as(call.owner) : call.owner;
+  }
+
+  void correct(operation& query) const override {
+    if (name_machine const* const found = known(*query.which, query.name)) found->correct(query);
   }
 
   bool needs_server() const override {
@@ -150,6 +168,7 @@ struct client_machine::impl final : session_user {
       case timer_node::type::hint: return static_cast<shared_channel_waiters*>(node.of)->on_hint();
       case timer_node::type::own_hint: return static_cast<own_channel*>(node.of)->on_hint();
       case timer_node::type::linger: return static_cast<shared_channel_waiters*>(node.of)->on_linger();
+      case timer_node::type::turn: return static_cast<name_machine*>(node.of)->on_turn_due();
       case timer_node::type::link: return server.on_link_timer(*static_cast<link*>(node.of));
       case timer_node::type::session: return server.on_timer();
       case timer_node::type::watchdog: return renewals.tick();
@@ -239,6 +258,11 @@ bool client_machine::keeps_out(kind const& which, std::string_view name, std::ui
                                unsigned char mode) const {
   name_machine const* found = impl_->known(which, name);
   return found && found->keeps_out(owner, mode);
+}
+
+std::uint64_t client_machine::shown_as(kind const& which, std::string_view name, std::uint64_t owner) const {
+  name_machine const* found = impl_->known(which, name);
+  return found ? found->shown_as(owner) : owner;
 }
 
 instant client_machine::trusted_until(kind const& which, std::string_view name, std::uint64_t owner,

@@ -60,6 +60,8 @@ class client_machine {
   void thread_ended(std::uint64_t owner, instant now, actions& out);
   // Would another owner's wait for this side end only with a release by this owner, as far as this client knows?
   bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) const;
+  // Under whose number the server shows what this owner holds; see tenure.
+  std::uint64_t shown_as(kind const& which, std::string_view name, std::uint64_t owner) const;
   // Until when this hold is trusted if nothing more is heard; zero: not any more.
   instant trusted_until(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) const;
 

@@ -50,6 +50,21 @@ hold& holders::begin(owner_state& one, hold made) {
   return kept;
 }
 
+void holders::keep(owner_state& one, operation& call, unsigned char mode, instant sent, instant deadline) {
+  hold made;
+  made.id = made.generation = of_.shared_.next_hold++;
+  made.mode = mode;
+  if (call.max_hold.count() > 0) made.renew_until = after(sent, call.max_hold);
+  made.watchdog = call.lease.count() <= 0 && of_.kind_.rules().renews && deadline < made.renew_until;
+  made.began = of_.shared_.now;
+  made.deadline = deadline;
+  made.link = call.link;
+  made.context = context_of(call.link);
+  if (made.link) made.link->progress(of_.shared_.now);
+  made.leased = call.link != nullptr;
+  call.hold = begin(one, std::move(made)).id;
+}
+
 bool holders::lasts(hold const* one) const { return one && !one->lost && one->deadline > of_.shared_.now; }
 
 nanoseconds holders::rest_of(hold const& one) const {

@@ -28,6 +28,8 @@ class holders {
   bool keep_out(owner_state const& one, unsigned char mode) const;
 
   hold& begin(owner_state& one, hold made);
+  // What this call was granted, with a request that was sent then.
+  void keep(owner_state& one, operation& call, unsigned char mode, instant sent, instant deadline);
   // It lasts until its deadline. Not if that has passed: what its holder has seen end does not come to life again,
   // though no timer has told this machine yet.
   bool lasts(hold const* one) const;

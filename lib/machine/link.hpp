@@ -49,6 +49,10 @@ struct sent_call {
 // Told what became of a request that no owner has under way: a query, a force-unlock, a connect.
 class plain_listener {
  public:
+  // It leaves now.
+  virtual void sends(operation const& plain) = 0;
+  // Under whose number the server has what is asked for.
+  virtual std::uint64_t shown_as(operation const& plain) const = 0;
   virtual void answered(sent_call const& call, reply const& answer) = 0;
   // The server runs nothing at the moment.
   virtual void not_run(operation& plain, server_error const& why, std::string_view text) = 0;

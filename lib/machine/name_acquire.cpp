@@ -26,7 +26,8 @@ void name_machine::acquire(owner_state& one, operation& call) {
                     "the owner has this name already as a " + std::string(other->which().rules().name));
   switch (kind_.admit(call.mode, one.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
-    case kind::admission::at_once: return send_acquire(call, !active_.release_sent());
+    case kind::admission::at_once:
+      return tenure_.may_reenter(one, call) ? begin_turn(one, call) : send_acquire(call, !active_.release_sent());
     case kind::admission::queue: return enqueue(one, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::too_often: return complete(call, errc::bad_argument, held_too_often);
@@ -73,7 +74,8 @@ void name_machine::send_acquire(operation& call, bool may_go_direct) {
 // Zero: a hold that ends with its release only.
 std::int64_t name_machine::lease_for(operation const& call) const {
   milliseconds const delay = delay_of(call.link);
-  if (call.lease.count() > 0) return (call.lease + delay).count();
+  // Long enough for the next one in turn, if there is one.
+  if (call.lease.count() > 0) return (call.lease + delay + tenure_.beyond(call, queue().size())).count();
   if (!kind_.rules().renews) return 0;
   milliseconds const whole = shared_.settings.lock_watchdog_timeout;
   return ((call.max_hold.count() > 0 ? std::min(call.max_hold, whole) : whole) + delay).count();
@@ -117,66 +119,62 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   }
 
   bool const keeps = call->keeps;
-  if (keeps) keep(one, was, *call, sent, deadline);
+  if (keeps) {
+    instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
+    holders_.keep(one, *call, was.mode, sent, own_end);
+    tenure_.granted(one, was, deadline);
+  }
   bool const was_queued = call->queued;
   call->token = answer.token;
-  served(*call);
-
-  // Other calls of this owner need not wait for him: they re-enter, or never could.
-  if (keeps && one.queued > 0)
-    for (auto it = queue().from(*one.waits); it != queue().end() && one.queued > 0;) {
-      operation& same = *it++;
-      bool const waits_on =
-          same.of_owner != &one || kind_.admit(same.mode, one.live_by_mode()) == kind::admission::queue;
-      if (waits_on) continue;
-      waiters_->leave(same);
-      one.behind.push_back(same);
-      same.where = operation::place::behind_owner;
-    }
+  waiters_->served(*call);
+  if (keeps) waiters_->let_in_others(one);
 
   unsigned kept_out_sides = 0;
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
     if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_sides |= 1u << mode;
   waiters_->finish_once_calls(queue().ticket(), kept_out_sides);
-  if (rules.grant_for_all) grant_others(was.ticket);
+  if (rules.grant_for_all) waiters_->serve_all(was.ticket);
   if (was_queued && !queue().empty()) waiters_->granted(was, answer, deadline, heard);
 }
 
-// A hold begins.
-void name_machine::keep(owner_state& one, request const& was, operation& call, instant sent, instant deadline) {
-  hold made;
-  made.id = made.generation = shared_.next_hold++;
-  made.mode = was.mode;
-  if (call.max_hold.count() > 0) made.renew_until = after(sent, call.max_hold);
-  made.watchdog = call.lease.count() <= 0 && kind_.rules().renews && deadline < made.renew_until;
-  made.began = shared_.now;
-  made.deadline = deadline;
-  made.link = call.link;
-  made.context = context_of(call.link);
-  if (made.link) made.link->progress(shared_.now);
-  made.leased = call.link != nullptr;
-  call.hold = holders_.begin(one, std::move(made)).id;
+// A hold that the server need not be asked for.
+void name_machine::begin_turn(owner_state& one, operation& call) {
+  holders_.keep(one, call, call.mode, shared_.now, tenure_.end_of(call));
+  tenure_.count_moved();
+  shared_.timers.set_lazily(turn_due_, tenure_.confirm_at());
+  waiters_->served(call);
 }
 
-// A caller has what he asked for.
-void name_machine::served(operation& call) {
-  ++shared_.counters.acquired;
-  ++tally_.acquired;
-  shared_.counters.contended += call.waited;
-  tally_.contended += call.waited;
-  count(shared_.counters.wait_time, shared_.now - call.started);
-  note(event_type::granted, call.owner, {}, {}, shared_.now - call.started, context_of(call.link));
-  call.yes = true;
-  waiters_->leave(call);
-  complete(call);
-}
-
-// What was granted to one is granted to all who waited when it was asked for, and who keep nothing.
-void name_machine::grant_others(std::uint64_t up_to) {
-  for (auto it = queue().begin(); it != queue().end();) {
-    operation& call = *it++;
-    if (call.where == operation::place::waiting && call.ticket <= up_to && !call.keeps) served(call);
+void name_machine::pass_on(owner_state& from, operation& call) {
+  owner_state& to = *call.of_owner;
+  operation* const ended = from.ask_.call;
+  instant const began = from.ask_.began;
+  auto const context = from.ask_.context;
+  if (from.ask_.under_way()) {  // a release that has not left
+    shared_.requests->remove(from);
+    finish(from);
   }
+  bool const was_queued = call.queued;
+  bool const heard = waiters_->heard();
+  waiters_->turns().count(shared_.now);
+  waiters_->paired();
+  tenure_.pass(from, to);
+  ++shared_.counters.handed_off;
+  ++tally_.handed_off;
+  note(event_type::handed_off, to.owner, {}, {}, {}, context_of(call.link));
+  begin_turn(to, call);
+  if (ended) {
+    note(event_type::released, from.owner, {}, {}, shared_.now - began, context);
+    ended->released = release_result::released;
+    complete(*ended);
+  }
+  waiters_->let_in_others(to);
+  waiters_->finish_once_calls(queue().ticket());
+  if (was_queued && !queue().empty()) waiters_->granted({.mode = call.mode}, {}, tenure_.end_of(call), heard);
+  if (&to == &from) return;
+  served_.push_back(from.owner);
+  advance(to);
+  advance(from);
 }
 
 // Another of its bundle was busy: nothing is known of this lock, and nothing was done.

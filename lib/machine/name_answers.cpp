@@ -77,6 +77,7 @@ void name_machine::on_acquire_answer(owner_state& one, outcome const& answer) {
 void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
+  if (answer.what == outcome::type::still_held) tenure_.confirmed(one, was, after(was.sent, milliseconds(was.lease)));
   conclude_release(one, was, answer);
   unsigned const own = 1u << was.mode;
   unsigned more_ended = was.fix;
@@ -162,6 +163,7 @@ void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
   switch (answer.what) {
     case outcome::type::extended: {
       instant const until = after(was.sent, was.wanted);
+      tenure_.confirmed(one, was, after(was.sent, milliseconds(was.lease)));
       if (live && until > extended->deadline) holders_.move_end(*extended, until);
       if (was.call) was.call->yes = live && until > shared_.now;
       if (was.call) complete(*was.call);
@@ -205,6 +207,7 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
       instant const until = h->renewed(side.sent, shared_.settings.lock_watchdog_timeout);
       if (until <= h->deadline) continue;
       h->deadline = until;
+      tenure_.renewed(one, until);
       h->watchdog = until < h->renew_until;
       if (h->link) h->link->show(until);
     }

@@ -10,7 +10,9 @@ namespace latchkey::detail {
 
 // The hold is over without a release: its lease tells the holder, or the next unlock does.
 void name_machine::lose(owner_state& one, hold& ended, error_code why) {
-  if (ended.lost || !holders_.lose(one, ended, why)) return;
+  if (ended.lost) return;
+  if (tenure_.is_of(one)) tenure_.end();
+  if (!holders_.lose(one, ended, why)) return;
   shared_.lost_holds.push_back(ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
   hold& oldest = shared_.lost_holds.front();
@@ -74,6 +76,7 @@ void name_machine::on_hold_deadline(hold& late) {
   if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
   owner_state& one = *late.of;
   lose_ended(one, late.mode);
+  advance(one);
   waiters_->wake();
   tidy_served();
 }
@@ -105,16 +108,32 @@ void name_machine::forced(operation const& by, instant sent) {
   active_.doubt_direct_tries();
   for (owner_state* one : holders_.all())
     for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
-      if (by.argument && (one->owner != by.owner || mode != by.mode)) continue;  // of one field alone
+      if (by.argument && (one->field != by.owner || mode != by.mode)) continue;  // of one field alone
       bool const certain = std::all_of(one->holds.begin(), one->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });
       lose_side(*one, mode, errc::lease_lost);
       if (!certain) repair(*one, mode);
     }
+  for (owner_state* one : all_owners()) advance(*one);
   // Where messages are refused nobody else wakes it.
   waiters_->new_head();
   waiters_->wake();
   tidy_served();
+}
+
+void name_machine::doubt() {
+  owner_state* const holder = tenure_.holder();
+  if (!holder) return;
+  tenure_.doubt();
+  if (holder->live() > 0) repair(*holder, 0);
+}
+
+void name_machine::on_turn_due() {
+  instant const at = tenure_.confirm_at();
+  if (at == never) return;
+  if (at > shared_.now) return shared_.timers.set(turn_due_, at);
+  if (owner_state& holder = *tenure_.holder(); !holder.ask_.under_way()) return give_back(holder, 0);
+  shared_.timers.set(turn_due_, after(shared_.now, tenure::unnoticed));  // looks again when that may be answered
 }
 
 // --- requests without an answer ---

@@ -15,9 +15,12 @@ name_machine::name_machine(context& shared, kind const& which, std::string name)
     waiters_ = &either_waiters_.emplace<own_channel_waiters>(about);
   else
     waiters_ = &either_waiters_.emplace<shared_channel_waiters>(about);
+  turn_due_.what = timer_node::type::turn;
+  turn_due_.of = this;
 }
 
 name_machine::~name_machine() {
+  shared_.timers.drop(turn_due_);
   for (owner_state& one : owners_) one.own.reset();
 }
 
@@ -25,8 +28,6 @@ owner_state& name_machine::record_of(std::uint64_t owner) {
   owner_state* const one = known(owner);
   return one ? *one : shared_.spare_owners.make(owners_, *this, owner);
 }
-
-owner_state* name_machine::known(std::uint64_t owner) const { return owners_.find(owner); }
 
 bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
 
@@ -54,6 +55,10 @@ void name_machine::start(operation& call) {
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
 void name_machine::arrive(owner_state& one, operation& call) {
+  if (one.ask_.under_way() && one.behind.empty() && queue().empty() && tenure_.may_pass(one, call)) {
+    note(event_type::attempt, one.owner, {}, {}, {}, context_of(call.link));
+    return pass_on(one, call);
+  }
   bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
   unsigned const fix = replaces ? one.ask_.fix : 0u;
   unsigned char const mode = one.ask_.mode;
@@ -85,6 +90,7 @@ void name_machine::dispatch(owner_state& one, operation& call) {
 
 // The owner's request has been answered: the next call of the same owner has its turn.
 void name_machine::advance(owner_state& one) {
+  tenure_.settle(one);
   while (!one.behind.empty() && !one.ask_.under_way()) {
     operation& next = one.behind.front();
     one.behind.pop_front();
@@ -162,6 +168,7 @@ void name_machine::cancel(operation& call) {
 // --- requests ---
 
 void name_machine::begin(owner_state& one, request what) {
+  if (what.what == ask::acquire) tenure_.settle(one);
   one.ask_ = std::move(what);
   one.ask_.noted = false;
   active_.note(one);
@@ -191,7 +198,9 @@ void name_machine::send(owner_state& one, bool may_go_direct) {
 
 // An owner state without anything in it goes.
 void name_machine::tidy(owner_state& one) {
-  if (one.idle()) shared_.spare_owners.take(owners_, one);
+  if (!one.idle()) return;
+  tenure_.forget(one);
+  shared_.spare_owners.take(owners_, one);
 }
 
 // An answer also ends calls of others; their states go when nothing in the step looks at them any more.
@@ -225,12 +234,10 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
     asked.lease = std::max<std::int64_t>(live ? (asked.wanted + delay_of(extended->link)).count() : 1, others);
   }
   if (asked.what == ask::command) foresee(asked);
-  asked.sent = shared_.now;
-  asked.doubtful = false;
-  if (!asked.repeated) asked.first_sent = shared_.now;
+  asked.leaves(shared_.now);
   (asked.partner ? asked.partner->ask_ : asked).ticket = queue().ticket();
   field.clear();
-  kind_.add_field(field, shared_.client_id, one.owner, asked.mode);
+  kind_.add_field(field, shared_.client_id, one.field, asked.mode);
   out.what = asked.what;
   out.mode = asked.mode;
   out.name = name_;
@@ -243,11 +250,12 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   if (asked.what == ask::hand_off) {
     owner_state const& to = *asked.partner;
     to_field.clear();
-    kind_.add_field(to_field, shared_.client_id, to.owner, to.ask_.mode);
+    kind_.add_field(to_field, shared_.client_id, to.field, to.ask_.mode);
     out.lease = to.ask_.lease;
     out.to_field = to_field;
   }
   if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
+  tenure_.sent(one, asked);
   owner_state& tries = asked.what == ask::hand_off ? *asked.partner : one;
   // Zero: what it takes has no end of its own. A release to nothing sets no time.
   auto const lease = asked.what == ask::hand_off ? tries.ask_.lease : asked.lease;
@@ -281,17 +289,11 @@ bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
          });
 }
 
-instant name_machine::trusted_until(std::uint64_t owner, hold_id which) const {
-  owner_state const* const one = known(owner);
-  if (!one) return {};
-  auto const held = std::find_if(one->holds.begin(), one->holds.end(), [&](auto const& h) { return h->id == which; });
-  return held == one->holds.end() || (*held)->lost ? instant{} : (*held)->deadline;
-}
-
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for
 // himself by the server, and what he ends of one would end the other.
 name_machine const* name_machine::in_use_elsewhere(std::uint64_t owner) const {
   for (name_machine const* other = &namesakes_.next(); other != this; other = &other->namesakes_.next()) {
+    if (other->tenure_.lent(owner)) return other;
     owner_state const* const same = other->known(owner);
     if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;
   }

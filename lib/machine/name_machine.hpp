@@ -30,7 +30,10 @@ class name_machine final : private waited_name {
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
   using lock_name::note;
+  using waited_name::correct;
   using waited_name::field_of;
+  using waited_name::shown_as;
+  using waited_name::trusted_until;
   namesakes& others() { return namesakes_; }
 
   // --- callers ---
@@ -48,8 +51,6 @@ class name_machine final : private waited_name {
   void thread_ended(std::uint64_t owner);
   // Would another owner's wait for this side end only with a release by this owner?
   bool keeps_out(std::uint64_t owner, unsigned char mode) const;
-  // Zero: it is not.
-  instant trusted_until(std::uint64_t owner, hold_id which) const;
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
   // No new calls: what waits ends with `closed`, leases are told of it, and what `closer` holds by no lease is
@@ -80,8 +81,11 @@ class name_machine final : private waited_name {
 
   // --- force-unlock ---
   void forced(operation const& by, instant sent);
+  void doubt() override;
 
   void on_hold_deadline(hold& one);
+  // What was done without the server has lasted for a while.
+  void on_turn_due();
 
   // Nothing is held, waited for, under way or listened to: may be destroyed.
   bool idle() const;
@@ -89,7 +93,6 @@ class name_machine final : private waited_name {
  private:
   // name_machine.cpp
   owner_state& record_of(std::uint64_t owner);
-  owner_state* known(std::uint64_t owner) const;
   void arrive(owner_state& one, operation& call);
   void dispatch(owner_state& one, operation& call);
   void advance(owner_state& one);
@@ -115,9 +118,7 @@ class name_machine final : private waited_name {
   void send_acquire(operation& call, bool may_go_direct) override;
   std::int64_t lease_for(operation const& call) const;
   void granted(owner_state& one, request const& was, instant sent, outcome const& answer);
-  void keep(owner_state& one, request const& was, operation& call, instant sent, instant deadline);
-  void grant_others(std::uint64_t up_to);
-  void served(operation& call);
+  void begin_turn(owner_state& one, operation& call);
   void untried(request const& was);
   void give_up(operation& call, error_code error);
   void take_back(owner_state& one);
@@ -135,12 +136,14 @@ class name_machine final : private waited_name {
 
   // name_release.cpp
   void release(owner_state& one, operation& call);
+  bool end_turn(owner_state& one, hold& ended);
   void begin_release(owner_state& one, hold& ended, operation* call);
   void end_unawaited(owner_state& one, hold& ended);
   void extend(owner_state& one, operation& call);
   void recall_unsent_try(owner_state const& from);
   void pair_up(owner_state& from, operation& waiter);
   void hand_over(owner_state& leaving, operation& head, bool may_go_direct) override;
+  void pass_on(owner_state& from, operation& to) override;
   void leave_line(owner_state& one);
   void give_back(owner_state& one, unsigned char mode, bool repeated = false);
 
@@ -173,6 +176,7 @@ class name_machine final : private waited_name {
   namesakes namesakes_{*this};
   std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;
   waiters* waiters_ = nullptr;  // the one of them that the kind wants
+  timer_node turn_due_;
 };
 
 }  // namespace latchkey::detail

@@ -13,6 +13,11 @@ void name_machine::release(owner_state& one, operation& call) {
     holders_.forget(one, *ended);
     return complete(call, errc::lease_lost);
   }
+  bool const inner = one.live(ended->mode) > 1;
+  if (end_turn(one, *ended)) {
+    call.released = inner ? release_result::still_held : release_result::released;
+    return complete(call);
+  }
   call.where = operation::place::trying;
   watch_deadline(call);
   begin_release(one, *ended, &call);
@@ -35,11 +40,13 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
   else
     end_unawaited(*one, *ended);
   tidy(*one);
+  tidy_served();
 }
 
 void name_machine::end_unawaited(owner_state& one, hold& ended) {
   if (ended.lost) return holders_.forget(one, ended);
   if (!one.ask_.under_way()) {
+    if (end_turn(one, ended)) return;
     begin_release(one, ended, nullptr);
     return send(one, false);
   }
@@ -75,6 +82,24 @@ void name_machine::thread_ended(std::uint64_t owner) {
     held->watchdog = false;
   }
   for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*one, mode);
+}
+
+// The server need not be told yet: the owner has more of it, or the next one in turn has it.
+bool name_machine::end_turn(owner_state& one, hold& ended) {
+  if (!tenure_.is_of(one) || ended.lost) return false;
+  bool const inner = one.live(ended.mode) > 1;
+  operation* const next = !inner && queue().head_idle() ? &queue().head() : nullptr;
+  if (!inner && !(next && tenure_.may_pass(one, *next))) return false;
+  note(event_type::released, one.owner, {}, {}, shared_.now - ended.began, ended.context);
+  unsigned char const mode = ended.mode;
+  holders_.forget(one, ended);
+  holders_.stop_renewing(one, mode);
+  if (next)
+    pass_on(one, *next);
+  else
+    tenure_.count_moved();
+  shared_.timers.set_lazily(turn_due_, tenure_.confirm_at());
+  return true;
 }
 
 void name_machine::begin_release(owner_state& one, hold& ended, operation* call) {
@@ -114,7 +139,7 @@ void name_machine::extend(owner_state& one, operation& call) {
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
-  if (!kind_.rules().hand_off || queue().empty()) return;
+  if (!waiters_->hands_off() || queue().empty()) return;
   operation& head = queue().head();
   owner_state& to = *head.of_owner;
   request const& asked = to.ask_;
@@ -177,7 +202,7 @@ void name_machine::give_back(owner_state& one, unsigned char mode, bool repeated
   asked.target = one.live(mode);
   asked.repeated = repeated;
   asked.until = after(one.ask_.first_sent, milliseconds(kind_.rules().remembers));
-  ++shared_.counters.given_back;
+  if (asked.target == 0) ++shared_.counters.given_back;
   begin(one, asked);
   send(one, false);
 }

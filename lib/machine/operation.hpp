@@ -46,6 +46,7 @@ struct operation : queue_hook {
   unsigned char mode = 0;
   bool once = false;        // acquire: one attempt, no waiting
   bool keeps = true;        // acquire: a grant is a hold of this client; else the caller alone answers for it
+  bool member = false;      // acquire: for a lock of several members, each of which asks its server
   bool self_timed = false;  // the caller calls expire() by its own clock: no timer of ours
   query question = query::is_locked;
   unsigned char command = 0;  // command: which, as the kind numbers them

@@ -21,7 +21,7 @@ constexpr std::size_t most_spare = 64;
 
 }  // namespace
 
-owner_state::owner_state(name_machine& name, std::uint64_t number) : of(name), owner(number) {}
+owner_state::owner_state(name_machine& name, std::uint64_t number) : of(name), owner(number), field(number) {}
 
 owner_state::~owner_state() = default;
 

@@ -82,6 +82,11 @@ struct request {
   operation* call = nullptr;  // who waits for the answer
   owner_state* partner = nullptr;
 
+  void leaves(instant now) {
+    sent = now;
+    doubtful = false;
+    if (!repeated) first_sent = now;
+  }
   bool under_way() const { return what != ask::none; }
   bool sent_or_in_doubt() const { return where != place::none && where != place::outbox; }
 };
@@ -150,6 +155,7 @@ struct owner_state : outbox_hook, owner_hook {
 
   name_machine& of;
   std::uint64_t const owner;
+  std::uint64_t field;                       // under whose number the server has it; see tenure
   std::vector<std::unique_ptr<hold>> holds;  // in the order of their grants
   request ask_;
   boost::intrusive::list<operation> behind;  // wait until the request under way was answered

@@ -29,6 +29,7 @@ void plain_calls::answered(sent_call const& call, reply const& answer) {
     plain.argument = std::make_shared<std::string const>(packed(answer));
   } else if (plain.what == operation::type::query) {
     if (!plain.which->read_query(plain.question, answer, plain.value)) error = errc::server_error;
+    user_.correct(plain);
   } else {
     outcome found;
     ask const asked = plain.argument ? ask::release : ask::force_unlock;

@@ -15,6 +15,11 @@ class plain_calls_user {
  public:
   // A force-unlock, sent at that time, has removed whoever had the name.
   virtual void forced(operation const& call, instant sent) = 0;
+  // A force-unlock leaves now: nobody knows when it runs.
+  virtual void forces(operation const& call) = 0;
+  virtual std::uint64_t shown_as(operation const& call) const = 0;
+  // What the server said of an owner may concern another one of this client, or lag behind.
+  virtual void correct(operation& query) const = 0;
   // It ends: wherever else it stands nobody waits for it any more.
   virtual void forget(operation& call) = 0;
 
@@ -36,6 +41,10 @@ class plain_calls final : public plain_listener {
   void end_connects();
   void restart_connects();
 
+  void sends(operation const& call) override {
+    if (call.what == operation::type::force_unlock) user_.forces(call);
+  }
+  std::uint64_t shown_as(operation const& call) const override { return user_.shown_as(call); }
   void answered(sent_call const& call, reply const& answer) override;
   void not_run(operation& plain, server_error const& why, std::string_view text) override;
   void unanswered(operation& plain) override;

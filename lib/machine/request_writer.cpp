@@ -102,7 +102,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
       call.which = &which;
       call.renewals.push_back(&side);
       side.sent = shared_.now;
-      which.add_field(fields_, shared_.client_id, side.of->owner, side.mode);
+      which.add_field(fields_, shared_.client_id, side.of->field, side.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
       auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
@@ -160,8 +160,9 @@ void request_writer::plain_words(sent_call& call) {
     return script_words(call, {});
   }
   plain.unseen = true;
+  plain_.sends(plain);
   call.which = plain.which;
-  std::string const field = plain.which->field(shared_.client_id, plain.owner, plain.mode);
+  std::string const field = plain.which->field(shared_.client_id, plain_.shown_as(plain), plain.mode);
   item one{.mode = plain.mode, .name = plain.name, .field = field};
   if (plain.what == operation::type::query) {
     command_.clear();

@@ -18,6 +18,9 @@ class session_user {
   virtual void trouble(error_code const& why, std::string_view text, bool transient) = 0;
   // A force-unlock, sent at that time, has removed whoever had the name.
   virtual void forced(operation const& call, instant sent) = 0;
+  virtual void forces(operation const& call) = 0;  // it leaves now
+  virtual std::uint64_t shown_as(operation const& call) const = 0;
+  virtual void correct(operation& query) const = 0;
   virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
   // By which names so far are acquired and released; none twice.
   virtual std::span<script const* const> scripts() const = 0;
@@ -74,6 +77,9 @@ class session final : private connections_user, private orphans_user, private pl
   std::span<script const* const> scripts() const override { return user_.scripts(); }
   void kill(orphan const& gone) override;
   void forced(operation const& call, instant sent) override { user_.forced(call, sent); }
+  void forces(operation const& call) override { user_.forces(call); }
+  std::uint64_t shown_as(operation const& call) const override { return user_.shown_as(call); }
+  void correct(operation& query) const override { user_.correct(query); }
   void forget(operation& call) override;
 
   // The message connection.

@@ -9,6 +9,8 @@ namespace {
 
 constexpr milliseconds linger_time{1'000};  // a channel is kept this long for the next waiter
 constexpr milliseconds unheard_pause{50};   // in which a channel should be confirmed
+// Whoever released it would hear of it first, and win three times of four.
+constexpr std::chrono::microseconds pause_after_turns{100};
 
 }  // namespace
 
@@ -89,7 +91,19 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   if (!queue_.head_idle()) return;
   context& shared = of_.shared_;
   operation& head = queue_.head();
+  // One tenure, one request: as long as the server shows one of ours, or may, no other is asked for.
+  if (tenure const& ours = of_.tenure_; ours.held()) {
+    bool const looks = head.once || rules().polls || deaf(listening());
+    if (!ours.certain() || (looks && !ours.fresh())) {
+      ++head.polls;
+      return doubt();
+    }
+    return wait_for_ours();
+  } else if (ours.lent(*head.of_owner) || (ours.on() && of_.active_.release_sent())) {
+    return remember(wake_up::release);
+  }
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
+  if (leaving && of_.tenure_.may_pass(*leaving, head)) return of_.pass_on(*leaving, head);
   if (leaving && !streak_.allows(shared.settings.local_handoff,
                                  shared.now)) {  // it is really released first; its answer wakes the head
     remember(wake_up::release);
@@ -99,12 +113,30 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   unfollowed_ = wake_up::none;
   shared.timers.drop(hint_);
   bool const direct = may_go_direct && queue_.size() == 1;
-  if (leaving && !rules().hand_off) {  // it leaves in the same turn, right behind the release
+  if (leaving && !hands_off()) {  // it leaves in the same turn, right behind the release
     streak_.count(shared.now);
     return of_.send_acquire(head, false);
   }
   if (!leaving) return of_.send_acquire(head, direct && !of_.active_.release_sent());
   of_.hand_over(*leaving, head, direct);
+}
+
+// A caller of this client has it, as far as anybody could say.
+void shared_channel_waiters::wait_for_ours() {
+  bool const told_free = unfollowed_ == wake_up::message || unfollowed_ == wake_up::confirmation;
+  unfollowed_ = wake_up::none;
+  note_told(queue_.head());
+  finish_once_calls(queue_.ticket());
+  if (queue_.empty()) return;
+  if (!queue_.head().tried) note_told(queue_.head());
+  subscribe();
+  if (told_free) of_.doubt();  // perhaps before it was granted, perhaps since
+}
+
+// The lock may be free although a caller of this client has it: the question after that hold says so.
+void shared_channel_waiters::doubt() {
+  remember(wake_up::turn);
+  of_.doubt();
 }
 
 void shared_channel_waiters::wake() {
@@ -219,14 +251,16 @@ void shared_channel_waiters::look_after_release() {
     if (!queue_.head_idle()) return;
     queue_.head().polls = 0;
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
-  } else if (listening() == view::asked) {
-    new_head();
+    return;
   }
+  if (of_.tenure_.on() && !queue_.empty()) streak_.leave_until(after(of_.shared_.now, pause_after_turns));
+  if (listening() == view::asked) new_head();
 }
 
 // --- what wakes the head ---
 
 void shared_channel_waiters::on_confirmed() {
+  if (of_.tenure_.holder()) return doubt();  // what was said before was not heard
   if (!queue_.head_idle()) {
     remember(wake_up::confirmation);
     return;
@@ -238,6 +272,9 @@ void shared_channel_waiters::on_confirmed() {
 void shared_channel_waiters::on_message(std::string_view payload) {
   ++of_.shared_.counters.messages;
   if (!of_.kind_.wakes(payload)) return;
+  if (of_.tenure_.holder()) return doubt();
+  // The answer to our own release is not far, and then others have their chance first.
+  if (of_.tenure_.on() && of_.active_.release_sent()) return remember(wake_up::message);
   bool const may_try = queue_.head_idle() && !parked(queue_.head());
   if (may_try)
     try_run();

@@ -28,6 +28,7 @@ class streak {
   // Where only looks find out that the lock is free it is left to others after a streak: for as long as that lasted,
   // but no longer than `most`.
   void leave(local_handoff_options const& limit, instant now, milliseconds most);
+  void leave_until(instant end) { left_until_ = end; }
   void leave_no_longer() { left_until_ = {}; }
   instant left_until() const { return left_until_; }
   // It is left to others now, and for longer than until `end`.

@@ -13,6 +13,29 @@ constexpr milliseconds no_lease_hint{1'000};  // the holder's key has no time to
 
 }  // namespace
 
+owner_state* waited_name::known(std::uint64_t owner) const { return owners_.find(owner); }
+
+std::uint64_t waited_name::shown_as(std::uint64_t owner) const {
+  owner_state const* const one = known(owner);
+  return one ? one->field : owner;
+}
+
+void waited_name::correct(operation& asked) const {
+  if (asked.question != query::is_held_by && asked.question != query::hold_count) return;
+  if (tenure_.lent(asked.owner)) asked.value = 0;
+  owner_state const* const one = known(asked.owner);
+  if (!one || !tenure_.is_of(*one) || asked.value == 0) return;
+  int const live = one->live(asked.mode);
+  asked.value = asked.question == query::hold_count ? live : live > 0;
+}
+
+instant waited_name::trusted_until(std::uint64_t owner, hold_id which) const {
+  owner_state const* const one = known(owner);
+  if (!one) return {};
+  auto const held = std::find_if(one->holds.begin(), one->holds.end(), [&](auto const& h) { return h->id == which; });
+  return held == one->holds.end() || (*held)->lost ? instant{} : (*held)->deadline;
+}
+
 bool waiters::told_at_once(owner_state& one, operation& call) {
   if (!call.once || !queue_.head_idle() || !queue_.head().tried) return false;
   operation const& head = queue_.head();
@@ -36,6 +59,39 @@ void waiters::leave(operation& call) {
   queue_.leave(call);
   --of_.shared_.counters.waiting;
   --of_.tally_.waiting;
+}
+
+void waiters::served(operation& call) {
+  context& shared = of_.shared_;
+  ++shared.counters.acquired;
+  ++of_.tally_.acquired;
+  shared.counters.contended += call.waited;
+  of_.tally_.contended += call.waited;
+  count(shared.counters.wait_time, shared.now - call.started);
+  of_.note(event_type::granted, call.owner, {}, {}, shared.now - call.started, context_of(call.link));
+  call.yes = true;
+  leave(call);
+  of_.complete(call);
+}
+
+void waiters::serve_all(std::uint64_t up_to) {
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    operation& call = *it++;
+    if (call.where == operation::place::waiting && call.ticket <= up_to && !call.keeps) served(call);
+  }
+}
+
+void waiters::let_in_others(owner_state& holder) {
+  if (holder.queued == 0) return;
+  for (auto it = queue_.from(*holder.waits); it != queue_.end() && holder.queued > 0;) {
+    operation& same = *it++;
+    bool const waits_on =
+        same.of_owner != &holder || of_.kind_.admit(same.mode, holder.live_by_mode()) == kind::admission::queue;
+    if (waits_on) continue;
+    leave(same);
+    holder.behind.push_back(same);
+    same.where = operation::place::behind_owner;
+  }
 }
 
 void waiters::note_told(operation& head) {
@@ -82,7 +138,7 @@ void waiters::refuse_once_calls(error_code const& why, std::string_view text) {
 
 bool waiters::can_hand_off(owner_state const& from) const {
   context const& shared = of_.shared_;
-  if (!rules().hand_off || !streak_.allows(shared.settings.local_handoff, shared.now) || !queue_.head_idle() ||
+  if (!hands_off() || !streak_.allows(shared.settings.local_handoff, shared.now) || !queue_.head_idle() ||
       shared.closed())
     return false;
   operation const& head = queue_.head();
@@ -91,7 +147,7 @@ bool waiters::can_hand_off(owner_state const& from) const {
 }
 
 bool waiters::unsent_try() const {
-  return streak_.runs() && !rules().hand_off && !queue_.empty() && queue_.head().where == operation::place::trying &&
+  return streak_.runs() && !hands_off() && !queue_.empty() && queue_.head().where == operation::place::trying &&
          queue_.head().of_owner->ask_.where == request::place::outbox;
 }
 

@@ -5,6 +5,7 @@
 #include <machine/lock_name.hpp>
 #include <machine/streak.hpp>
 #include <machine/subscriptions.hpp>
+#include <machine/tenure.hpp>
 #include <machine/wait_queue.hpp>
 
 #include <boost/container/options.hpp>
@@ -23,17 +24,30 @@ struct waited_name : lock_name {
   virtual void send_acquire(operation& call, bool may_go_direct) = 0;
   // A release that still waits to be sent becomes a hand-off to the head of the queue.
   virtual void hand_over(owner_state& leaving, operation& head, bool may_go_direct) = 0;
+  // The lock goes on from an owner who holds it no more, without the server.
+  virtual void pass_on(owner_state& from, operation& to) = 0;
+  // Something may have taken away what the server shows.
+  virtual void doubt() = 0;
   virtual void complete(operation& call, error_code error = {}, std::string_view text = {}) = 0;
+
+  owner_state* known(std::uint64_t owner) const;
+  // Zero: it is not.
+  instant trusted_until(std::uint64_t owner, hold_id which) const;
+  // Under whose number the server has what this owner holds.
+  std::uint64_t shown_as(std::uint64_t owner) const;
+  // What the server said of an owner, seen with what was done without it.
+  void correct(operation& query) const;
 
   // Does what is under way decide whether the lock is free for this side?
   bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_.rules(), mode); }
   std::string field_of(owner_state const& one, unsigned char mode) const {
-    return kind_.field(shared_.client_id, one.owner, mode);
+    return kind_.field(shared_.client_id, one.field, mode);
   }
 
   owner_set owners_;
   active_requests active_;
   holders holders_{*this};
+  tenure tenure_{*this};
 
  protected:
   ~waited_name() = default;
@@ -80,6 +94,13 @@ class waiters {
   // An answer has come: those try who waited for the name to be resolved, or who hear no messages.
   virtual void wake() = 0;
 
+  // It has what it asked for.
+  void served(operation& call);
+  // So have all who waited when it was asked for, and who keep nothing.
+  void serve_all(std::uint64_t up_to);
+  // Other calls of this owner need not wait for it: they re-enter, or never could.
+  void let_in_others(owner_state& holder);
+
   // --- what became of the try of a waiter ---
   // Somebody else has it; `hint` is when his lease ends, in milliseconds from now.
   void refused(owner_state& one, request const& was, std::int64_t hint);
@@ -106,6 +127,7 @@ class waiters {
   void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
   // A release of this owner may take the head of the queue along.
   bool can_hand_off(owner_state const& from) const;
+  bool hands_off() const { return rules().hand_off && !of_.tenure_.on(); }
   // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
   bool unsent_try() const;
   bool parked(operation const& call) const { return !call.tried && of_.in_doubt(call.mode); }
@@ -162,6 +184,8 @@ class shared_channel_waiters final : public waiters, private listener {
   void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) override;
   void try_head(bool may_go_direct = false);
   void try_run();
+  void wait_for_ours();
+  void doubt();
   void try_beside(operation& call, bool may_go_direct);
   void subscribe();
   void sleep_until_hint(std::int64_t hint);

@@ -7,7 +7,7 @@ namespace latchkey::detail {
 // and changes nothing.
 // [kind]
 kind const& non_reentrant_kind() {
-  static taken_once const& the_one = *new taken_once({.name = "non_reentrant_lock"});
+  static taken_once const& the_one = *new taken_once({.name = "non_reentrant_lock", .turns = true});
   return the_one;
 }
 // [/kind]

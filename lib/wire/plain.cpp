@@ -9,7 +9,7 @@ namespace {
 class plain final : public taken_once {
  public:
   // Clients of this library tell each other; the others tell nobody, hence the pauses.
-  plain() : taken_once({.name = "plain_lock", .polls = true, .poll_first = 8, .poll_most = 256}) {}
+  plain() : taken_once({.name = "plain_lock", .turns = true, .polls = true, .poll_first = 8, .poll_most = 256}) {}
 
   std::string_view channel_prefix() const override { return "latchkey_plain__channel"; }
 

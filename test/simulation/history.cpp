@@ -62,7 +62,10 @@ simulation::lock_state& simulation::lock_of(std::string_view name) {
 }
 
 std::string simulation::field_of(task const& one) const {
-  return kind_.which.field(nodes_[one.client]->id, one.owner, one.mode);
+  node const& me = *nodes_[one.client];
+  bool const moves = kind_.which.rules().turns && settings_.local_turns;
+  auto const shown_as = moves ? me.machine.shown_as(kind_.which, one.key, one.owner) : one.owner;
+  return kind_.which.field(me.id, shown_as, one.mode);
 }
 
 // Looks at the server once more. What has ended since was ended by `by`, unless its time was over.
@@ -193,8 +196,13 @@ bool simulation::excused(task const& one) const {
   if (removed < 0) return false;
   node const& me = *nodes_[one.client];
   auto const lease = longest_.find(&one);
-  milliseconds const longest =
+  milliseconds longest =
       std::max(lease == longest_.end() ? milliseconds(0) : lease->second, settings_.lock_watchdog_timeout);
+  // A turn lasts as long as what the client was granted before it.
+  if (kind_.which.rules().turns && settings_.local_turns)
+    for (auto const& [other, its] : longest_)
+      if (other->client == one.client && other->key == one.key)
+        longest = std::max(longest, its + settings_.local_handoff.max_time);
   bool const endless_lease = kind_.used_as == simulated_kind::use::ids && one.lease.count() == 0;
   if (endless_lease || !one.keeps) return started_.at(&one) <= removed;
   return true_time(me, one.shown.until() - longest) <= removed;
@@ -235,15 +243,24 @@ void simulation::check_answer(task const& done) {
   auto const hold = ended_by_.find(&done);
   if (hold == ended_by_.end()) return;
   bool const lost = hold->second->losses > 0;
+  // What the server showed for another one of the client, it may have ended.
+  bool const turns = settings_.local_turns && kind_.which.rules().turns;
+  auto const mine = [&](std::string const& field) {
+    return field == own || (turns && kind_.belongs(field, nodes_[done.client]->id));
+  };
   bool const ended_here = std::any_of(lock.past.begin(), lock.past.end(), [&](tenure const& one) {
-    return one.field == own && one.to >= began && one.by == static_cast<int>(done.client);
+    return mine(one.field) && one.to >= began && one.by == static_cast<int>(done.client);
   });
   // A first copy whose answer was lost may have left other holds of the same owner, which have ended since.
   bool const released_here =
       ended_here || std::any_of(lock.releases.begin(), lock.releases.end(), [&](auto const& one) {
-        return one.first == own && one.second >= began && one.second < now_;
+        return mine(one.first) && one.second >= began && one.second < now_;
       });
-  if (!done.error && done.released == release_result::released && !released_here)
+  // Or the next one of its client has it.
+  bool const passed_on = turns && std::any_of(holders_.begin(), holders_.end(), [&](task const* next) {
+                           return next->client == done.client && next->key == done.key && next->done_at >= done.started;
+                         });
+  if (!done.error && done.released == release_result::released && !released_here && !passed_on)
     fail(done.label + " was told that it has released the lock, which it did not");
   bool const expired = done.error == errc::lease_lost && done.released == release_result::expired;
   if (expired && !lost && ended_here) fail(done.label + " was told that the lease had expired, though it released it");

@@ -179,6 +179,7 @@ void simulation::ask_members(joint_call& one, action const& what) {
     asked.once = !waits;
     asked.started = one.started;
     asked.deadline = waits ? what.when : std::min(asked.deadline, what.when);
+    asked.member = true;
     if (bundled) asked.bundle = last_bundle_;
     asked.lease = one.lease;
     asked.max_hold = one.max_hold;

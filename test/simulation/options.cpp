@@ -31,8 +31,8 @@ broken. Every run follows from its seed. docs/reliability.md says what is random
 What a failure prints to be played again also uses:
   --only N,N,... only these moves of the seed's plan
   --until T      the end of the moves, in nanoseconds of the simulation
-  --without drift,jitter,split
-                 clocks of one rate, bytes that take equally long, bytes that arrive whole
+  --without drift,jitter,split,turns
+                 clocks of one rate, bytes that take equally long, bytes that arrive whole, config::local_turns = false
 
 A failure prints its seed and the command that plays it again. The last line gives the figures; of the violations, late
 are calls beyond their time, storm what a client costs a sick server, shown what leases show and is not so, starved
@@ -52,6 +52,7 @@ bool read_without(std::string_view word, options& out) {
     bool* const what = part == "drift"    ? &out.drift
                        : part == "jitter" ? &out.jitter
                        : part == "split"  ? &out.split
+                       : part == "turns"  ? &out.turns
                                           : nullptr;
     if (!what) return false;
     *what = false;
@@ -107,6 +108,7 @@ run_options run_of(options const& from, simulated_kind const& kind, std::uint64_
   made.drift = from.drift;
   made.jitter = from.jitter;
   made.split = from.split;
+  made.turns = from.turns;
   made.only = from.only ? &*from.only : nullptr;
   made.end = from.until;
   made.trace = from.trace;
@@ -118,7 +120,8 @@ std::string command_for(run_options const& run) {
   if (run.clients != 0) made += " --clients " + std::to_string(run.clients);
   if (run.steps != options{}.steps) made += " --steps " + std::to_string(run.steps);
   std::string without;
-  for (auto const& [on, name] : {std::pair(run.drift, "drift"), {run.jitter, "jitter"}, {run.split, "split"}})
+  for (auto const& [on, name] :
+       {std::pair(run.drift, "drift"), {run.jitter, "jitter"}, {run.split, "split"}, {run.turns, "turns"}})
     if (!on) without += (without.empty() ? "" : ",") + std::string(name);
   if (!without.empty()) made += " --without " + without;
   if (!run.only) return made;

@@ -20,6 +20,7 @@ struct options {
   bool shrink = false;
   bool trace = false;
   bool drift = true, jitter = true, split = true;
+  bool turns = true;
   std::optional<std::vector<std::uint32_t>> only;
   moment until = endless;
   std::string record, compare;  // folders; empty: neither

@@ -10,7 +10,7 @@ constexpr std::int64_t server_epoch = 1'700'000'000'000;  // what the server's c
 constexpr char const* lock_names[] = {"k", "other"};
 constexpr char const* member_names[] = {"a", "b", "c"};
 
-config settings_of(std::uint64_t seed) {
+config settings_of(std::uint64_t seed, bool turns) {
   dice chances(mix(seed, 11));
   constexpr std::int64_t leases[] = {300, 1'000, 3'000, 30'000};
   constexpr std::int64_t timeouts[] = {300, 1'000, 3'000};
@@ -27,6 +27,7 @@ config settings_of(std::uint64_t seed) {
   constexpr std::int64_t lines[] = {1'000, 5'000, 300'000};
   made.fair_lock_wait_timeout = milliseconds(chances.of(lines));
   made.local_handoff.max_time = milliseconds(chances.between(1, 50));
+  made.local_turns = turns && mix(seed, 51) % 4 != 0;
   return made;
 }
 
@@ -38,7 +39,7 @@ simulation::node::node(config const& settings, std::string name, std::size_t ind
 simulation::simulation(run_options const& options, lua_scripts& scripts)
     : options_(options),
       kind_(*options.kind),
-      settings_(settings_of(options.seed)),
+      settings_(settings_of(options.seed, options.turns)),
       network_(options.seed, options.jitter, options.split, *this),
       plan_(options.seed) {
   dice chances(mix(options.seed, 12));

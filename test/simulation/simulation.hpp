@@ -32,6 +32,7 @@ struct run_options {
   bool drift = true;   // clocks run at different rates
   bool jitter = true;  // some bytes take much longer than others
   bool split = true;   // bytes arrive in pieces
+  bool turns = true;   // some clients pass locks on without the server
   // Not null: only these moves of the plan, up to the end of the run that `end` says.
   std::vector<std::uint32_t> const* only = nullptr;
   moment end = endless;

@@ -42,6 +42,9 @@ struct room final : plain_calls_user {
     if (what == operation::type::connect) all.connect_begins();
     box.add(call);
   }
+  void forces(operation const&) override { said += "forces "; }
+  std::uint64_t shown_as(operation const& of) const override { return of.owner; }
+  void correct(operation&) const override {}
   void forced(operation const&, instant sent) override { said += sent == start ? "forced " : "wrong "; }
   void forget(operation&) override { said += "forget "; }
   std::string heard() { return std::exchange(said, {}); }

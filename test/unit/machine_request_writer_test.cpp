@@ -56,6 +56,8 @@ struct room final : plain_listener {
   }
   ~room() { shared.timers.clear(); }
 
+  void sends(operation const&) override {}
+  std::uint64_t shown_as(operation const& call) const override { return call.owner; }
   void answered(sent_call const& call, reply const&) override {
     said += "answered" + std::to_string(call.plain->owner);
   }

@@ -29,6 +29,8 @@ struct written_name final : waited_name {
   void hand_over(owner_state&, operation& head, bool) override {
     asked.push_back("hand over " + std::to_string(head.owner));
   }
+  void pass_on(owner_state&, operation& to) override { asked.push_back("pass on to " + std::to_string(to.owner)); }
+  void doubt() override { asked.push_back("doubt"); }
   void complete(operation& call, error_code, std::string_view) override {
     call.where = operation::place::idle;
     asked.push_back("told " + std::to_string(call.owner));

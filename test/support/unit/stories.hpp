@@ -46,6 +46,13 @@ inline task& hold_kept_longer(world& w, std::uint64_t owner, milliseconds lease)
   return granted(w, one);
 }
 
+// Callers pass a lock on and re-enter it without the server.
+inline config with_turns(config made = {}) {
+  made.local_turns = true;
+  made.local_handoff = {.max_streak = 10'000, .max_time = milliseconds(3)};
+  return made;
+}
+
 // A client that waits for answers for long, and tries for ever.
 inline config patient() {
   config made;

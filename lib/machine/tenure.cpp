@@ -1,0 +1,114 @@
+#include <machine/tenure.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+bool tenure::on(operation const& call) const {
+  bool const delays = delay_of(call.link).count() > 0;
+  return at_ && !doubted_ && !call.member && !delays && call.what == operation::type::acquire && !of_.shared_.closed();
+}
+
+bool tenure::fresh() const {
+  return of_.shared_.now - told_ < to_nanoseconds(of_.shared_.settings.local_handoff.max_time);
+}
+
+// A hold that the watchdog renews has time for several renewals.
+bool tenure::fits(operation const& call) const {
+  instant const now = of_.shared_.now;
+  if (call.lease.count() > 0) return after(now, call.lease) <= until_;
+  return after(now, of_.shared_.settings.lock_watchdog_timeout / 2) <= until_;
+}
+
+bool tenure::may_reenter(owner_state const& one, operation const& call) const {
+  return is_of(one) && on(call) && one.live(call.mode) > 0 && !one.ask_.under_way() && fits(call);
+}
+
+bool tenure::may_pass(owner_state const& from, operation const& call) const {
+  if (!is_of(from) || !on(call) || !fits(call)) return false;
+  auto const& limit = of_.shared_.settings.local_handoff;
+  if (turns_ >= limit.max_streak || of_.shared_.now - began_ >= to_nanoseconds(limit.max_time)) return false;
+  owner_state const& to = *call.of_owner;
+  if (borrower_ && borrower_ != &from) return false;
+  if (&to != &from && (to.ask_.under_way() || to.live() > 0 || to.in_line)) return false;
+  // A release that has left may run at any time, also if it was taken back.
+  request const& asked = from.ask_;
+  return !asked.under_way() || (asked.what == ask::release && asked.where == request::place::outbox &&
+                                asked.target == 0 && !asked.repeated && !asked.owes && !asked.fix);
+}
+
+instant tenure::end_of(operation const& call) const {
+  instant end = until_;
+  if (call.lease.count() > 0) end = std::min(end, after(of_.shared_.now, call.lease));
+  if (call.max_hold.count() > 0) end = std::min(end, after(of_.shared_.now, call.max_hold));
+  return end;
+}
+
+void tenure::pass(owner_state& from, owner_state& to) {
+  passed_ = true;
+  ++turns_;
+  at_ = &to;
+  if (&from == &to) return;
+  to.field = std::exchange(from.field, from.owner);
+  to.lasts_until(from.over_at);
+  borrower_ = to.field == to.owner ? nullptr : &to;
+}
+
+void tenure::count_moved() { moved_ = of_.shared_.now; }
+
+instant tenure::confirm_at() const {
+  if (!at_ || at_->live() == 0 || (!passed_ && shown_ == at_->live())) return never;
+  return after(moved_, unnoticed);
+}
+
+void tenure::granted(owner_state& one, request const& was, instant until) {
+  if (!on() || was.call->member) return;
+  if (was.target > 1) return is_of(one) ? confirmed(one, was, until) : void();
+  at_ = &one;
+  began_ = was.first_sent;
+  until_ = until;
+  passed_ = doubted_ = false;
+  turns_ = 0;
+  shown_ = was.target;
+  told_ = was.sent;
+  moved_ = of_.shared_.now;
+}
+
+void tenure::sent(owner_state& one, request const& asked) {
+  if (!is_of(one)) return;
+  if (asked.what == ask::release && asked.target == 0) return end();
+  if (asked.what != ask::extend) shown_ = -1;
+  if (asked.what != ask::acquire) until_ = std::min(until_, after(of_.shared_.now, milliseconds(asked.lease)));
+}
+
+void tenure::confirmed(owner_state& one, request const& was, instant until) {
+  if (!is_of(one)) return;
+  until_ = std::max(until_, until);
+  told_ = was.sent;
+  if (was.what != ask::extend) shown_ = was.target;
+  passed_ = false;
+  if (!was.fix) doubted_ = false;
+}
+
+void tenure::renewed(owner_state& one, instant until) {
+  if (is_of(one)) until_ = std::max(until_, until);
+}
+
+void tenure::forget(owner_state& one) {
+  if (is_of(one)) end();
+  settle(one);
+}
+
+milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
+  bool const others = waiting > (call.queued ? 1u : 0u);
+  return on() && others && !call.member && call.max_hold.count() == 0 ? of_.shared_.settings.local_handoff.max_time
+                                                                      : milliseconds(0);
+}
+
+void tenure::settle(owner_state& one) {
+  if (borrower_ != &one || one.live() > 0 || one.ask_.under_way() || is_of(one)) return;
+  one.field = one.owner;
+  borrower_ = nullptr;
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <machine/lock_name.hpp>
+#include <machine/owner_state.hpp>
+
+namespace latchkey::detail {
+
+// What the server shows for this client under a name, in the field of one owner, from a grant to the sending of its
+// release. As long as it lasts, callers of the client pass the lock on among themselves and take it again without
+// asking the server: an owner whose turn it is stands there under the field of the one who was granted it.
+// Rules: docs/safety.md, "Local turns".
+class tenure {
+ public:
+  // What lasts no longer the server is not told.
+  static constexpr milliseconds unnoticed{5};
+
+  explicit tenure(lock_name const& name) : of_(name) {}
+  tenure(tenure const&) = delete;
+  tenure& operator=(tenure const&) = delete;
+
+  bool on() const { return of_.kind_.rules().turns && of_.shared_.settings.local_turns; }
+  // Whose turn it is; null: there is no tenure.
+  owner_state* holder() const { return at_; }
+  bool is_of(owner_state const& one) const { return at_ == &one; }
+  // This owner's field stands for another one's hold, or for a request of it that is not answered.
+  bool lent(owner_state const& one) const { return borrower_ && borrower_ != &one && borrower_->field == one.owner; }
+  bool lent(std::uint64_t owner) const { return borrower_ && borrower_->owner != owner && borrower_->field == owner; }
+  bool held() const { return at_ && at_->live() > 0; }
+  // As far as anybody could say.
+  bool certain() const { return at_ && !doubted_ && of_.shared_.now < until_; }
+  // The server has said so since a streak could have begun.
+  bool fresh() const;
+
+  // --- what may be done without the server ---
+  // The holder takes it once more.
+  bool may_reenter(owner_state const& one, operation const& call) const;
+  // `from` holds it no more, and has sent no release of it: may this caller have it?
+  bool may_pass(owner_state const& from, operation const& call) const;
+  // Until when the hold lasts that begins so.
+  instant end_of(operation const& call) const;
+  void pass(owner_state& from, owner_state& to);
+  // The holder has it more or less often than the server shows.
+  void count_moved();
+  // When the server is to be told what has lasted for a while; `never`: there is nothing to tell.
+  instant confirm_at() const;
+
+  // --- requests of owners ---
+  // A hold was granted with a request of which the first copy left at `asked`.
+  void granted(owner_state& one, request const& was, instant until);
+  // This request leaves now.
+  void sent(owner_state& one, request const& asked);
+  // The server has what the holder has.
+  void confirmed(owner_state& one, request const& was, instant until);
+  void renewed(owner_state& one, instant until);
+  // Something may have taken it away: nobody's turn begins before a question that is sent later was answered.
+  void doubt() { doubted_ = true; }
+  void end() { at_ = nullptr; }
+  // This owner goes.
+  void forget(owner_state& one);
+  // How much longer than its lease is asked for, where others wait behind it.
+  milliseconds beyond(operation const& call, std::size_t waiting) const;
+  // Nothing of this owner is on the server any more, or under way there: the field goes back.
+  void settle(owner_state& one);
+
+ private:
+  bool on(operation const& call) const;
+  bool fits(operation const& call) const;
+
+  lock_name const& of_;
+  owner_state* at_ = nullptr;
+  owner_state* borrower_ = nullptr;  // who stands on the server under another one's field
+  instant began_{};                  // when the request of the grant was first sent
+  instant until_{};                  // the server has it until then, whatever happens
+  instant told_{};                   // when the copy was sent that was answered last
+  instant moved_{};                  // when what the holder has last changed
+  int turns_ = 0;
+  std::int64_t shown_ = 0;  // the hold count that the server showed last
+  bool passed_ = false;     // since the server was asked
+  bool doubted_ = false;
+};
+
+}  // namespace latchkey::detail

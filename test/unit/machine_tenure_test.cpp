@@ -1,0 +1,375 @@
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+#include <support/unit/sweep.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// Local turns: docs/safety.md, "Local turns". What is done without the server, what the server shows meanwhile, and
+// when it is asked all the same.
+
+namespace {
+
+std::vector<how> kinds_with_turns() {
+  std::vector<how> made;
+  for (auto const* which :
+       {&detail::reentrant_kind(), &detail::non_reentrant_kind(), &detail::spin_kind(), &detail::plain_kind()})
+    made.push_back({.which = which});
+  return made;
+}
+
+std::size_t asked(world const& w) { return w.server.ran("EVALSHA") + w.server.ran("EVAL "); }
+
+config turns_of(int length, milliseconds time) {
+  config made = with_turns();
+  made.local_handoff = {.max_streak = length, .max_time = time};
+  return made;
+}
+
+how of_turn(how options, milliseconds lease) {
+  options.lease = lease;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("turns: a release lets the next waiter of the client have it, and asks nobody") {
+  for (how const& kind : kinds_with_turns()) {
+    world w(with_turns());
+    task& a = granted(w, w.acquire(1, kind));
+    task& b = w.acquire(2, kind);
+    task& c = w.acquire(3, kind);
+    w.run();
+    auto const before = asked(w);
+    task& ended = w.release(a);
+    CHECK(ended.done());
+    CHECK(ended.released == release_result::released);
+    CHECK(b.granted());
+    w.drop(b);
+    CHECK(c.granted());
+    w.run();
+    CHECK(asked(w) == before);
+    CHECK(w.snapshot().handed_off == 2);
+    w.finish();
+    CHECK(w.server.all().empty());
+  }
+}
+
+TEST_CASE("turns: who holds it takes it again and gives that back without the server") {
+  world w(with_turns());
+  task& outer = granted(w, w.acquire(1));
+  auto const before = asked(w);
+  task& inner = w.acquire(1, {.direct = true});
+  CHECK(inner.granted());
+  task& ended = w.release(inner);
+  CHECK(ended.done());
+  CHECK(ended.released == release_result::still_held);
+  w.run();
+  CHECK(asked(w) == before);
+  w.pass(10ms);
+  CHECK(asked(w) == before);  // the server shows what is
+  CHECK(outer.granted());
+  w.finish();
+}
+
+TEST_CASE("turns: a count that stays for a while is told to the server") {
+  world w(with_turns());
+  task& outer = granted(w, w.acquire(1));
+  granted(w, w.acquire(1));
+  granted(w, w.acquire(1));
+  CHECK(w.server.count("k", w.field(1)) == 1);
+  w.pass(5ms);
+  CHECK(w.server.count("k", w.field(1)) == 3);
+  CHECK(w.server.ttl("k") >= 29'990);
+  w.release(outer);
+  w.pass(5ms);
+  CHECK(w.server.count("k", w.field(1)) == 2);
+  w.finish();
+}
+
+TEST_CASE("turns: a turn that lasts is looked after, and one that has nothing is told") {
+  for (how const& kind : kinds_with_turns()) {
+    world w(with_turns());
+    w.watch_holds = false;
+    task& a = granted(w, w.acquire(1, kind));
+    task& b = w.acquire(2, kind);
+    w.run();
+    w.drop(a);
+    CHECK(b.granted());
+    w.server.remove("k");
+    w.pass(5ms);
+    CHECK(b.losses == 1);
+    CHECK(b.why_lost == errc::lease_lost);
+    w.finish();
+  }
+}
+
+TEST_CASE("turns: a streak ends by number and by time, and then the lock is really released") {
+  for (how const& kind : kinds_with_turns())
+    for (bool const by_time : {false, true}) {
+      INFO(kind.which->rules().name << (by_time ? " by time" : " by number"));
+      world w(turns_of(by_time ? 1'000 : 2, by_time ? 3ms : 60'000ms));
+      task& a = granted(w, w.acquire(1, kind));
+      std::vector<task*> others;
+      for (std::uint64_t i = 2; i <= 4; ++i) others.push_back(&w.acquire(i, kind));
+      w.run();
+      if (by_time) w.pass(3ms);
+      w.drop(a);
+      if (!by_time) {
+        CHECK(others[0]->granted());
+        w.drop(*others[0]);
+        CHECK(others[1]->granted());
+        w.drop(*others[1]);
+      }
+      task& next = by_time ? *others[0] : *others[2];
+      CHECK_FALSE(next.granted());
+      w.await(next);
+      w.finish();
+    }
+}
+
+TEST_CASE("turns: a lock that was dropped and is taken again before anything was sent is not released") {
+  for (std::uint64_t const next : {std::uint64_t{1}, std::uint64_t{2}}) {
+    world w(with_turns());
+    task& a = granted(w, w.acquire(1));
+    auto const before = asked(w);
+    w.drop(a);
+    CHECK(w.acquire(next).granted());
+    w.run();
+    CHECK(asked(w) == before);
+    w.finish();
+  }
+}
+
+TEST_CASE("turns: who drops it and takes it again over and over releases it at the end of a streak") {
+  for (bool const changes : {false, true}) {
+    world w(turns_of(10, 60'000ms), 2);
+    task* held = &granted(w, w.acquire(1));
+    task& other = w.acquire(9, {.client = 1});
+    w.run();
+    int turns = 0;
+    while (!other.granted() && turns < 100) {
+      w.drop(*held);
+      held = &w.acquire(changes ? 1 + static_cast<std::uint64_t>(turns) % 2 : 1);
+      if (!held->granted()) w.run();
+      ++turns;
+      if (!held->granted()) break;
+    }
+    CHECK(turns <= 12);
+    w.await(other);
+    w.release(other);
+    w.await(*held);
+    w.finish();
+  }
+}
+
+TEST_CASE("turns: after a turn the owner whose field it is waits like everybody") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.drop(a);
+  CHECK(b.granted());
+  CHECK(w.server.has("k", w.field(1)));
+  task& tried = w.once(1);
+  w.run();
+  CHECK(tried.busy());
+  task& again = w.acquire(1, {.direct = true});
+  w.run();
+  CHECK_FALSE(again.done());
+  CHECK(b.losses == 0);
+  w.pass(10ms);
+  task& later = w.once(1);
+  w.run();
+  CHECK(later.busy());
+  w.release(b);
+  w.await(again);
+  CHECK(again.granted());
+  w.finish();
+}
+
+TEST_CASE("turns: a release that has left is followed by an answer before anybody of the client has a turn") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  w.deafen(role::shared);
+  task& ended = w.release(a);
+  w.run();
+  task& again = w.acquire(1);
+  task& b = w.acquire(2);
+  w.run();
+  CHECK_FALSE((again.done() || b.done() || ended.done()));
+  w.deafen(role::shared, false);
+  w.await(ended);
+  CHECK(ended.released == release_result::released);
+  w.await(b);
+  w.release(b);
+  w.await(again);
+  w.finish();
+}
+
+TEST_CASE("turns: a fixed lease that fits is told by its own clock, and asks for the next one in turn") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1, {.lease = 1s}));
+  CHECK(w.server.ttl("k") == 1'000);
+  task& b = w.acquire(2, {.lease = 500ms});
+  w.run();
+  w.drop(a);
+  CHECK(b.granted());
+  CHECK(b.shown.until() == w.now + 500ms);
+  w.pass(500ms);
+  CHECK(b.losses == 1);
+  w.run();
+  CHECK(w.server.all().empty());
+  w.finish();
+
+  world equal(with_turns());
+  equal.server.stranger_takes("k", "stranger:1", 5'000);
+  task& first = equal.acquire(1, {.lease = 1s});
+  task& next = equal.acquire(2, {.lease = 1s});
+  equal.run();
+  equal.server.stranger_releases("k", "stranger:1");
+  equal.await(first);
+  CHECK(equal.server.ttl("k") == 1'003);
+  CHECK(first.shown.until() == first.done_at + 1s);
+  equal.drop(first);
+  CHECK(next.granted());
+  equal.finish();
+}
+
+TEST_CASE("turns: a lease that does not fit asks the server") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1, {.lease = 1s}));
+  auto const before = asked(w);
+  task& b = w.acquire(2, {.lease = 2s});
+  w.run();
+  w.drop(a);
+  CHECK_FALSE(b.granted());
+  w.await(b);
+  CHECK(asked(w) > before);
+  CHECK(w.server.ttl("k") >= 1'990);
+  w.finish();
+}
+
+TEST_CASE("turns: nobody has a turn while a force-unlock is on its way, or after one was heard of") {
+  world w(with_turns(), 2);
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.mute(role::shared);
+  w.force_unlock();
+  w.run();
+  w.drop(a);
+  w.run();
+  CHECK_FALSE(b.granted());
+  w.mute(role::shared, false);
+  w.await(b);
+  CHECK(b.granted());
+  w.finish();
+
+  world heard(with_turns(), 2);
+  heard.watch_holds = false;
+  task& held = granted(heard, heard.acquire(1));
+  task& next = heard.acquire(2);
+  heard.run();
+  task& other = heard.acquire(9, {.client = 1});
+  heard.run();
+  heard.server.stranger_forces("k");
+  heard.server.stranger_takes("k", "stranger:1", 5'000);
+  heard.run();
+  CHECK(held.losses == 1);
+  heard.drop(held);
+  heard.run();
+  CHECK_FALSE((next.granted() || other.granted()));
+  heard.server.stranger_releases("k", "stranger:1");
+  heard.finish();
+}
+
+TEST_CASE("turns: what is asked of an owner is answered for the one who has the turn") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.drop(a);
+  granted(w, w.acquire(2));
+  auto const value = [&](detail::query what, std::uint64_t owner) {
+    task& asked_for = w.ask(what, owner);
+    w.await(asked_for);
+    return asked_for.value;
+  };
+  CHECK(value(detail::query::is_held_by, 2) == 1);
+  CHECK(value(detail::query::hold_count, 2) == 2);
+  CHECK(value(detail::query::is_held_by, 1) == 0);
+  CHECK(value(detail::query::hold_count, 1) == 0);
+  CHECK(value(detail::query::is_locked, 0) == 1);
+  CHECK(b.granted());
+  w.finish();
+}
+
+TEST_CASE("turns: switched off, the server sees every hold") {
+  for (how const& kind : kinds_with_turns()) {
+    world w;
+    task& a = granted(w, w.acquire(1, kind));
+    task& b = w.acquire(2, kind);
+    w.run();
+    auto const before = asked(w);
+    w.drop(a);
+    CHECK_FALSE(b.granted());
+    w.await(b);
+    CHECK(asked(w) > before);
+    CHECK(w.server.ttl("k") == 30'000);
+    w.finish();
+  }
+}
+
+TEST_CASE("sweep: turns of three owners, with a re-entry") {
+  for (how const& kind : kinds_with_turns())
+    for (milliseconds const lease : {0ms, 20'000ms}) {
+      INFO(kind.which->rules().name << ", lease " << lease.count());
+      sweep({.play =
+                 [&](world& w) {
+                   bool const reenters =
+                       kind.which->admit(0, std::array{1, 0}.data()) == detail::kind::admission::at_once;
+                   how const how_to = of_turn(kind, lease);
+                   task& a = w.acquire(1, how_to);
+                   task& b = w.acquire(2, how_to);
+                   task& c = w.acquire(3, how_to);
+                   for (task* one : {&a, &b, &c}) {
+                     w.await(*one);
+                     w.expect(one->granted(), "each in turn");
+                     if (one == &b && reenters && b.granted()) {
+                       task& inner = w.acquire(2, how_to);
+                       w.await(inner);
+                       if (inner.granted()) w.release(inner);
+                     }
+                     if (one == &c) w.pass(8ms);
+                     if (one->granted()) w.release(*one, one == &a);
+                   }
+                   task& again = w.once(1, how_to);
+                   w.await(again);
+                 },
+             .settings = [] { return with_turns(); }});
+    }
+}
+
+TEST_CASE("sweep: turns that are dropped and taken, of two clients") {
+  sweep({.play =
+             [](world& w) {
+               task* held = &w.acquire(1);
+               w.await(*held);
+               task& other = w.acquire(7, {.client = 1});
+               for (std::uint64_t i = 0; i < 6; ++i) {
+                 if (held->granted()) w.drop(*held);
+                 held = &w.acquire(1 + i % 2);
+                 w.until([&] {
+                   if (other.granted() && !other.ended) w.drop(other);
+                   return held->done();
+                 });
+                 if (i == 3) w.pass(6ms);
+               }
+               if (held->granted()) w.drop(*held);
+               w.await(other);
+             },
+         .settings = [] { return turns_of(2, 3ms); },
+         .clients = 2});
+}
