@@ -7,8 +7,8 @@ namespace latchkey::detail {
 // permits come back (which must work then, too) a DEL of the mark does, behind which the others pass.
 
 // A big request that waits leaves a claim for its client. What it claims is left alone by others, so that they cannot
-// pass it for ever. The claim's end is told to those whom it kept out. `n` is how many, or "how many/how many there are to
-// be if nobody has said so yet": most have no use for an argument more.
+// pass it for ever. The claim's end is told to those whom it kept out. `n` is how many, or "how many/how many there are
+// to be if nobody has said so yet": most have no use for an argument more.
 script const& semaphore_acquire() {
   static script const& the_one = new_script(
       {"acquire", 4, 5}, {R"lua(local function acquire(key, channel, claim, mark, client, n, waits, again, keep)

@@ -9,7 +9,8 @@ class spin final : public reentrant_family {
  public:
   // The pauses are those of Redisson's ExponentialBackOff: from 1 ms, doubled, up to 128 ms, with chance.
   spin()
-      : reentrant_family({.name = "spin_lock", .turns = true, .listens = false, .polls = true, .poll_first = 1, .poll_most = 128}) {}
+      : reentrant_family(
+            {.name = "spin_lock", .turns = true, .listens = false, .polls = true, .poll_first = 1, .poll_most = 128}) {}
 
   std::string channel(std::string_view, std::string_view) const override { return {}; }
 
