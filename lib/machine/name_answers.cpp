@@ -6,14 +6,6 @@
 
 namespace latchkey::detail {
 
-errc error_of(outcome const& answer) {
-  return answer.what == outcome::type::refused ? classify(answer.text).code : errc::server_error;
-}
-
-std::string_view words_of(outcome const& answer) {
-  return answer.text.empty() ? std::string_view("an answer of unexpected form") : std::string_view(answer.text);
-}
-
 void name_machine::answered(owner_state& one, outcome const& answer) {
   owner_state* const partner = one.ask_.partner;
   switch (one.ask_.what) {

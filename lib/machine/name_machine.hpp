@@ -12,10 +12,6 @@
 
 namespace latchkey::detail {
 
-// What a caller is told of an answer that did not do what he asked for.
-errc error_of(outcome const& answer);
-std::string_view words_of(outcome const& answer);
-
 // All that a client knows and decides about one lock name: who holds it, who waits, what is under way.
 //
 // The owners and the queue of waiters live here together, since every answer concerns both.

@@ -1,5 +1,6 @@
 #include <machine/outbox.hpp>
 #include <machine/waiters.hpp>
+#include <wire/server_error.hpp>
 
 #include <algorithm>
 
@@ -241,6 +242,19 @@ void shared_channel_waiters::released(owner_state const& one, outcome const& ans
   if (answer.what == outcome::type::released) look_after_release();
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && one.live() == 0) new_head();
+  if (of_.tenure_.is_of(one) && answer.what != outcome::type::still_held) look_later(answer);
+}
+
+// The question after what a caller of this client has was refused, and would be at once again.
+void shared_channel_waiters::look_later(outcome const& refused) {
+  unfollowed_ = wake_up::none;
+  refuse_once_calls(error_of(refused), words_of(refused));
+  if (!queue_.head_idle()) return;
+  operation& head = queue_.head();
+  head.tried = true;
+  head.text = words_of(refused);
+  of_.shared_.timers.set(hint_,
+                         after(of_.shared_.now, of_.shared_.pause(++head.polls, of_.shared_.settings.retry_delay)));
 }
 
 // The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks

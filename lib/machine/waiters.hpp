@@ -190,6 +190,7 @@ class shared_channel_waiters final : public waiters, private listener {
   void subscribe();
   void sleep_until_hint(std::int64_t hint);
   void look_soon();
+  void look_later(outcome const& refused);
   void look_after_release();
   bool leaves_to_others(operation& head);
   std::string channel() const { return of_.kind_.channel(of_.name_, {}); }

@@ -75,4 +75,12 @@ server_error classify(std::string_view text) {
   return made;
 }
 
+errc error_of(outcome const& answer) {
+  return answer.what == outcome::type::refused ? classify(answer.text).code : errc::server_error;
+}
+
+std::string_view words_of(outcome const& answer) {
+  return answer.text.empty() ? std::string_view("an answer of unexpected form") : std::string_view(answer.text);
+}
+
 }  // namespace latchkey::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <latchkey/error.hpp>
+#include <wire/item.hpp>
 
 #include <string_view>
 
@@ -21,5 +22,9 @@ struct server_error {
 
 // Looks at the first word, and at known phrases: inside scripts Redis reports some refusals as plain ERR.
 server_error classify(std::string_view text);
+
+// What a caller is told of an answer that did not do what he asked for.
+errc error_of(outcome const& answer);
+std::string_view words_of(outcome const& answer);
 
 }  // namespace latchkey::detail

@@ -105,6 +105,33 @@ TEST_CASE("turns: a turn that lasts is looked after, and one that has nothing is
   }
 }
 
+TEST_CASE("turns: a question after a turn that is refused is asked again after pauses") {
+  for (how const& kind : kinds_with_turns()) {
+    INFO(kind.which->rules().name);
+    world w(with_turns());
+    task& a = granted(w, w.acquire(1, kind));
+    task& b = w.acquire(2, kind);
+    task& c = w.acquire(3, kind);
+    w.run();
+    w.drop(a);
+    CHECK(b.granted());
+    w.server.refuse("EVALSHA", "NOAUTH Authentication required.", 40);
+    auto const before = asked(w);
+    w.pass(1s);
+    CHECK(asked(w) > before);
+    CHECK(asked(w) < before + 20);
+    CHECK_FALSE(c.done());
+    task& tried = w.once(4, kind);
+    w.pass(10s);
+    CHECK(tried.done());
+    CHECK_FALSE(tried.granted());
+    w.drop(b);
+    w.pass(60s);
+    w.await(c);
+    w.finish();
+  }
+}
+
 TEST_CASE("turns: a streak ends by number and by time, and then the lock is really released") {
   for (how const& kind : kinds_with_turns())
     for (bool const by_time : {false, true}) {
