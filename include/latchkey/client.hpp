@@ -1,5 +1,6 @@
 #pragma once
 
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/config.hpp>
 #include <latchkey/count_down_latch.hpp>
 #include <latchkey/detail/initiate.hpp>

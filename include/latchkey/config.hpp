@@ -1,5 +1,6 @@
 #pragma once
 
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/event.hpp>
 
 #include <chrono>

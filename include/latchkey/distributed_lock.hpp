@@ -1,6 +1,7 @@
 #pragma once
 
 #include <latchkey/acquire_options.hpp>
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/detail/initiate.hpp>
 #include <latchkey/error.hpp>
 #include <latchkey/fwd.hpp>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <latchkey/boost_guard.hpp>
+
 namespace latchkey {
 
 class client;

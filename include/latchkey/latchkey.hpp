@@ -1,6 +1,7 @@
 #pragma once
 
 #include <latchkey/acquire_options.hpp>
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/client.hpp>
 #include <latchkey/config.hpp>
 #include <latchkey/count_down_latch.hpp>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/export.hpp>
 
 #include <compare>

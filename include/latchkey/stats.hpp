@@ -1,5 +1,7 @@
 #pragma once
 
+#include <latchkey/boost_guard.hpp>
+
 #include <array>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <latchkey/acquire_options.hpp>
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/detail/initiate.hpp>
 #include <latchkey/detail/locked_body.hpp>
 #include <latchkey/distributed_lock.hpp>

@@ -20,7 +20,7 @@ ASKS_THE_TIME = "base/clock.hpp"  # for floor 4 and above
 
 JOINS = "joint/join.hpp"  # what lib/api knows of locks of several members
 
-BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive", "container"}
+BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive", "container", "version"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <latchkey/boost_guard.hpp>
+
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>

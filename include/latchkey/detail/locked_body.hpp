@@ -1,6 +1,7 @@
 #pragma once
 
 #include <latchkey/acquire_options.hpp>
+#include <latchkey/boost_guard.hpp>
 #include <latchkey/distributed_lock.hpp>
 #include <latchkey/error.hpp>
 #include <latchkey/lease.hpp>
