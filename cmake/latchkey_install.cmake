@@ -1,11 +1,30 @@
-# What `cmake --install` gives: the library, its headers, a CMake package and a pkg-config file.
+# What `cmake --install` gives, in components: runtime (the shared library), dev (headers, static library, CMake package,
+# pkg-config file) and tools (the program latchkey, by tools/CMakeLists.txt).
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
 
-install(TARGETS latchkey EXPORT latchkeyTargets FILE_SET HEADERS)
-install(EXPORT latchkeyTargets NAMESPACE latchkey:: DESTINATION "${package_dir}")
+# latchkey_install_library(TARGET static|shared): both may be installed into one prefix.
+function(latchkey_install_library target linkage)
+  install(TARGETS ${target} EXPORT latchkey-${linkage}
+    LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev
+    ARCHIVE COMPONENT dev
+    FILE_SET HEADERS COMPONENT dev)
+  install(EXPORT latchkey-${linkage} NAMESPACE latchkey:: FILE latchkey-${linkage}-targets.cmake
+    DESTINATION "${package_dir}" COMPONENT dev)
+endfunction()
 
+if(BUILD_SHARED_LIBS)
+  latchkey_install_library(latchkey shared)
+  if(LATCHKEY_STATIC_TOO)
+    latchkey_install_library(latchkey_static static)
+  endif()
+else()
+  latchkey_install_library(latchkey static)
+endif()
+
+# The version that the headers were compiled with, 1.81.0 for 108100.
+set(boost_version "${Boost_VERSION_STRING}")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/latchkeyConfig.cmake.in"
                               "${PROJECT_BINARY_DIR}/latchkeyConfig.cmake"
                               INSTALL_DESTINATION "${package_dir}"
@@ -14,17 +33,21 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/latchkeyConfigVersion.cm
 install(FILES "${PROJECT_BINARY_DIR}/latchkeyConfig.cmake"
               "${PROJECT_BINARY_DIR}/latchkeyConfigVersion.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/Findhiredis.cmake"
-        DESTINATION "${package_dir}")
+        DESTINATION "${package_dir}" COMPONENT dev)
 
 # The prefix is found from the place of the .pc file, because `cmake --install --prefix` may choose another one later.
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-set(pc_private_libs "")
+# hiredis' own .pc file would put its folder, with names such as async.h, on the consumer's include path.
+get_filename_component(hiredis_dir "${hiredis_LIBRARY}" DIRECTORY)
+set(pc_private_libs " -L${hiredis_dir} -lhiredis")
+# Where the static library is the only one, it is linked without --static, too.
+set(pc_libs "")
 if(NOT BUILD_SHARED_LIBS)
-  # hiredis' own .pc file would put its folder, with names such as async.h, on the consumer's include path.
-  get_filename_component(hiredis_dir "${hiredis_LIBRARY}" DIRECTORY)
-  set(pc_private_libs " -L${hiredis_dir} -lhiredis")
+  set(pc_libs "${pc_private_libs}")
 endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/latchkey.pc.in" "${PROJECT_BINARY_DIR}/latchkey.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+foreach(component IN ITEMS runtime dev tools)
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT ${component})
+endforeach()

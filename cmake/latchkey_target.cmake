@@ -5,6 +5,9 @@ function(latchkey_target name)
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+  # The same sources in two folders give the same bytes. A build for debugging keeps the paths that a debugger looks for.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release,MinSizeRel>:
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}=latchkey -ffile-prefix-map=${PROJECT_BINARY_DIR}=latchkey/build>)
   if(CMAKE_UNITY_BUILD)
     # Several source files make one: each one's names hide those of the others, and to GCC they are headers.
     target_compile_options(${name} PRIVATE -Wno-shadow)
@@ -15,6 +18,14 @@ function(latchkey_target name)
   if(CMAKE_COMPILE_WARNING_AS_ERROR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 takes the frames of Asio's coroutines, once inlined, for memory that the wrong function frees.
     target_compile_options(${name} PRIVATE -Wno-error=mismatched-new-delete)
+  endif()
+endfunction()
+
+# What becomes part of a library: also a static one may be linked into a plugin.
+function(latchkey_library name)
+  latchkey_target(${name})
+  if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
 endfunction()
 
