@@ -5,6 +5,7 @@ declare -A about=(
   [compile]="floors, headers alone, what must not compile, cost of including, sizes of classes and functions"
   [docs]="the code in README.md and docs/ is the code of compiled files"
   [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
+  [packages]="what packages promise: BUILD_TESTING, components, the Boost guard, Debian packages in a bare root, releases"
   [server]="the library against real Redis servers, started on private sockets"
   [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
   [tools]="the program latchkey: options, exit codes, what happens to a command when something dies, a terminal"
@@ -26,7 +27,7 @@ declare -A about=(
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server outside tools costs example demo)
-slow_groups=(stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
+slow_groups=(packages stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -70,7 +71,7 @@ targets_of() {
     asan-ubsan | tsan)
       echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests ;;
     clang) echo all ;;
-    docs | tidy) echo configure ;;
+    docs | tidy | packages) echo configure ;;
   esac
 }
 
@@ -81,6 +82,7 @@ packages_of() {
     clang) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 ;;
     fuzz) echo "${packages_build[@]}" "${packages_fuzz[@]}" ;;
     unit | compile | docs | package | mutants) echo "${packages_build[@]}" "${packages_test[@]}" ;;
+    packages) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_packages[@]}" ;;
     model) echo g++ python3 ;;
     interop)
       echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)

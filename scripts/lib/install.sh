@@ -71,6 +71,7 @@ packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-progr
 packages_server=(redis-server)
 packages_test=(catch2 libbenchmark-dev liblua5.1-0-dev libsqlite3-dev python3 universal-ctags groff-base)
 packages_interop=(default-jdk-headless maven)
+packages_packages=(dpkg-dev debhelper fakeroot git lintian mmdebstrap abigail-tools python3-venv)
 packages_bench=(libbenchmark-dev python3)
 packages_plot=(python3-matplotlib)  # draws what scripts/bench measured
 packages_clang=(clang-14)
