@@ -66,7 +66,6 @@ def build_consumers(into, root):
 
 
 def in_bare_root(packages, root):
-    run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(NEEDED)}", "bookworm", root, seconds=900)
     into = ["chroot", root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8",
             "DEBIAN_FRONTEND=noninteractive"]
     for path in packages:
@@ -111,6 +110,12 @@ def main():
     if not reason:
         code, said = attempt("apt-get", "indextargets", "--format", "$(SITE)")
         reason = None if code == 0 and "http" in said else "apt knows no mirror"
+    if not reason:
+        code, said = attempt("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(NEEDED)}", "bookworm", folder,
+                             seconds=600)
+        if code:
+            reason = f"mmdebstrap failed with {code}: {said.strip()[-300:]}"
+            run("rm", "-rf", "--one-file-system", folder)
     if reason:
         unpacked(packages, fresh(folder), reason)
         return
