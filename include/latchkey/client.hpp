@@ -6,6 +6,7 @@
 #include <latchkey/detail/initiate.hpp>
 #include <latchkey/distributed_lock.hpp>
 #include <latchkey/fwd.hpp>
+#include <latchkey/lease.hpp>
 #include <latchkey/lock_state.hpp>
 #include <latchkey/owner.hpp>
 #include <latchkey/permit_semaphore.hpp>
@@ -239,6 +240,30 @@ class LATCHKEY_EXPORT client {
         [key = lock.key_](detail::handler<void(error_code, lock_state)> done) { start_inspect(key, std::move(done)); });
   }
 
+  /// Takes up a hold that `lease::detach` has let go, in this process or another one; `latchkey acquire` and
+  /// `latchkey run` (LATCHKEY_TOKEN) give such tokens, too. Empty: the server does not show it any more.
+  ///
+  /// It is a fixed lease of what the server says is left, counted from when it was asked; nothing renews it, `extend`
+  /// makes it longer. Its owner is the one who was granted it if this client was, else a new one of this process that
+  /// stands for it; the fencing token is that of the grant. When the time is over here, it is lost, and nothing is
+  /// released: another process that adopted it may have extended it. So adopt a hold once at a time: of two leases the
+  /// first that is released ends the hold of both, and the other hears of it at its next `extend`, or its end.
+  ///
+  /// On the server: one short script that reads. Nothing is changed.
+  /// \throws lock_error as `distributed_lock`; `bad_argument`: no token, or that of a permit or of several locks;
+  ///         `already_held`: this client shows the hold already.
+  lease adopt(std::string_view token) const;
+
+  /// As `adopt`. Completes with `void(error_code, lease)`. Ignores cancellation.
+  template <asio::completion_token_for<void(error_code, lease)> Token = asio::deferred_t>
+  auto async_adopt(std::string_view token, Token&& completion = asio::deferred_t{}) const {
+    return detail::initiate<void(error_code, lease)>(
+        get_executor(), completion,
+        [core = core_, text = std::string(token)](detail::handler<void(error_code, lease)> done) {
+          start_adopt(core, text, std::move(done));
+        });
+  }
+
   /// A new owner; same as `owner::make()`.
   owner new_owner() const;
 
@@ -307,6 +332,8 @@ class LATCHKEY_EXPORT client {
   distributed_lock join(std::vector<distributed_lock> members, bool majority) const;
   static void start_inspect(std::shared_ptr<detail::lock_key const> const& key,
                             detail::handler<void(error_code, lock_state)> done);
+  static void start_adopt(std::shared_ptr<detail::core> const& core, std::string_view token,
+                          detail::handler<void(error_code, lease)> done);
   static void start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
   static void start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done);
 

@@ -82,6 +82,9 @@ struct config {
   /// `close` has returned for lack of time, what still waits is left out. On the caller's executor it is called on
   /// whatever thread took the step, outside all locks: it must be safe to call from several threads, and quick.
   std::function<void(event const&)> on_event{};
+  /// The UUID of the client (`client::id`), in lower case; to be used by no other client that may still hold something.
+  /// For programs whose holds are to be known by it. Empty: a random one.
+  std::string client_id{};
 };
 
 }  // namespace latchkey

@@ -33,7 +33,7 @@ enum class event_type {
   publish_refused,      ///< the server refuses PUBLISH: released, but waiters elsewhere were not told
   no_time_to_live,      ///< the key has no time to live: its holder may never end
   unlock_failed,        ///< `std_mutex::unlock` could not release
-  left_to_lease,        ///< the client closed while this was held: it ends with its lease, `took` from now
+  left_to_lease,        ///< held when the client closed, or detached: it ends with its lease, `took` from now
   holder_thread_ended,  ///< a thread ended while it held by lock(): no longer renewed, it ends with its lease
   permit_lost,          ///< a permit may be gone: the server has forgotten the request that took it, or it has no
                         ///< lease and the server refused its release; `error` says why

@@ -127,6 +127,21 @@ class LATCHKEY_EXPORT lease {
         });
   }
 
+  /// Lets the hold go on without this lease: ends its renewal, releases nothing, and gives a token (`lk1.` and letters,
+  /// digits, `-` and `_`) with which `client::adopt` of any process takes it up again. The lease is empty afterwards.
+  ///
+  /// Local: no I/O, on any thread. The hold then lasts as long as the server was last told; `extend` it before to be
+  /// sure of a time. Told by an event `left_to_lease`, counted as released. Waiters of this client wait on as behind a
+  /// holder of another one. The token names the lock and the owner, and is no secret that the server does not show.
+  /// Whoever uses that owner for the same lock again, while the hold lasts, takes it up, too: leave owners to
+  /// `acquire`.
+  ///
+  /// Empty: the lease was, or the hold is over.
+  /// \throws lock_error `bad_argument`: a lock of several members; the owner holds the lock more than once, or has
+  ///         another call for it under way; it began as a local turn (`config::local_turns`), under an owner that the
+  ///         server does not show. `closed` in the child of a fork. The lease then stays as it was.
+  std::string detach();
+
   /// Ends the hold and says what was found. The lease is empty afterwards. Empty before: `expired`.
   /// \throws lock_error `closed`, `would_deadlock` (the release then goes on in the background).
   release_result release();

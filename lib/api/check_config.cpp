@@ -2,6 +2,7 @@
 #include <latchkey/error.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace latchkey::detail {
 
@@ -14,6 +15,16 @@ void require(bool good, char const* what) {
 constexpr milliseconds longest = std::chrono::hours(24 * 365);
 
 bool within(milliseconds value, milliseconds least) { return value >= least && value <= longest; }
+
+bool is_uuid(std::string_view text) {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    bool const dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? text[i] != '-' : std::string_view("0123456789abcdef").find(text[i]) == std::string_view::npos)
+      return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -32,6 +43,7 @@ void check_config(config const& given) {
   require(within(given.ping_interval, zero), "ping_interval must be zero to a year");
   for (char const c : given.client_name)
     require(c > ' ' && c <= '~', "client_name must consist of printable ASCII characters");
+  require(given.client_id.empty() || is_uuid(given.client_id), "client_id must be a UUID in lower case");
   require(given.database >= 0, "database must not be negative");
   require(given.local_handoff.max_streak >= 0, "local_handoff.max_streak must not be negative");
   require(within(given.local_handoff.max_time, zero), "local_handoff.max_time must be zero to a year");

@@ -13,22 +13,6 @@ using detail::operation;
 auto const only_error = [](operation const& one) { return std::tuple(one.error); };
 auto const yes_or_no = [](operation const& one) { return std::tuple(one.error, one.yes); };
 
-struct give_lease {
-  std::shared_ptr<detail::lease_state> state;
-
-  std::tuple<error_code, lease> operator()(operation const& one) {
-    if (one.error || !one.yes) return {one.error, lease()};
-    state->granted(one);
-    return {error_code(), detail::lease_state::make_lease(std::move(state))};
-  }
-  // Nobody has seen the lease, nobody will release it.
-  void abandon(operation const& one) {
-    if (!one.yes || !state) return;
-    state->granted(one);
-    state->drop();
-  }
-};
-
 template <class Value>
 void start_question(std::shared_ptr<detail::lock_key const> const& key, detail::query_type what,
                     std::optional<owner> who, detail::handler<void(error_code, Value)> done) {
@@ -80,7 +64,7 @@ void distributed_lock::start_acquire(key_ptr const& key, acquire_options options
   auto state = std::make_shared<detail::lease_state>(key, who, options);
   auto* const link = state.get();
   std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
-  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), give_lease{std::move(state)});
+  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), detail::give_lease{std::move(state)});
   detail::refusal wrong = fill_acquire(*call, *key, {who, options.wait, options.lease, options.max_hold});
   if (!wrong) wrong = check_options(*key, options);
   call->link = link;

@@ -1,3 +1,4 @@
+#include <api/adoption.hpp>
 #include <api/async_call.hpp>
 #include <api/lease_state.hpp>
 #include <base/clock.hpp>
@@ -129,6 +130,26 @@ void lease::start_extend(std::shared_ptr<detail::lease_state> const& state,
     return detail::complete_later(executor_after(state ? state : from), std::move(done), error_code(), false);
   auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
   call->begin(fill_extend(*call, state->key(), state->who(), state->hold(), length));
+}
+
+std::string lease::detach() {
+  if (!live(state_)) return {};
+  auto const& key = state_->key();
+  if (key.forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  if (!key.which) throw lock_error(errc::bad_argument, "a lock of several members cannot be detached");
+  auto const found =
+      key.engine->detach(*key.which, key.name, detail::owner_access::number(state_->who()), state_->hold());
+  if (!found.refused.empty())
+    throw lock_error(errc::bad_argument, "it cannot be detached: " + std::string(found.refused));
+  std::string made;
+  if (found.owner.empty()) {
+    state_->drop();
+  } else {
+    made = token_of(key, found.owner, state_->token());
+    if (state_->claim_release()) state_->await_callback();
+  }
+  state_.reset();
+  return made;
 }
 
 release_result lease::release() {

@@ -16,7 +16,7 @@ lease_state::~lease_state() {
 
 void lease_state::granted(operation const& one) {
   hold_ = one.hold;
-  token_ = one.token;
+  if (one.token != 0) token_ = one.token;
 }
 
 bool lease_state::claim_release() noexcept {

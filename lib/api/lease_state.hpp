@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <tuple>
 
 namespace latchkey::detail {
 
@@ -20,6 +21,8 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
 
   // The acquire was granted: from now on there is a hold to release.
   void granted(operation const& one);
+  // Of a hold that was granted to another process: not by an answer.
+  void set_token(std::uint64_t token) { token_ = token; }
   static lease make_lease(std::shared_ptr<lease_state> state) noexcept { return lease(std::move(state)); }
 
   lock_key const& key() const { return *key_; }
@@ -61,6 +64,23 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   std::thread::id running_;  // who calls the callback
   bool told_ = false;
   error_code why_;
+};
+
+// Of an asynchronous call that ends with a hold.
+struct give_lease {
+  std::shared_ptr<lease_state> state;
+
+  std::tuple<error_code, lease> operator()(operation const& one) {
+    if (one.error || !one.yes) return {one.error, lease()};
+    state->granted(one);
+    return {error_code(), lease_state::make_lease(std::move(state))};
+  }
+  // Nobody has seen the lease, nobody will release it.
+  void abandon(operation const& one) {
+    if (!one.yes || !state) return;
+    state->granted(one);
+    state->drop();
+  }
 };
 
 }  // namespace latchkey::detail

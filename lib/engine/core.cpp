@@ -78,7 +78,7 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
 core::core(std::optional<asio::any_io_executor> executor, target where, config given)
     : settings_(std::move(given)),
       where_(std::move(where)),
-      id_(new_id()),
+      id_(settings_.client_id.empty() ? new_id() : settings_.client_id),
       threads_(std::move(executor), forks_),
       events_(settings_, threads_, [this] { post([self = shared_from_this()] { self->events_.deliver(); }); }),
       steps_(named(settings_, id_), identity_of(where_, settings_, id_), end_, events_, *this) {

@@ -65,6 +65,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   // Of leases that this client does not hold itself, and whose release its end awaits: so many more.
   void await_lease(int more);
   void renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
+  detached detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
   bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode);
   stats snapshot();
 

@@ -99,6 +99,14 @@ void core::renew_no_longer(kind const& which, std::string_view name, std::uint64
   steps_.take([&](client_machine& machine, instant, actions&) { machine.renew_no_longer(which, name, owner, hold); });
 }
 
+detached core::detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
+  detached made;
+  steps_.take([&](client_machine& machine, instant now, actions& out) {
+    made = machine.detach(which, name, owner, hold, now, out);
+  });
+  return made;
+}
+
 bool core::keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) {
   return steps_.look([&](client_machine& machine) { return machine.keeps_out(which, name, owner, mode); });
 }

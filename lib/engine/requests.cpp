@@ -133,6 +133,14 @@ refusal fill_query(operation& one, lock_key const& key, query what, std::optiona
   return {};
 }
 
+refusal fill_adopt(operation& one, lock_key const& key, owner who, operation const& asked) {
+  if (auto wrong = fill(one, key, operation::type::adopt)) return wrong;
+  one.started = asked.started;
+  one.value = asked.value;
+  one.owner = owner_access::number(who);
+  return {};
+}
+
 refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait) {
   // A shorter wait would end before any server could answer.
   constexpr milliseconds least{50};

@@ -38,6 +38,8 @@ refusal fill_force_unlock(operation& one, lock_key const& key);
 // Of this holder alone.
 refusal fill_force_unlock_of(operation& one, lock_key const& key, holder const& who);
 refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who);
+// A hold that the server has shown: how long it still lasts is the value of the question, asked when that started.
+refusal fill_adopt(operation& one, lock_key const& key, owner who, operation const& asked);
 refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait);
 
 // Throws what a blocking call is to throw before it starts.

@@ -80,6 +80,7 @@ std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) const
     case operation::type::query: return ask_all(one, blocking, nullptr, {});
     case operation::type::command:  // of kinds that no joint lock is
     case operation::type::connect:
+    case operation::type::adopt:
     case operation::type::force_unlock: break;
   }
   return fail(one, blocking, errc::bad_argument), nullptr;

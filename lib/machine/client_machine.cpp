@@ -5,6 +5,7 @@
 #include <machine/outbox.hpp>
 #include <machine/session.hpp>
 #include <machine/subscriptions.hpp>
+#include <machine/transfer.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -139,6 +140,8 @@ struct client_machine::impl final : session_user {
   void start_plain(operation& call) {
     call.where = operation::place::plain;
     if (call.what == operation::type::connect) server.connect_begins();
+    if (call.what == operation::type::query && call.owner != 0)
+      if (name_machine const* const found = known(*call.which, call.name)) transfer::name_adopted(*found, call);
     // A force-unlock leaves by the shared connection: what its message wakes tries there, behind it.
     if (shared.lane_offered && call.what == operation::type::query) {
       shared.lane_offered = false;
@@ -247,6 +250,13 @@ void client_machine::unlink(kind const& which, std::string_view name, std::uint6
 
 void client_machine::renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
   if (name_machine* const found = impl_->known(which, name)) found->renew_no_longer(owner, hold);
+}
+
+detached client_machine::detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold,
+                                instant now, actions& out) {
+  impl_->at(now, out);
+  name_machine* const found = impl_->shared.closed() ? nullptr : impl_->known(which, name);
+  return found ? transfer::detach(*found, owner, hold) : detached();
 }
 
 void client_machine::thread_ended(std::uint64_t owner, instant now, actions& out) {

@@ -56,7 +56,10 @@ class client_machine {
   void unlink(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
   // This hold ends with the lease that it has.
   void renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
-  // The same for all that this owner holds by no lease: the thread that it stands for has ended.
+  // A hold goes on without this client, which neither renews nor releases it any more.
+  detached detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold, instant now,
+                  actions& out);
+  // All that this owner holds by no lease ends with its leases: the thread that it stands for has ended.
   void thread_ended(std::uint64_t owner, instant now, actions& out);
   // Would another owner's wait for this side end only with a release by this owner, as far as this client knows?
   bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) const;

@@ -89,13 +89,13 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
   bool any = false, stays = false;
   for (auto h = next(); h != one.holds.end(); h = next()) {
     if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, one.owner, {}, {}, {}, (*h)->context);
-    stays = stays || delay_of((*h)->link).count() > 0;
+    stays = stays || (*h)->adopted || delay_of((*h)->link).count() > 0;
     lose(one, **h, errc::lease_lost);
     any = true;
   }
   if (!any) return;
   holders_.stop_renewing(one, mode);
-  // What was asked to keep others out for longer is not given back.
+  // What was asked to keep others out for longer is not given back, nor what another process may have extended.
   if (!stays || one.live(mode) > 0) repair(one, mode);
 }
 
@@ -108,7 +108,7 @@ void name_machine::forced(operation const& by, instant sent) {
   active_.doubt_direct_tries();
   for (owner_state* one : holders_.all())
     for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
-      if (by.argument && (one->field != by.owner || mode != by.mode)) continue;  // of one field alone
+      if (by.argument && (mode != by.mode || field_of(*one, mode) != *by.argument)) continue;  // of one field alone
       bool const certain = std::all_of(one->holds.begin(), one->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });
       lose_side(*one, mode, errc::lease_lost);

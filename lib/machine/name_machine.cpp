@@ -1,6 +1,7 @@
 #include <machine/name_machine.hpp>
 
 #include <machine/outbox.hpp>
+#include <machine/transfer.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -84,6 +85,7 @@ void name_machine::dispatch(owner_state& one, operation& call) {
     case operation::type::release: return release(one, call);
     case operation::type::extend: return extend(one, call);
     case operation::type::command: return command(one, call);
+    case operation::type::adopt: return transfer::adopt(*this, one, call);
     default: return complete(call, errc::bad_argument);
   }
 }
@@ -237,7 +239,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   asked.leaves(shared_.now);
   (asked.partner ? asked.partner->ask_ : asked).ticket = queue().ticket();
   field.clear();
-  kind_.add_field(field, shared_.client_id, one.field, asked.mode);
+  add_field(field, one, asked.mode);
   out.what = asked.what;
   out.mode = asked.mode;
   out.name = name_;
@@ -250,7 +252,7 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   if (asked.what == ask::hand_off) {
     owner_state const& to = *asked.partner;
     to_field.clear();
-    kind_.add_field(to_field, shared_.client_id, to.field, to.ask_.mode);
+    add_field(to_field, to, to.ask_.mode);
     out.lease = to.ask_.lease;
     out.to_field = to_field;
   }

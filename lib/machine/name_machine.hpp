@@ -26,6 +26,7 @@ class name_machine final : private waited_name {
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
   using lock_name::note;
+  using waited_name::add_field;
   using waited_name::correct;
   using waited_name::field_of;
   using waited_name::shown_as;
@@ -87,6 +88,8 @@ class name_machine final : private waited_name {
   bool idle() const;
 
  private:
+  friend struct transfer;  // holds that pass between clients
+
   // name_machine.cpp
   owner_state& record_of(std::uint64_t owner);
   void arrive(owner_state& one, operation& call);

@@ -31,13 +31,19 @@ inline constexpr milliseconds first_try_time{50};
 // No bundle is larger.
 inline constexpr std::size_t most_bundled = 48;
 
+// What became of a hold that is to go on without this client.
+struct detached {
+  std::string_view refused{};  // why it stays as it is; empty: it does not
+  std::string owner{};         // `uuid:number`, as the server shows it; empty: it was over
+};
+
 // In one of the machine's queues.
 using queue_hook = boost::intrusive::list_base_hook<>;
 
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the
 // name it points to, alive until the machine says that it is completed.
 struct operation : queue_hook {
-  enum class type : unsigned char { acquire, release, extend, force_unlock, query, command, connect };
+  enum class type : unsigned char { acquire, release, extend, force_unlock, query, command, connect, adopt };
   // Where the machine has it. idle: not started, or completed.
   enum class place : unsigned char { idle, waiting, trying, behind_owner, plain };
 
@@ -62,13 +68,14 @@ struct operation : queue_hook {
   hold_link* link = nullptr;  // acquire: where to show the hold
   hold_id hold = 0;  // release, extend: which; release: 0 is the owner's latest without a lease. acquire: the result
   std::int64_t amount = 1;  // acquire, command: see item
+  std::uint64_t field = 0;  // adopt: under whose number the server shows it; the client is the argument, if another
   std::shared_ptr<std::string const>
-      argument;  // acquire, command: see item; force_unlock: of whose field alone; query: a text
+      argument;  // acquire, command: see item; force_unlock: of whose field alone; query: that, or a text
 
   // --- set by the machine before completion ---
   error_code error;         // while it waits: what the latest answer refused it with, if it did
   std::string text;         // the server's latest words
-  std::int64_t value = 0;   // query, command
+  std::int64_t value = 0;   // query, command; adopt: how long it still lasts, milliseconds, is set by the caller
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none
   release_result released = release_result::released;
   bool untried = false;  // acquire: not granted because of another of its bundle

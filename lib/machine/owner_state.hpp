@@ -31,6 +31,7 @@ struct hold : boost::intrusive::list_base_hook<> {
   bool watchdog = false;  // renewed until release
   bool lost = false;      // ended, but its owner has not yet called unlock
   bool leased = false;    // a lease shows it, or did until it went away: nothing else releases it
+  bool adopted = false;   // was not granted to this client: when it ends here, somebody else may have it further
   instant began{};
   instant deadline{};           // trusted until then
   instant renew_until = never;  // no renewal makes it last longer
@@ -155,8 +156,9 @@ struct owner_state : outbox_hook, owner_hook {
 
   name_machine& of;
   std::uint64_t const owner;
-  std::uint64_t field;                       // under whose number the server has it; see tenure
-  std::vector<std::unique_ptr<hold>> holds;  // in the order of their grants
+  std::uint64_t field;                        // under whose number the server has it; see tenure
+  std::shared_ptr<std::string const> client;  // adopted: the other client whose number that is; null: ours
+  std::vector<std::unique_ptr<hold>> holds;   // in the order of their grants
   request ask_;
   boost::intrusive::list<operation> behind;  // wait until the request under way was answered
   std::unique_ptr<own_channel> own;          // while it waits, for kinds whose waiters have channels of their own

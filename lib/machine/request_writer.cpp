@@ -102,7 +102,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
       call.which = &which;
       call.renewals.push_back(&side);
       side.sent = shared_.now;
-      which.add_field(fields_, shared_.client_id, side.of->field, side.mode);
+      side.of->of.add_field(fields_, *side.of, side.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
       auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
@@ -165,6 +165,7 @@ void request_writer::plain_words(sent_call& call) {
   std::string const field = plain.which->field(shared_.client_id, plain_.shown_as(plain), plain.mode);
   item one{.mode = plain.mode, .name = plain.name, .field = field};
   if (plain.what == operation::type::query) {
+    if (plain.argument && !has_text(plain.question)) one.field = *plain.argument;
     command_.clear();
     plain.which->add_query(plain.question, one, command_);
     return;

@@ -106,9 +106,11 @@ milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
 }
 
 void tenure::settle(owner_state& one) {
-  if (borrower_ != &one || one.live() > 0 || one.ask_.under_way() || is_of(one)) return;
+  bool const borrows = borrower_ == &one && !is_of(one);
+  if (!(borrows || one.client) || one.live() > 0 || one.ask_.under_way()) return;
   one.field = one.owner;
-  borrower_ = nullptr;
+  one.client = nullptr;
+  if (borrows) borrower_ = nullptr;
 }
 
 }  // namespace latchkey::detail

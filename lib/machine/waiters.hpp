@@ -41,7 +41,12 @@ struct waited_name : lock_name {
   // Does what is under way decide whether the lock is free for this side?
   bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_.rules(), mode); }
   std::string field_of(owner_state const& one, unsigned char mode) const {
-    return kind_.field(shared_.client_id, one.field, mode);
+    std::string made;
+    add_field(made, one, mode);
+    return made;
+  }
+  void add_field(std::string& out, owner_state const& one, unsigned char mode) const {
+    kind_.add_field(out, one.client ? *one.client : shared_.client_id, one.field, mode);
   }
 
   owner_set owners_;

@@ -11,8 +11,8 @@ namespace latchkey::detail {
 enum class ask : unsigned char { none, acquire, release, hand_off, renew, extend, force_unlock, leave, command };
 
 // What a client can ask without changing anything. `value`: the number that the name itself stands for.
-// From `holders` on the answer is a text, as `packed` makes it: who holds it, who stands in its line, how many listen
-// to its channel, how many connections the server has, and which.
+// `rest`: how long the hold of this field still lasts. From `holders` on the answer is a text, as `packed` makes it:
+// who holds it, who stands in its line, how many listen to its channel, how many connections the server has, and which.
 enum class query : unsigned char {
   is_locked,
   is_held_by,
@@ -20,6 +20,7 @@ enum class query : unsigned char {
   time_to_live,
   token,
   value,
+  rest,
   holders,
   line,
   listeners,

@@ -12,7 +12,20 @@ bool read_number(std::string_view text, std::int64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Both in one moment: a time to live alone may be that of another holder.
+constexpr std::string_view hash_rest = R"lua(local own = redis.pcall('hexists', KEYS[1], ARGV[1])
+if own == 0 then return -2 end
+return own == 1 and redis.pcall('pttl', KEYS[1]) or own)lua";
+
 }  // namespace
+
+void kind::add_script(std::string_view text, item const& one, words& command) {
+  command.add("EVAL");
+  command.add(text);
+  command.add(std::int64_t{1});
+  command.add(one.name);
+  command.add(one.field);
+}
 
 void kind::add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char) const {
   char digits[std::numeric_limits<std::uint64_t>::digits10 + 1];
@@ -41,6 +54,7 @@ void kind::add_query(query what, item const& one, words& command) const {
       command.add("PTTL");
       command.add(one.name);
       return;
+    case query::rest: return add_script(hash_rest, one, command);
     case query::value:
       command.add("GET");
       command.add(one.name);
@@ -84,7 +98,7 @@ bool kind::read_query(query what, reply const& answer, std::int64_t& value) cons
   }
   if (!answer.is_integer()) return false;
   value = answer.integer;
-  if (what == query::time_to_live) return value >= -2;
+  if (what == query::time_to_live || what == query::rest) return value >= -2;
   return value == 0 || value == 1;
 }
 

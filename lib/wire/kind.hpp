@@ -91,7 +91,7 @@ class kind : public std::enable_shared_from_this<kind> {
   // --- questions: one plain command each, answered by read_query; safe to ask twice ---
   virtual void add_query(query what, item const& one, words& command) const;
   // is_locked, is_held_by: 0 or 1. hold_count: the count. time_to_live: milliseconds, -1 none, -2 free. token: the
-  // latest, 0 if there was none yet.
+  // latest, 0 if there was none yet. rest: as time_to_live, -2 if the hold is not there.
   // False: an answer of the wrong shape.
   virtual bool read_query(query what, reply const& answer, std::int64_t& value) const;
 
@@ -110,6 +110,10 @@ class kind : public std::enable_shared_from_this<kind> {
   // Does this message let a waiter try? What else comes on a channel is noise.
   virtual bool wakes(std::string_view message) const = 0;
   virtual admission admit(unsigned char mode, int const* live) const = 0;
+
+ protected:
+  // A question that no command answers: a script of a few lines, sent whole, with the name as key and the field.
+  static void add_script(std::string_view text, item const& one, words& command);
 
  private:
   traits traits_;

@@ -25,15 +25,12 @@ class plain final : public taken_once {
     }
   }
 
-  // No command compares a value: these two questions are a script of two lines, sent whole.
+  // No command compares a value.
   void add_query(query what, item const& one, words& command) const override {
     if (what == query::holders) what = query::value;
+    if (what == query::rest) return add_script(plain_rest().text(), one, command);
     if (!compares(what)) return taken_once::add_query(what, one, command);
-    command.add("EVAL");
-    command.add(plain_is_held_by().text());
-    command.add(std::int64_t{1});
-    command.add(one.name);
-    command.add(one.field);
+    add_script(plain_is_held_by().text(), one, command);
   }
 
   bool read_query(query what, reply const& answer, std::int64_t& value) const override {

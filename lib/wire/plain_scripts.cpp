@@ -120,4 +120,11 @@ return holder == ARGV[1] and 1 or 0)lua");
   return the_one;
 }
 
+script const& plain_rest() {
+  static script const& the_one = *new script(R"lua(local holder = redis.pcall('get', KEYS[1])
+if type(holder) == 'table' then return holder end
+return holder == ARGV[1] and redis.pcall('pttl', KEYS[1]) or -2)lua");
+  return the_one;
+}
+
 }  // namespace latchkey::detail

@@ -13,5 +13,6 @@ script const& plain_renew();
 script const& plain_extend();
 script const& plain_force_unlock();
 script const& plain_is_held_by();  // KEYS name; ARGV value; answers 0 or 1, alone
+script const& plain_rest();        // the same; answers milliseconds, -1 without end, -2 if it is not there
 
 }  // namespace latchkey::detail

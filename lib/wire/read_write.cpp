@@ -57,6 +57,7 @@ class read_write final : public kind {
 
   // Whether anybody reads cannot be asked by a plain command: who writes may read, too.
   void add_query(query what, item const& one, words& command) const override {
+    if (what == query::rest) return add_script(read_write_rest, one, command);
     if (what != query::is_locked) return kind::add_query(what, one, command);
     if (one.mode == write_side) {
       command.add("HGET");

@@ -17,4 +17,13 @@ inline constexpr char const* read_write_is_read =
     "local m = redis.call('hget', KEYS[1], 'mode') "
     "if m == 'read' or (m == 'write' and redis.call('hlen', KEYS[1]) > 2) then return 1 end return 0";
 
+// How long a hold lasts, -1 without end, -2 if it is not there. A reader's last stamp says so; a writer's is the hash.
+// KEYS name; ARGV field.
+inline constexpr char const* read_write_rest =
+    "local own = redis.call('hget', KEYS[1], ARGV[1]) if not own then return -2 end "
+    "local name = KEYS[1] "
+    "if string.sub(ARGV[1], -6) == ':write' then return redis.call('pttl', name) end "
+    "if not string.find(name, '{', 1, true) then name = '{' .. name .. '}' end "
+    "return redis.call('pttl', name .. ':' .. ARGV[1] .. ':rwlock_timeout:' .. own)";
+
 }  // namespace latchkey::detail

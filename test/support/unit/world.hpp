@@ -35,6 +35,9 @@ struct violation : std::runtime_error {
 // Bytes as one line of a history.
 std::string shortened(std::string_view bytes);
 
+// The UUID, so to speak, of a client of a world.
+std::string client_id(std::size_t client);
+
 // Clients without I/O, a server without sockets, and a time that only moves when nothing else is to be done.
 // After every event it is checked that nobody holds a lock beside somebody else, and that the server remembers what
 // its holders believe. Bodies: world.cpp (events), world_links.cpp (connections and
@@ -126,6 +129,8 @@ class world {
   int most_steps = 20'000;  // without time, or until something happens
 
  private:
+  friend struct transfers;
+
   struct connection {
     role as;
     stepped_server* server = nullptr;

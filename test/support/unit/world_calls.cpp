@@ -25,8 +25,8 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.shown.lock_delay = options.lock_delay;
   one.shown.progress_within = options.progress_within;
   one.started = now;
-  static constexpr char const* names[] = {"acquire", "release", "extend", "force_unlock",
-                                          "query",   "command", "connect"};
+  static constexpr char const* names[] = {"acquire", "release", "extend",  "force_unlock",
+                                          "query",   "command", "connect", "adopt"};
   one.label =
       "#" + std::to_string(tasks_.size()) + " " + names[static_cast<int>(what)] + " by " + std::to_string(owner);
   // What a call without a wait may take in all.

@@ -10,8 +10,10 @@ stats world::snapshot(std::size_t client) const {
   return made;
 }
 
+std::string client_id(std::size_t client) { return std::string("client") + static_cast<char>('A' + client); }
+
 std::string world::field(std::uint64_t owner, std::size_t client) const {
-  return std::string("client") + static_cast<char>('A' + client) + ":" + std::to_string(owner);
+  return client_id(client) + ":" + std::to_string(owner);
 }
 
 std::size_t world::noted(event_type what) const {
@@ -45,7 +47,7 @@ void world::check_holds() {
   }
   if (!exclusive || !others_.empty()) return;
   for (auto const& one : all) {
-    std::string const client = std::string("client") + static_cast<char>('A' + one.of->client);
+    std::string const client = client_id(one.of->client);
     auto const& holder = clients_[one.of->client]->machine;
     auto const shown_as = holder.shown_as(*one.of->which, one.of->key, one.of->owner);
     auto const there = server.count(one.of->key, one.of->which->field(client, shown_as, one.of->mode));

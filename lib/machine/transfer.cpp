@@ -1,0 +1,65 @@
+#include <machine/transfer.hpp>
+
+#include <machine/name_machine.hpp>
+#include <machine/watchdog.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+// What is under way for its owner would say how often the owner holds it by now, and so end what it holds no more.
+detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which) {
+  owner_state* const one = from.known(owner);
+  hold* const held = one ? one->find(which) : nullptr;
+  if (!held || !from.holders_.lasts(held)) return {};
+  if (one->live() > 1) return {.refused = "its owner holds the lock more than once"};
+  if (one->ask_.under_way() || !one->behind.empty() || one->queued > 0)
+    return {.refused = "another call of its owner is under way"};
+  if (!one->client && one->field != one->owner)
+    return {.refused = "it began as a local turn, and the server shows another owner"};
+  auto const& client = one->client ? *one->client : from.shared_.client_id;
+  detached made{.owner = client + ':' + std::to_string(one->field)};
+  from.note(event_type::left_to_lease, owner, {}, {}, from.holders_.rest_of(*held), held->context);
+  if (from.tenure_.is_of(*one)) from.tenure_.end();
+  unsigned char const mode = held->mode;
+  from.holders_.forget(*one, *held);
+  from.holders_.stop_renewing(*one, mode);
+  from.tidy(*one);
+  // Those who wait here counted on its release.
+  from.waiters_->new_head();
+  from.waiters_->wake();
+  from.tidy_served();
+  return made;
+}
+
+void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
+  instant const end = call.value < 0 ? never : after(call.started, milliseconds(call.value));
+  auto const same = [&](owner_state const* other) {
+    return other->field == call.field && !other->client == !call.argument &&
+           (!call.argument || *other->client == *call.argument);
+  };
+  auto const all = into.holders_.all();
+  if (std::any_of(all.begin(), all.end(), same))
+    return into.complete(call, errc::already_held, "this client has adopted it, or never detached it");
+  if (name_machine const* const other = into.in_use_elsewhere(one.owner))
+    return into.complete(call, errc::already_held,
+                         "the owner has this name already as a " + std::string(other->which().rules().name));
+  if (into.tenure_.lent(one) || one.field != one.owner)
+    return into.complete(call, errc::already_held, "the server shows another hold of this client under that owner");
+  if (end <= into.shared_.now) return into.complete(call);  // `yes` stays false
+  one.field = call.field;
+  one.client = call.argument;
+  one.lasts_until(end == never ? never : after(end, into.shared_.settings.timeout));
+  call.lease = milliseconds(1);  // not the watchdog's
+  into.holders_.keep(one, call, call.mode, into.shared_.now, end);
+  one.find(call.hold)->adopted = true;
+  call.yes = true;
+  into.complete(call);
+}
+
+void transfer::name_adopted(name_machine const& of, operation& query) {
+  owner_state const* const one = of.known(query.owner);
+  if (one && one->client) query.argument = std::make_shared<std::string const>(of.field_of(*one, query.mode));
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <support/unit/world.hpp>
+
+namespace latchkey::test {
+
+// What moves holds from one client of a world to another.
+struct transfers {
+  static detail::detached detach(world& in, task& held);
+  // Asks what is left of that hold, which another client was granted perhaps, and takes it up.
+  static task& adopt(world& in, std::uint64_t owner, task const& granted, how const& options = {});
+};
+
+}  // namespace latchkey::test
