@@ -5,6 +5,7 @@
 #include <base/say.hpp>
 #include <cstdio>
 #include <exception>
+#include <hand/hand.hpp>
 #include <look/look.hpp>
 #include <options/completion.hpp>
 #include <options/connection.hpp>
@@ -30,6 +31,11 @@ int start(std::vector<std::string> const& arguments) {
   set_loudness(line.has("quiet") ? loudness::quiet : line.has("verbose") ? loudness::verbose : loudness::normal);
   auto const name = line.which()->name;
   if (name == "run") return run(line);
+  if (name == "acquire") return acquire(line);
+  if (name == "extend") return extend(line);
+  if (name == "held") return held(line);
+  if (name == "release") return release(line);
+  if (name == "force-unlock") return force_unlock(line);
   if (name == "status") return status(line);
   if (name == "list") return list(line);
   if (name == "wait") return wait(line);

@@ -1,8 +1,8 @@
 #include <api/adoption.hpp>
 #include <api/single_lock.hpp>
+#include <latchkey/detail/hold_token.hpp>
 #include <latchkey/error.hpp>
 #include <latchkey/owner.hpp>
-#include <wire/hold_token.hpp>
 #include <wire/kinds.hpp>
 
 #include <charconv>
@@ -32,6 +32,15 @@ constexpr word_of_kind all_words[] = {
 
 constexpr std::size_t longest_name = 64 * 1'024;
 
+// `uuid:number`.
+bool has_number(hold_token const& hold, std::uint64_t& number) {
+  auto const colon = hold.owner.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  auto const* const end = hold.owner.data() + hold.owner.size();
+  auto const read = std::from_chars(hold.owner.data() + colon + 1, end, number);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
 }  // namespace
 
 std::string adoption::shown() const {
@@ -40,25 +49,28 @@ std::string adoption::shown() const {
 
 adoption read_adoption(std::shared_ptr<core> const& engine, std::string_view token) {
   auto hold = read_token(token);
-  if (!hold || hold->name.size() > longest_name)
+  std::uint64_t number = 0;
+  auto const colon = hold ? hold->owner.rfind(':') : std::string::npos;
+  if (!hold || hold->names.size() != 1 || hold->names.front().size() > longest_name || !has_number(*hold, number))
     throw lock_error(errc::bad_argument, "that is not the token of a hold on one lock");
   for (auto const& one : all_words) {
     if (one.word != hold->kind) continue;
-    auto key = std::make_shared<single_lock const>(engine, std::move(hold->name), one.which(*engine), one.mode);
-    if (hold->client == engine->id()) return {std::move(key), hold->owner, hold->owner, nullptr, hold->fence};
-    auto client = std::make_shared<std::string const>(std::move(hold->client));
-    return {std::move(key), owner_access::number(owner::make()), hold->owner, std::move(client), hold->fence};
+    auto key =
+        std::make_shared<single_lock const>(engine, std::move(hold->names.front()), one.which(*engine), one.mode);
+    auto const fence = hold->fence.value_or(0);
+    hold->owner.resize(colon);
+    if (hold->owner == engine->id()) return {std::move(key), number, number, nullptr, fence};
+    auto client = std::make_shared<std::string const>(std::move(hold->owner));
+    return {std::move(key), owner_access::number(owner::make()), number, std::move(client), fence};
   }
   throw lock_error(errc::bad_argument, "a token of the kind '" + hold->kind + "' cannot be adopted");
 }
 
-std::string token_of(lock_key const& key, std::string_view owner, std::uint64_t fence) {
-  hold_token hold{.name = key.name, .fence = fence};
+std::string token_of(lock_key const& key, std::string owner, std::uint64_t fence) {
+  hold_token hold{.names = {key.name}, .owner = std::move(owner)};
   for (auto const& one : all_words)
     if (one.name == key.which->rules().name && one.mode == key.mode) hold.kind = one.word;
-  auto const colon = owner.rfind(':');
-  hold.client = owner.substr(0, colon);
-  std::from_chars(owner.data() + colon + 1, owner.data() + owner.size(), hold.owner);
+  if (fence != 0) hold.fence = fence;
   return write_token(hold);
 }
 

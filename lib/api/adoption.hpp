@@ -23,6 +23,6 @@ struct adoption {
 adoption read_adoption(std::shared_ptr<core> const& engine, std::string_view token);
 
 // For the hold of a lock of one name; `owner` is `uuid:number`.
-std::string token_of(lock_key const& key, std::string_view owner, std::uint64_t fence);
+std::string token_of(lock_key const& key, std::string owner, std::uint64_t fence);
 
 }  // namespace latchkey::detail

@@ -13,6 +13,7 @@ int code_of(error_code const& error, std::string_view words) {
     case errc::auth_failed: return no_permission;
     case errc::server_error:
       if (words.starts_with("NOPERM") || words.find(" NOPERM ") != words.npos) return no_permission;
+      if (words.find("The user executing the script can't ") != words.npos) return no_permission;
       return lock_error(error, std::string(words)).transient() ? unavailable : refused;
     case errc::wrong_type:
     case errc::read_only:

@@ -176,6 +176,10 @@ bool session::receive(answer& into, milliseconds limit) {
   return true;
 }
 
+std::string line_of(std::string const& name) {
+  return "redisson_lock_queue:" + (name.find('{') == name.npos ? '{' + name + '}' : name);
+}
+
 std::vector<std::string> channels_of(std::string const& name) {
   // `p:{N}`, as the kinds name them.
   auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;

@@ -52,6 +52,9 @@ class session {
 // Fails with the code that these words of the server stand for.
 [[noreturn]] void refuse(std::string const& words);
 
+// The key of those who wait for a fair lock.
+std::string line_of(std::string const& name);
+
 // Where releases of a lock of this name are told.
 std::vector<std::string> channels_of(std::string const& name);
 

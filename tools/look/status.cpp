@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <base/exit_code.hpp>
+#include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <cstdio>
 #include <look/locks.hpp>
@@ -65,9 +66,7 @@ status_of_lock ask(session& server, std::string const& name) {
       throw failure(refused, quoted(name) + " is no lock, but a " + server.ask({"TYPE", name}).text);
     return status;
   }
-  auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;
-  for (auto const& one : server.ask({"LRANGE", "redisson_lock_queue:" + braced, "0", "-1"}).list)
-    status.line.push_back(one.text);
+  for (auto const& one : server.ask({"LRANGE", line_of(name), "0", "-1"}).list) status.line.push_back(one.text);
   command ask_listeners{"PUBSUB", "NUMSUB"};
   for (auto const& channel : channels_of(name)) ask_listeners.push_back(channel);
   for (auto const& one : server.ask(ask_listeners).list) status.listeners += one.number;
@@ -95,7 +94,8 @@ void print_json(status_of_lock const& status) {
   std::puts(json::serialize(made).c_str());
 }
 
-std::string origin_of(std::optional<peer> const& from) {
+std::string origin_of(std::string const& owner, std::optional<peer> const& from) {
+  if (!from && owner.starts_with(by_hand)) return "taken by hand: latchkey acquire";
   if (!from) return "no connection carries this id: Redisson, not announced, or gone";
   // By a Unix socket: the address is the server's own, and says nothing.
   bool const local = from->address.starts_with('/') && from->address.ends_with(":0");
@@ -117,7 +117,7 @@ void print_text(status_of_lock const& status) {
     auto const& one = lock.holders[i];
     auto const times = one.count == "1" ? std::string() : ", " + one.count + " times";
     std::printf("  by %s%s%s\n     %s\n", one.owner.c_str(), times.c_str(), one.writes ? ", to write" : "",
-                origin_of(status.from[i]).c_str());
+                origin_of(one.owner, status.from[i]).c_str());
   }
   for (std::size_t i = 0; i < status.line.size(); ++i)
     std::printf("  in line %zu: %s\n", i + 1, quoted(status.line[i]).c_str());

@@ -37,6 +37,23 @@ constexpr option run_options[] = {
     {"lost-exit-code", 0, "N", words::number, {}, "exit code when the lock was lost (79)"},
 };
 
+constexpr option acquire_options[] = {
+    {"lease", 0, "D", words::duration, {}, "how long the lock is held at most; needed, since nothing renews it"},
+    {"wait", 'w', "D", words::duration, {}, "wait at most this long for the lock (forever)"},
+    {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
+    {"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"},
+};
+
+constexpr option extend_options[] = {
+    {"lease", 0, "D", words::duration, {}, "from now for so long (as it was acquired)"},
+};
+
+constexpr option force_unlock_options[] = {
+    {"holder", 0, "UUID:N", words::text, {}, "the holder that is to lose the lock, as status shows it"},
+    {"any", 0, {}, words::none, {}, "whoever holds it now"},
+    {"yes", 0, {}, words::none, {}, "do not ask; needed where standard input is no terminal"},
+};
+
 constexpr option list_options[] = {
     {"limit", 0, "N", words::number, {}, "stop after N locks"},
     {"kind", 0, "KIND", words::choice, "lock|plain", "plain: look at strings instead of hashes (lock)"},
@@ -105,14 +122,68 @@ constexpr subcommand all_subcommands[] = {
      1,
      1,
      false},
+    {"acquire",
+     {},
+     "NAME",
+     {},
+     "take a lock for a script, and print its token",
+     "For scripts whose lock spans several commands: the lock is held until it is released with the token, or its "
+     "lease ends. Nothing renews it: extend it between commands. Prefer run where one command is enough.\n"
+     "token=$(latchkey acquire --lease 10m backup) || exit",
+     acquire_options,
+     1,
+     1,
+     false},
+    {"extend",
+     {},
+     "[TOKEN]",
+     {},
+     "begin the lease of a token anew",
+     "The token is that of acquire, or of a surrounding run: the operand, the first line of standard input for -, or "
+     "LATCHKEY_TOKEN. The exit code is 1 if the lock is not held by it any more.",
+     extend_options,
+     0,
+     1,
+     false},
+    {"held",
+     {},
+     "[TOKEN]",
+     {},
+     "ask whether the lock of a token is still held",
+     "For the token see extend. The exit code is 0 if the server still shows the hold, and 1 if it does not.",
+     {},
+     0,
+     1,
+     false},
+    {"release",
+     {},
+     "[TOKEN]",
+     {},
+     "release the lock of a token",
+     "For the token see extend. The exit code is 1 if the lock was not held by it any more; then nothing was changed.",
+     {},
+     0,
+     1,
+     false},
+    {"force-unlock",
+     {},
+     "NAME",
+     {},
+     "end the hold of somebody else",
+     "Compares and removes in one step, so that a newer holder never loses the lock; wakes those who wait; prints "
+     "whose hold has ended. The holder is not stopped by it: make sure that it does not work any more, or wait one "
+     "lease. The exit code is 1 if nobody holds the lock, and 75 if another does.",
+     force_unlock_options,
+     1,
+     1,
+     false},
     {"watch",
      {},
      "NAME...",
      {},
      "show what becomes of locks, until a signal",
      "A line for each lock as it is, and one for each change: who holds it now, or that it is free. What happens "
-     "within a "
-     "quarter of a second may be one line.",
+     "within a quarter of a second may be one line.",
      {},
      1,
      -1,
@@ -159,7 +230,7 @@ constexpr code_meaning codes[] = {
     {"64", "wrong usage, or a lock that the caller already holds"},
     {"69", "the server cannot be reached or does not answer"},
     {"70, 71", "a fault of this program; no process could be made"},
-    {"75", "still busy when the wait ended"},
+    {"75", "still busy when the wait ended; force-unlock: held by another"},
     {"76", "the server refuses: wrong type of key, read only"},
     {"77", "the server refuses the user, the password or a right"},
     {"78", "the URI or a file cannot be used"},

@@ -2,6 +2,7 @@
 #include <boost/asio/bind_executor.hpp>
 
 #include <algorithm>
+#include <base/kinds.hpp>
 #include <run/hold.hpp>
 
 namespace latchkey::tool {
@@ -37,17 +38,6 @@ void acquire_permit(client const& from, run_plan const& plan, milliseconds wait,
 }
 
 }  // namespace
-
-distributed_lock lock_of(client const& from, std::string const& kind, std::string const& name) {
-  if (kind == "fair") return from.get_fair_lock(name);
-  if (kind == "fenced") return from.get_fenced_lock(name);
-  if (kind == "spin") return from.get_spin_lock(name);
-  if (kind == "plain") return from.get_plain_lock(name);
-  if (kind == "non-reentrant") return from.get_non_reentrant_lock(name);
-  if (kind == "read") return from.get_read_write_lock(name).read_lock();
-  if (kind == "write") return from.get_read_write_lock(name).write_lock();
-  return from.get_lock(name);
-}
 
 void acquire_hold(client const& from, run_plan const& plan, milliseconds wait, asio::any_io_executor executor,
                   asio::cancellation_slot slot, acquired done) {

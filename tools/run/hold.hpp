@@ -54,7 +54,4 @@ void acquire_hold(client const& from, run_plan const& plan, milliseconds wait, a
 // The same error with the server's words, which come with exceptions alone: asks once more.
 lock_error refusal_of(client const& from, run_plan const& plan, error_code const& error);
 
-// Of this kind, with the names of the command line.
-distributed_lock lock_of(client const& from, std::string const& kind, std::string const& name);
-
 }  // namespace latchkey::tool

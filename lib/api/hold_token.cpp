@@ -1,4 +1,4 @@
-#include <wire/hold_token.hpp>
+#include <latchkey/detail/hold_token.hpp>
 
 #include <charconv>
 #include <utility>
@@ -62,7 +62,7 @@ bool read_number(std::string_view text, Number& made) {
   return read.ec == std::errc() && read.ptr == end;
 }
 
-// Reads an object of texts and numbers, without blanks, as JSON is written that nobody is to look at.
+// Reads an object of texts, numbers and lists of texts, without blanks, as JSON is written that nobody is to look at.
 class flat_reader {
  public:
   explicit flat_reader(std::string_view text) : rest_(text) {}
@@ -118,25 +118,41 @@ class flat_reader {
   std::string_view rest_;
 };
 
-bool set_owner(hold_token& made, std::string_view text) {
-  auto const colon = text.rfind(':');
-  if (colon == text.npos || colon == 0) return false;
-  made.client = text.substr(0, colon);
-  return read_number(text.substr(colon + 1), made.owner);
+std::optional<std::vector<std::string>> read_list(flat_reader& from) {
+  std::vector<std::string> made;
+  do {
+    auto one = from.text();
+    if (!one) return {};
+    made.push_back(*std::move(one));
+  } while (from.take(','));
+  if (!from.take(']')) return {};
+  return made;
+}
+
+bool read_also(flat_reader& from, std::string_view key, hold_token& made) {
+  auto const all = read_list(from);
+  if (all && key == "also") made.names.insert(made.names.end(), all->begin(), all->end());
+  return all.has_value();
+}
+
+bool read_digits(std::string_view digits, std::string_view key, hold_token& made) {
+  if (key == "fence") return read_number(digits, made.fence.emplace());
+  return key != "lease_ms" || read_number(digits, made.lease_ms);
 }
 
 bool read_member(flat_reader& from, hold_token& made) {
   auto const key = from.text();
   if (!key || !from.take(':')) return false;
-  if (auto const digits = from.number(); !digits.empty()) return *key != "fence" || read_number(digits, made.fence);
+  if (auto const digits = from.number(); !digits.empty()) return read_digits(digits, *key, made);
+  if (from.take('[')) return read_also(from, *key, made);
   auto value = from.text();
   if (!value) return false;
   if (*key == "name")
-    made.name = *std::move(value);
+    made.names.insert(made.names.begin(), *std::move(value));
   else if (*key == "kind")
     made.kind = *std::move(value);
   else if (*key == "owner")
-    return set_owner(made, *value);
+    made.owner = *std::move(value);
   return true;
 }
 
@@ -144,12 +160,18 @@ bool read_member(flat_reader& from, hold_token& made) {
 
 std::string write_token(hold_token const& hold) {
   std::string json = "{\"name\":";
-  add_text(json, hold.name);
+  add_text(json, hold.names.front());
   json += ",\"kind\":";
   add_text(json, hold.kind);
   json += ",\"owner\":";
-  add_text(json, hold.client + ':' + std::to_string(hold.owner));
-  if (hold.fence != 0) json += ",\"fence\":" + std::to_string(hold.fence);
+  add_text(json, hold.owner);
+  for (std::size_t i = 1; i < hold.names.size(); ++i) {
+    json += i == 1 ? ",\"also\":[" : ",";
+    add_text(json, hold.names[i]);
+  }
+  if (hold.names.size() > 1) json += ']';
+  if (hold.lease_ms > 0) json += ",\"lease_ms\":" + std::to_string(hold.lease_ms);
+  if (hold.fence) json += ",\"fence\":" + std::to_string(*hold.fence);
   return std::string(mark) + to_base64url(json + '}');
 }
 
@@ -163,7 +185,8 @@ std::optional<hold_token> read_token(std::string_view text) {
   do {
     if (!read_member(from, made)) return {};
   } while (from.take(','));
-  if (!from.take('}') || !from.over() || made.name.empty() || made.client.empty()) return {};
+  if (!from.take('}') || !from.over()) return {};
+  if (made.names.empty() || made.names.front().empty() || made.kind.empty() || made.owner.empty()) return {};
   return made;
 }
 

@@ -1,0 +1,83 @@
+#include <boost/json.hpp>
+
+#include <base/duration.hpp>
+#include <base/exit_code.hpp>
+#include <base/kinds.hpp>
+#include <base/say.hpp>
+#include <base/token.hpp>
+#include <cstdio>
+#include <hand/hand.hpp>
+#include <hand/tokens.hpp>
+#include <options/connection.hpp>
+
+namespace latchkey::tool {
+namespace {
+
+// The engine accepts no shorter one.
+constexpr milliseconds shortest_lease{10};
+
+struct asked {
+  std::string name;
+  std::string kind;
+  milliseconds wait;
+  milliseconds lease;
+};
+
+asked read(command_line const& line) {
+  asked made{line.operands().front(), line.choice("kind", "lock"), forever, {}};
+  if (made.name.empty()) throw failure(wrong_usage, "the name of the lock is empty");
+  if (!line.has("lease")) throw failure(wrong_usage, "--lease is missing: nothing renews what a script holds");
+  made.lease = line.duration("lease", forever, shortest_lease);
+  if (made.lease == forever) throw failure(wrong_usage, "--lease has an end: nothing releases what a script forgets");
+  if (line.has("no-wait") && line.has("wait")) throw failure(wrong_usage, "--wait and --no-wait were given");
+  made.wait = line.has("no-wait") ? milliseconds(0) : line.duration("wait", forever, milliseconds(0));
+  return made;
+}
+
+// Empty: still busy.
+std::optional<token> take_permit(client const& from, asked const& what) {
+  auto const id = from.get_permit_semaphore(what.name).try_acquire(what.wait, what.lease);
+  if (!id) return {};
+  return token{{what.name}, what.kind, *id, 0, {}};
+}
+
+std::optional<token> take(client const& from, asked const& what) {
+  if (what.kind == "semaphore") return take_permit(from, what);
+  acquire_options options;
+  options.wait = what.wait;
+  options.lease = what.lease;
+  auto held = lock_of(from, what.kind, what.name).acquire(options);
+  if (!held) return {};
+  auto made = read_token(held.detach());
+  if (!made) throw failure(unavailable, quoted(what.name) + " was acquired, and its lease has ended already");
+  return made;
+}
+
+bool print(token const& taken, bool as_json) {
+  auto text = write_token(taken);
+  if (as_json) {
+    boost::json::object made{{"schema", 1},          {"name", taken.names.front()}, {"kind", taken.kind},
+                             {"owner", taken.owner}, {"lease_ms", taken.lease_ms},  {"token", text}};
+    made["fence"] = taken.fence ? boost::json::value(*taken.fence) : boost::json::value(nullptr);
+    text = boost::json::serialize(made);
+  }
+  return std::puts(text.c_str()) >= 0 && std::fflush(stdout) == 0;
+}
+
+}  // namespace
+
+int acquire(command_line const& line) {
+  auto const what = read(line);
+  auto server = connection_of(line);
+  server.settings.client_id = hand_made_id();
+  client const from(server.uri, std::move(server.settings));
+  from.connect();
+  auto taken = take(from, what);
+  if (!taken) throw failure(still_busy, line.has("quiet") ? "" : quoted(what.name) + " is still busy");
+  taken->lease_ms = what.lease.count();
+  if (print(*taken, line.has("json"))) return yes;
+  release_hold(from, *taken);  // nobody has heard of it
+  throw failure(internal_error, "the token cannot be written");
+}
+
+}  // namespace latchkey::tool
