@@ -4,6 +4,7 @@
 #include <base/failures.hpp>
 #include <base/say.hpp>
 #include <cstdio>
+#include <doctor/doctor.hpp>
 #include <exception>
 #include <hand/hand.hpp>
 #include <look/look.hpp>
@@ -41,6 +42,7 @@ int start(std::vector<std::string> const& arguments) {
   if (name == "wait") return wait(line);
   if (name == "watch") return watch(line);
   if (name == "bench") return bench(line);
+  if (name == "doctor") return doctor(line);
   if (name == "completion") return print(completion_for(line.operands().front()));
   throw failure(internal_error, "this subcommand does nothing");
 }

@@ -304,14 +304,15 @@ class ForceUnlock(Case):
         self.assertEqual(made.returncode, 77)
         self.assertIn("+del", made.stderr)
 
-    def test_page(self):
+    def test_runbook(self):
         """The lines that it shows."""
-        page = (pathlib.Path(__file__).parents[2] / "docs/latchkey-run.md").read_text(encoding="utf-8")
-        [block] = re.findall(r"```\n(latchkey status.*?)```", page, re.DOTALL)
-        [line] = [text for text in block.splitlines() if "force-unlock" in text]
+        page = (pathlib.Path(__file__).parents[2] / "docs/runbook.md").read_text(encoding="utf-8")
+        [line] = re.findall(r"^ *latchkey (force-unlock .*)$", page, re.MULTILINE)
+        self.assertEqual(re.findall(r"^ *latchkey (status .*)$", page, re.MULTILINE), ["status backup"])
         owner = "6c6b6579-8dd3-4d3c-9c0f-0a6cc5a9c6b3:1"
         self.server.cli("HSET", "backup", owner, 1)
-        made = self.latchkey(*shlex.split(line)[1:], "--yes")
+        self.assertIn(owner, self.latchkey("status", "backup").stdout)
+        made = self.latchkey(*shlex.split(line), "--yes")
         self.assertEqual((made.returncode, made.stdout), (0, f"backup: ended the hold of {owner}\n"))
 
     def test_json(self):

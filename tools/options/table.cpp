@@ -54,6 +54,15 @@ constexpr option force_unlock_options[] = {
     {"yes", 0, {}, words::none, {}, "do not ask; needed where standard input is no terminal"},
 };
 
+constexpr option doctor_options[] = {
+    {"admin-uri-file", 0, "FILE", words::file, {}, "a file with the URI of a user who may read settings"},
+    {"user", 0, "NAME", words::text, {}, "ask the server what this user may, instead of using locks"},
+    {"kind", 0, "KIND,...", words::text, {}, "the kinds of locks that are to be used (lock)"},
+    {"lease", 0, "D", words::duration, {}, "the shortest lease in use, which delays are compared with (30s)"},
+    {"scratch", 0, "PREFIX", words::text, {}, "what the names begin with that are used and removed (latchkey-doctor)"},
+    {"strict", 0, {}, words::none, {}, "exit with 1 also for a warning"},
+};
+
 constexpr option list_options[] = {
     {"limit", 0, "N", words::number, {}, "stop after N locks"},
     {"kind", 0, "KIND", words::choice, "lock|plain", "plain: look at strings instead of hashes (lock)"},
@@ -197,6 +206,19 @@ constexpr subcommand all_subcommands[] = {
      "and "
      "the slowest hundredth took.",
      bench_options,
+     0,
+     0,
+     false},
+    {"doctor",
+     {},
+     "",
+     {},
+     "look for what is wrong with a server and the rights there",
+     "One line for each check: ok, warn, FAIL or skip, its name, what was found and what helps. Rights are really "
+     "used, on locks named latchkey-doctor:RANDOM, which are removed again. What the user may not read is skipped, "
+     "unless "
+     "--admin-uri-file names one who may. The exit code is 1 if a check failed.",
+     doctor_options,
      0,
      0,
      false},

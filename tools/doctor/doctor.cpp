@@ -1,0 +1,111 @@
+#include <latchkey/latchkey.hpp>
+
+#include <algorithm>
+#include <base/environment.hpp>
+#include <base/exit_code.hpp>
+#include <base/say.hpp>
+#include <doctor/checks.hpp>
+#include <doctor/doctor.hpp>
+#include <doctor/rights.hpp>
+#include <memory>
+#include <random>
+#include <sstream>
+
+namespace latchkey::tool {
+namespace {
+
+std::vector<std::string> read_kinds(command_line const& line) {
+  std::istringstream all(line.text("kind").value_or("lock"));
+  std::vector<std::string> made;
+  for (std::string one; std::getline(all, one, ',');) {
+    auto const known = all_rights();
+    if (std::none_of(known.begin(), known.end(), [&](auto const& row) { return row.kind == one; }))
+      throw failure(wrong_usage, "--kind is a list of kinds with commas between them, not " + quoted(one));
+    made.push_back(one);
+  }
+  if (made.empty()) throw failure(wrong_usage, "--kind is empty");
+  return made;
+}
+
+doctor_plan plan_of(command_line const& line) {
+  doctor_plan plan{connection_of(line), {}, line.text("user").value_or(""), read_kinds(line), {}, {}};
+  plan.lease = line.duration("lease", std::chrono::seconds(30), milliseconds(10));
+  if (plan.lease == forever) throw failure(wrong_usage, "--lease has an end");
+  if (auto const file = line.text("admin-uri-file")) {
+    plan.admin = plan.server;
+    plan.admin->uri = line_of_file(*file, "--admin-uri-file");
+    plan.admin->settings.username.clear();
+    plan.admin->settings.password.clear();
+  }
+  if (!plan.user.empty() && !plan.admin)
+    throw failure(wrong_usage, "--user needs --admin-uri-file: others may not ask");
+  std::random_device source;
+  plan.scratch = line.text("scratch").value_or("latchkey-doctor") + ':' + std::to_string(source());
+  return plan;
+}
+
+// Null: there is a row that says why.
+std::unique_ptr<session> reach(findings& out, doctor_plan const& plan) {
+  try {
+    auto made = std::make_unique<session>(plan.server);
+    auto const said = made->ask_all({{"PING"}}).front();
+    bool const unknown = said.what == answer::type::error && said.text.starts_with("NOAUTH");
+    out.ok("reach", "the server answers");
+    if (unknown) {
+      out.fail("auth", said.text, "LATCHKEY_PASSWORD or LATCHKEY_PASSWORD_FILE");
+      return nullptr;
+    }
+    out.ok("auth", plan.server.settings.username.empty() ? "accepted" : "accepted as " + plan.server.settings.username);
+    return made;
+  } catch (failure const& error) {
+    if (error.code() == unavailable)
+      out.fail("reach", error.what(), "the URI; is the server running, is a firewall between?");
+    else if (error.code() == no_permission)
+      out.fail("auth", error.what(), "user and password");
+    else
+      throw;
+    return nullptr;
+  }
+}
+
+void check_all(findings& out, session& server, doctor_plan const& plan) {
+  std::unique_ptr<session> admin;
+  if (plan.admin) admin = std::make_unique<session>(*plan.admin);
+  server_facts facts(admin ? *admin : server);
+  check_role(out, server);
+  check_version(out, facts);
+  check_topology(out, facts);
+  check_latency(out, server, plan.lease);
+  if (plan.user.empty())
+    check_rights(out, server, admin.get(), plan);
+  else
+    check_rights_of_user(out, *admin, plan);
+  check_kill(out, server);
+  check_client_list(out, server);
+  check_pubsub(out, server, plan);
+  check_eviction(out, facts);
+  check_memory(out, facts);
+  check_persistence(out, facts);
+  check_replicas(out, facts);
+  check_clock(out, server);
+  check_keyspace(out, facts.asked());
+  check_idle(out, facts, plan.server.settings.ping_interval);
+  check_pubsub_buffer(out, facts);
+  check_slow(out, facts, plan.lease);
+}
+
+}  // namespace
+
+int doctor(command_line const& line) {
+  auto const plan = plan_of(line);
+  findings out(line.has("json"), line.has("strict"));
+  try {
+    if (auto const server = reach(out, plan)) check_all(out, *server, plan);
+  } catch (failure const& error) {
+    if (error.code() != unavailable) throw;
+    out.fail("reach", error.what(), "the server went away in the middle");
+  }
+  return out.bad() ? no : yes;
+}
+
+}  // namespace latchkey::tool
