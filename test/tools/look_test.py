@@ -99,6 +99,31 @@ class Look(Case):
         self.assertEqual((made.returncode, made.stdout), (77, ""))
         self.assertIn("+client|list", made.stderr)
 
+    def test_missing_rights(self):
+        """Of each command that is needed: one line with the words that grant it."""
+        server = Server()
+        self.addCleanup(server.stop)
+        owner = "01234567-0123-0123-0123-0123456789ab:7"
+        server.cli("HSET", "orders:1", owner, "3")
+        server.cli("HSET", "others:1", owner, "3")
+        server.cli("SET", "orders:2", owner)
+        for refused, words in (("scan", ("list",)), ("hlen", ("list",)), ("hgetall", ("list",)), ("pttl", ("list",)),
+                               ("get", ("list", "--kind", "plain")), ("pttl", ("wait", "orders:1")),
+                               ("hgetall", ("watch", "orders:1")), ("type", ("status", "others:2")),
+                               ("hgetall", ("status", "orders:1")), ("pubsub|numsub", ("status", "orders:1"))):
+            with self.subTest(refused=refused, words=words):
+                if refused == "type":
+                    server.cli("SET", "others:2", "no lock")
+                server.cli("ACL", "SETUSER", "default", f"-{refused}")
+                made = self.latchkey(*words, env={"LATCHKEY_URI": server.uri})
+                server.cli("ACL", "SETUSER", "default", f"+{refused}")
+                self.assertEqual((made.returncode, made.stdout, len(made.stderr.splitlines())), (77, "", 1), made.stderr)
+                self.assertIn(f" +{refused}", made.stderr)
+        server.cli("ACL", "SETUSER", "till", "on", ">pw", "~orders:*", "+@all")
+        made = self.latchkey("list", env={"LATCHKEY_URI": server.uri, "LATCHKEY_USERNAME": "till", "LATCHKEY_PASSWORD": "pw"})
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        self.assertRegex(made.stdout, r"^orders:1 .*\n$")
+
     def test_list_of_very_many(self):
         """By steps, and never by KEYS."""
         self.server.cli("EVAL", "for i = 1, 3000 do redis.call('hset', 'other:' .. i, 'f', i) end "

@@ -23,7 +23,7 @@ command filled(session& admin, std::string const& word, std::string const& name)
 }
 
 // What the server says against this; empty: nothing.
-std::string refused(session& admin, std::string const& user, std::string const& word, std::string const& name) {
+std::string words_against(session& admin, std::string const& user, std::string const& word, std::string const& name) {
   command dry{"ACL", "DRYRUN", user};
   auto const asked = filled(admin, word, name);
   dry.insert(dry.end(), asked.begin(), asked.end());
@@ -39,7 +39,7 @@ std::string refused_key(session& admin, std::string const& user, kind_rights con
   for (auto key : words_of(filled_in(std::string(kind.keys), name))) {
     key = filled_in(key, name);
     if (key.ends_with('*')) key.back() = 'x';
-    if (auto why = refused(admin, user, by, key); !why.empty()) return why;
+    if (auto why = words_against(admin, user, by, key); !why.empty()) return why;
   }
   return {};
 }
@@ -54,7 +54,7 @@ refused_rights rights_refused(session& admin, std::string const& user, std::stri
     for (auto const& word : words_of(list)) {
       bool const message = is_of_messages(word);
       if (message && channel.empty()) continue;
-      auto const why = refused(admin, user, word, message ? channel : name);
+      auto const why = words_against(admin, user, word, message ? channel : name);
       if (why.empty()) continue;
       (message || word.find('|') != word.npos ? found.slows : found.needed) = why;
       if (!found.needed.empty()) return found;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <options/connection.hpp>
-
+#include <base/exit_code.hpp>
 #include <cstdint>
 #include <memory>
+#include <options/connection.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +51,17 @@ class session {
 
 // Fails with the code that these words of the server stand for.
 [[noreturn]] void refuse(std::string const& words);
+
+// What `look` answers. Who may not look is told which rights it takes: `needed`, as ACL SETUSER takes them.
+template <class Look>
+auto with_rights(std::string const& needed, Look const& look) {
+  try {
+    return look();
+  } catch (failure const& error) {
+    if (error.code() != no_permission) throw;
+    throw failure(no_permission, error.what() + ("; needed: " + needed));
+  }
+}
 
 // The key of those who wait for a fair lock.
 std::string line_of(std::string const& name);

@@ -129,14 +129,8 @@ void print_text(status_of_lock const& status) {
 
 int status(command_line const& line) {
   session server(connection_of(line));
-  status_of_lock found;
-  try {
-    found = ask(server, line.operands().front());
-  } catch (failure const& error) {
-    if (error.code() != no_permission) throw;
-    throw failure(no_permission, std::string(error.what()) +
-                                     "; needed: +type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list");
-  }
+  auto const found = with_rights("+type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list",
+                                 [&] { return ask(server, line.operands().front()); });
   if (line.has("json"))
     print_json(found);
   else
