@@ -30,7 +30,7 @@ constexpr word_of_kind all_words[] = {
     {"write", "read_write_lock", 1, [](core const&) -> kind const& { return read_write_kind(); }},
 };
 
-constexpr std::size_t longest_name = 64 * 1'024;
+constexpr std::size_t longest_adopted_name = 64 * 1'024;
 
 // `uuid:number`.
 bool has_number(hold_token const& hold, std::uint64_t& number) {
@@ -51,7 +51,8 @@ adoption read_adoption(std::shared_ptr<core> const& engine, std::string_view tok
   auto hold = read_token(token);
   std::uint64_t number = 0;
   auto const colon = hold ? hold->owner.rfind(':') : std::string::npos;
-  if (!hold || hold->names.size() != 1 || hold->names.front().size() > longest_name || !has_number(*hold, number))
+  if (!hold || hold->names.size() != 1 || hold->names.front().size() > longest_adopted_name ||
+      !has_number(*hold, number))
     throw lock_error(errc::bad_argument, "that is not the token of a hold on one lock");
   for (auto const& one : all_words) {
     if (one.word != hold->kind) continue;

@@ -9,7 +9,7 @@ namespace {
 
 using detail::adoption;
 using detail::operation;
-using done_handler = detail::handler<void(error_code, lease)>;
+using adopted_handler = detail::handler<void(error_code, lease)>;
 
 std::shared_ptr<detail::lease_state> state_of(adoption const& what) {
   auto made =
@@ -37,7 +37,7 @@ bool is_there(operation const& asked) { return asked.value == -1 || asked.value 
 // Asks, and then takes up what is there.
 class async_adoption : public std::enable_shared_from_this<async_adoption> {
  public:
-  async_adoption(adoption what, done_handler done)
+  async_adoption(adoption what, adopted_handler done)
       : what_(std::move(what)),
         fallback_(executor_of(*what_.key)),
         where_(asio::prefer(asio::get_associated_executor(done, fallback_), asio::execution::outstanding_work.tracked)),
@@ -69,7 +69,7 @@ class async_adoption : public std::enable_shared_from_this<async_adoption> {
   adoption what_;
   asio::any_io_executor fallback_;
   asio::any_completion_executor where_;  // keeps it running
-  done_handler done_;
+  adopted_handler done_;
   operation asked_;
 };
 
@@ -95,7 +95,7 @@ lease client::adopt(std::string_view token) const {
   return detail::lease_state::make_lease(std::move(state));
 }
 
-void client::start_adopt(std::shared_ptr<detail::core> const& core, std::string_view token, done_handler done) try {
+void client::start_adopt(std::shared_ptr<detail::core> const& core, std::string_view token, adopted_handler done) try {
   if (!core || core->forked())
     return detail::complete_later<lease>(asio::system_executor(), std::move(done), errc::closed, lease());
   std::make_shared<async_adoption>(detail::read_adoption(core, token), std::move(done))->ask();

@@ -6,10 +6,10 @@
 namespace latchkey::detail {
 namespace {
 
-constexpr std::string_view mark = "lk1.";
-constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-constexpr std::string_view hex = "0123456789abcdef";
-constexpr std::size_t longest = 128 * 1'024;
+constexpr std::string_view token_mark = "lk1.";
+constexpr std::string_view base64_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+constexpr std::string_view hex_digits = "0123456789abcdef";
+constexpr std::size_t longest_token = 128 * 1'024;
 
 std::string to_base64url(std::string_view bytes) {
   std::string text;
@@ -17,9 +17,9 @@ std::string to_base64url(std::string_view bytes) {
   int count = 0;
   for (char const byte : bytes) {
     bits = bits << 8 | static_cast<unsigned char>(byte);
-    for (count += 8; count >= 6; count -= 6) text += letters[bits >> (count - 6) & 63];
+    for (count += 8; count >= 6; count -= 6) text += base64_letters[bits >> (count - 6) & 63];
   }
-  if (count > 0) text += letters[bits << (6 - count) & 63];
+  if (count > 0) text += base64_letters[bits << (6 - count) & 63];
   return text;
 }
 
@@ -29,8 +29,8 @@ std::optional<std::string> from_base64url(std::string_view text) {
   std::uint32_t bits = 0;
   int count = 0;
   for (char const letter : text) {
-    auto const value = letters.find(letter);
-    if (value == letters.npos) return {};
+    auto const value = base64_letters.find(letter);
+    if (value == base64_letters.npos) return {};
     bits = bits << 6 | static_cast<std::uint32_t>(value);
     count += 6;
     if (count < 8) continue;
@@ -48,7 +48,7 @@ void add_text(std::string& out, std::string_view text) {
     if (c == '"' || c == '\\')
       (out += '\\') += c;
     else if (value < 0x20)
-      ((out += "\\u00") += hex[value / 16]) += hex[value % 16];
+      ((out += "\\u00") += hex_digits[value / 16]) += hex_digits[value % 16];
     else
       out += c;
   }
@@ -56,7 +56,7 @@ void add_text(std::string& out, std::string_view text) {
 }
 
 template <class Number>
-bool read_number(std::string_view text, Number& made) {
+bool whole_number(std::string_view text, Number& made) {
   auto const* const end = text.data() + text.size();
   auto const read = std::from_chars(text.data(), end, made);
   return read.ec == std::errc() && read.ptr == end;
@@ -136,8 +136,8 @@ bool read_also(flat_reader& from, std::string_view key, hold_token& made) {
 }
 
 bool read_digits(std::string_view digits, std::string_view key, hold_token& made) {
-  if (key == "fence") return read_number(digits, made.fence.emplace());
-  return key != "lease_ms" || read_number(digits, made.lease_ms);
+  if (key == "fence") return whole_number(digits, made.fence.emplace());
+  return key != "lease_ms" || whole_number(digits, made.lease_ms);
 }
 
 bool read_member(flat_reader& from, hold_token& made) {
@@ -172,12 +172,12 @@ std::string write_token(hold_token const& hold) {
   if (hold.names.size() > 1) json += ']';
   if (hold.lease_ms > 0) json += ",\"lease_ms\":" + std::to_string(hold.lease_ms);
   if (hold.fence) json += ",\"fence\":" + std::to_string(*hold.fence);
-  return std::string(mark) + to_base64url(json + '}');
+  return std::string(token_mark) + to_base64url(json + '}');
 }
 
 std::optional<hold_token> read_token(std::string_view text) {
-  if (!text.starts_with(mark) || text.size() > longest) return {};
-  auto const json = from_base64url(text.substr(mark.size()));
+  if (!text.starts_with(token_mark) || text.size() > longest_token) return {};
+  auto const json = from_base64url(text.substr(token_mark.size()));
   if (!json) return {};
   flat_reader from(*json);
   hold_token made;
