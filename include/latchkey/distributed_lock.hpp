@@ -47,7 +47,7 @@ enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_
 ///
 /// \par Errors
 /// Blocking calls throw `lock_error`; asynchronous ones complete with the same code. Common to all:
-/// `closed`, `bad_argument`, `timeout`, `connection_lost`, `connect_failed`, `auth_failed`, `wrong_type`,
+/// `closed`, `bad_argument`, `timeout`, `connection_lost`, `connect_failed`, `tls_failed`, `auth_failed`, `wrong_type`,
 /// `read_only`, `server_error`, `protocol_error`; blocking ones also `would_deadlock` on a thread that runs the
 /// client's executor. After any error the caller holds what it held before; see `may_still_be_held`.
 ///

@@ -53,6 +53,10 @@ enum class errc {
   would_deadlock,
   /// The names derived from this lock name lie in different slots of the cluster.
   cross_slot,
+  /// This client and the server do not agree about TLS, and trying again would not change that: one of them refused the
+  /// other's certificate, or they have no version or cipher in common; the text has the server's address and OpenSSL's
+  /// words. Nothing is left behind on the server.
+  tls_failed,
 };
 
 /// The category of `errc`.

@@ -27,6 +27,7 @@ char const* text_of(errc value) noexcept {
     case errc::already_held: return "the owner holds this lock already and it is not reentrant";
     case errc::would_deadlock: return "the call would wait for its own thread or owner";
     case errc::cross_slot: return "the names derived from this lock name lie in different slots of the cluster";
+    case errc::tls_failed: return "the client and the server do not agree about TLS";
   }
   return "unknown error";
 }

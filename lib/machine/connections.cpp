@@ -92,7 +92,7 @@ void connections::ready(link& one) {
 // --- ends ---
 
 void connections::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  if (link* one = find(serial)) failed(*one, why, text, true);
+  if (link* one = find(serial)) failed(*one, why, text, is_transient(why));
 }
 
 std::string connections::at_address(std::string_view text) const {
@@ -103,7 +103,8 @@ std::string connections::at_address(std::string_view text) const {
 
 void connections::failed(link& one, error_code const& why, std::string_view words, bool transient) {
   bool const leads = one.of == role::shared;
-  std::string const text = why == errc::connect_failed ? at_address(words) : std::string(words);
+  bool const no_server = why == errc::connect_failed || why == errc::tls_failed;
+  std::string const text = no_server ? at_address(words) : std::string(words);
   if (leads) shared_.trouble = at_address(words);
   if (one.of != role::direct) shared_.note(event_type::connect_failed, {}, 0, why, text);
   discard(one, why, text);

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int first = static_cast<int>(errc::not_owner);
-constexpr int last = static_cast<int>(errc::cross_slot);
+constexpr int last = static_cast<int>(errc::tls_failed);
 
 }  // namespace
 

@@ -10,7 +10,8 @@ int code_of(error_code const& error, std::string_view words) {
     case errc::connection_lost:
     case errc::not_synced:
     case errc::closed: return unavailable;
-    case errc::auth_failed: return no_permission;
+    case errc::auth_failed:
+    case errc::tls_failed: return no_permission;
     case errc::server_error:
       if (words.starts_with("NOPERM") || words.find(" NOPERM ") != words.npos) return no_permission;
       if (words.find("The user executing the script can't ") != words.npos) return no_permission;
