@@ -39,7 +39,7 @@ install(FILES "${PROJECT_BINARY_DIR}/latchkeyConfig.cmake"
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 # hiredis' own .pc file would put its folder, with names such as async.h, on the consumer's include path.
 get_filename_component(hiredis_dir "${hiredis_LIBRARY}" DIRECTORY)
-set(pc_private_libs " -L${hiredis_dir} -lhiredis")
+set(pc_private_libs " -L${hiredis_dir} -lhiredis -lssl -lcrypto")
 # Where the static library is the only one, it is linked without --static, too.
 set(pc_libs "")
 if(NOT BUILD_SHARED_LIBS)

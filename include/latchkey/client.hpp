@@ -27,9 +27,10 @@ namespace latchkey {
 
 /// Connections to one Redis server and everything that is held and waited for through them.
 ///
-/// URIs: `redis://[user[:password]@]host[:port][/db]`, `unix:///path/to.sock[?db=n]`, and `embedded:`, which
-/// starts a private `redis-server` on a temporary Unix socket and stops it with the client (for first steps
-/// and tests). `rediss://`, `redis-sentinel://` and `redis-cluster://` are read, but not supported yet.
+/// URIs: `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` for TLS (see `tls_options`),
+/// `unix:///path/to.sock[?db=n]`, and `embedded:`, which starts a private `redis-server` on a temporary Unix socket and
+/// stops it with the client (for first steps and tests). `redis-sentinel://` and `redis-cluster://` are read, but not
+/// supported yet.
 ///
 /// \par Threads
 /// Safe to use from several threads, but for moving and destroying it. The name in a URI is looked up on a thread of
@@ -46,7 +47,8 @@ class LATCHKEY_EXPORT client {
   /// Callbacks (`config::on_event`, `lease::on_lost`) and handlers without an executor run one after the other on a
   /// second thread, which is started when the first of them is due: a slow one delays others, but no renewal and no
   /// I/O. Blocking calls are refused there with `errc::would_deadlock`: what they wait for may need that thread.
-  /// \throws lock_error `bad_uri`, `bad_argument` (a setting out of range); the text says what and where.
+  /// \throws lock_error `bad_uri`, `bad_argument` (a setting out of range, a certificate that cannot be used); the text
+  ///         says what and where.
   explicit client(std::string_view uri, config settings = {});
 
   /// On the caller's executor: starts no thread. An open connection counts as work: `run()` returns after `close`.
@@ -289,10 +291,10 @@ class LATCHKEY_EXPORT client {
   /// server without memory passes.
   ///
   /// After an error nothing is left behind; what was connected stays connected.
-  /// \throws lock_error `connect_failed` (no route, or what the system says), `timeout` (no answer), `auth_failed` at
-  ///         once, `read_only` (a replica), `server_error` (loading, busy, scripts not allowed), each with the last
-  ///         words; `closed`, also in the child of a fork; `would_deadlock` on a thread that runs the client's
-  ///         executor.
+  /// \throws lock_error `connect_failed` (no route, or what the system says), `timeout` (no answer), `auth_failed`
+  ///         and `tls_failed` at once, `read_only` (a replica), `server_error` (loading, busy, scripts not allowed),
+  ///         each with the last words; `closed`, also in the child of a fork; `would_deadlock` on a thread that runs
+  ///         the client's executor.
   void connect() const;
   void connect(timespan wait) const;
 
@@ -303,6 +305,13 @@ class LATCHKEY_EXPORT client {
         get_executor(), token,
         [core = core_](detail::handler<void(error_code)> done) { start_connect(core, std::move(done)); });
   }
+
+  /// Reads the files of `config::tls` again, for connections that begin from now on; those that exist go on as they
+  /// are. For certificates that were renewed on disk. Reads files on the calling thread; sends nothing. Without
+  /// `rediss://` it does nothing. Told by `event_type::tls_reloaded`.
+  /// \throws lock_error `bad_argument`: a file cannot be used; the text says which, and why. What was read before stays
+  ///         in use. `closed` in the child of a fork.
+  void reload_tls() const;
 
   /// Tells holders, waits for them, and releases nothing under them; takes at most `config::close_timeout`.
   ///

@@ -11,12 +11,34 @@ namespace latchkey {
 
 using std::chrono::milliseconds;
 
-/// How to speak TLS. Read by `rediss://`, which this version does not support yet.
+/// Versions of TLS.
+enum class tls_version { tls1_2, tls1_3 };
+
+/// How to speak TLS. Read by `rediss://` alone. Files are in PEM and read when the client is made, and again by
+/// `client::reload_tls`. A client refuses those that cannot be used with `errc::bad_argument`.
+///
+/// A server that is refused, or refuses, ends calls at once with `errc::tls_failed` and OpenSSL's words.
 struct tls_options {
-  std::string ca_file;
-  std::string certificate_file;
-  std::string private_key_file;
+  /// The authorities that may have signed the server's certificate. Empty: see `ca_directory`.
+  std::string ca_file{};
+  /// The same, one file each, under the names that `openssl rehash` gives. Both empty: those of the system.
+  std::string ca_directory{};
+  /// Of this client, with the chain up to its authority. Empty: none.
+  std::string certificate_file{};
+  /// Of that certificate. Empty: it stands in the same file.
+  std::string private_key_file{};
+  /// Of that key, if it is encrypted. Nobody is asked for one on a terminal.
+  std::string private_key_password{};
+  /// The server must show a certificate that an authority has signed, that is in force and that names the host. False:
+  /// whoever answers is the server.
   bool verify_peer = true;
+  /// The name (or address) that the certificate must have, and that a server with several is asked for. Empty: the host
+  /// of the URI.
+  std::string server_name{};
+  /// What is older is refused.
+  tls_version minimum = tls_version::tls1_2;
+  /// For TLS 1.2, as OpenSSL writes them. Empty: OpenSSL's own choice.
+  std::string ciphers{};
 };
 
 /// How long the callers of one client may pass a lock on among themselves before it is really released,
@@ -64,6 +86,7 @@ struct config {
   std::string password{};
   /// Number of the database. The URI wins.
   int database = 0;
+  /// Certificates and rules of `rediss://`.
   tls_options tls{};
   local_handoff_options local_handoff{};
   /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the

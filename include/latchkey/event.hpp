@@ -38,6 +38,7 @@ enum class event_type {
   permit_lost,          ///< a permit may be gone: the server has forgotten the request that took it, or it has no
                         ///< lease and the server refused its release; `error` says why
   callback_failed,      ///< a callback of the user threw
+  tls_reloaded,         ///< `client::reload_tls` has read the certificates again
   warning,              ///< anything else worth a line in a log; see `text`. Of a server that refuses for a while: once
 };
 

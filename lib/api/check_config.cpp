@@ -49,6 +49,8 @@ void check_config(config const& given) {
   require(within(given.local_handoff.max_time, zero), "local_handoff.max_time must be zero to a year");
   require(given.busy_poll >= zero && given.busy_poll <= std::chrono::seconds(1), "busy_poll must be zero to a second");
   require(within(given.close_timeout, zero), "close_timeout must be zero to a year");
+  require(given.tls.private_key_file.empty() || !given.tls.certificate_file.empty(),
+          "tls.private_key_file needs a tls.certificate_file");
 }
 
 }  // namespace latchkey::detail

@@ -132,6 +132,16 @@ stats client::snapshot() const {
   return core_->snapshot();
 }
 
+void client::reload_tls() const {
+  if (checked(core_).forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  if (!core_->server().tls) return;
+  core_->server().tls->reload();
+  detail::note said;
+  said.type = event_type::tls_reloaded;
+  said.text = "the certificates were read again, for new connections";
+  core_->report(said);
+}
+
 client::executor_type client::get_executor() const { return checked(core_).threads().handler_executor(); }
 
 void client::close() {

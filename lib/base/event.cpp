@@ -27,6 +27,7 @@ std::string_view to_string(event_type type) noexcept {
     case event_type::holder_thread_ended: return "holder_thread_ended";
     case event_type::permit_lost: return "permit_lost";
     case event_type::callback_failed: return "callback_failed";
+    case event_type::tls_reloaded: return "tls_reloaded";
     case event_type::warning: return "warning";
   }
   return "unknown";

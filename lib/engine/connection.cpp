@@ -31,13 +31,14 @@ constexpr std::size_t most_unwritten = 64u << 20;
 }  // namespace
 
 connection::connection(io_strand const& strand, listener& whom, std::shared_ptr<name_lookup> names,
-                       std::uint32_t serial, limits most)
+                       std::uint32_t serial, limits most, tls_context const* tls)
     : strand_(strand),
       lookup_(std::move(names)),
       listener_(&whom),
       serial_(serial),
       limits_(most),
       socket_(strand),
+      secure_(tls),
       attempt_timer_(strand) {}
 
 connection::~connection() { lookup_->forget(asked_); }
@@ -124,26 +125,68 @@ void connection::connected() {
   socket_.non_blocking(true, failed);
   if (failed) return open_failed(failed.message());
   if (peer_.protocol().family() != AF_UNIX) tune_tcp(socket_.native_handle(), limits_.timeout);
+  if (secure_) return begin_tls();
+  opened();
+}
+
+void connection::begin_tls() {
+  tls_ = secure_->begin(socket_.native_handle());
+  if (!tls_) return open_failed("TLS: no memory");
+  // A little earlier than whoever waits for it gives up: this knows better what was missing.
+  attempt_timer_.expires_at(connect_end_ - std::min(limits_.connect_timeout / 20, milliseconds(50)));
+  attempt_timer_.async_wait([self = shared_from_this()](error_code const& cancelled) noexcept {
+    if (!cancelled && self->listener_ && !self->tls_->ready())
+      self->open_failed("TLS: no answer to the handshake (does the server speak TLS on this port?)");
+  });
+  shake_hands();
+}
+
+void connection::shake_hands() {
+  if (tls_->shake_hands()) {
+    attempt_timer_.cancel();
+    return opened();
+  }
+  if (errno != EAGAIN) return tls_failed();
+  socket_.async_wait(tls_->wants_write() ? stream::wait_write : stream::wait_read,
+                     [self = shared_from_this()](error_code const& cancelled) noexcept {
+                       if (!cancelled && self->listener_) self->shake_hands();
+                     });
+}
+
+void connection::opened() {
   listener_->on_opened(*this);
-  if (listener_) read();
+  if (listener_) read_more();
 }
 
 void connection::read() {
   auto where = strand_.get_inner_executor();
   // A handler of the user's that is called here may throw.
-  auto finished = [self = shared_from_this(), where](error_code const& failed, std::size_t n) {
+  auto finished = [self = shared_from_this(), where](error_code const& failed, std::size_t n = 0) {
     own_delivery later(where);
     [&]() noexcept { asio::dispatch(self->strand_, [self, failed, n]() noexcept { self->has_read(failed, n); }); }();
     later.deliver();
   };
+  if (tls_) return socket_.async_wait(stream::wait_read, asio::bind_executor(where, std::move(finished)));
   socket_.async_read_some(asio::buffer(incoming_), asio::bind_executor(where, std::move(finished)));
+}
+
+void connection::read_more() {
+  if (!tls_ || !tls_->pending()) return read();
+  asio::post(strand_, [self = shared_from_this()]() noexcept { self->has_read({}, 0); });
 }
 
 void connection::has_read(error_code const& failed, std::size_t n) {
   if (!listener_) return;
   if (failed) return fail(failed);
+  if (tls_) {
+    ssize_t const got = tls_->read(incoming_.data(), incoming_.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EAGAIN) return read();
+    if (got <= 0) return fail(got == 0 ? asio::error::eof : error_code(errno, boost::system::system_category()));
+    n = static_cast<std::size_t>(got);
+  }
+  heard_ = true;
   listener_->on_received(*this, {incoming_.data(), n});
-  if (listener_ && !broken_) read();
+  if (listener_ && !broken_) read_more();
 }
 
 void connection::write(std::string&& bytes) {
@@ -162,6 +205,7 @@ void connection::write(std::string&& bytes) {
 }
 
 void connection::flush() {
+  if (tls_) return flush_tls();
   // Almost always the whole of it fits into the socket at once.
   error_code failed;
   std::size_t const n = socket_.write_some(asio::buffer(outgoing_), failed);
@@ -182,14 +226,50 @@ void connection::flush() {
                     });
 }
 
+void connection::flush_tls() {
+  if (flying_.empty()) flying_ = std::exchange(outgoing_, std::string());
+  while (flown_ < flying_.size()) {
+    ssize_t const n = tls_->write(flying_.data() + flown_, flying_.size() - flown_, MSG_DONTWAIT);
+    if (n > 0) {
+      flown_ += static_cast<std::size_t>(n);
+      continue;
+    }
+    writing_ = true;
+    // What the server said before it closed the connection says more than that it did.
+    if (errno != EAGAIN)
+      return asio::post(strand_, [self = shared_from_this()]() noexcept {
+        if (self->listener_) self->has_read({}, 0);
+        if (self->listener_) self->fail(asio::error::broken_pipe);
+      });
+    return socket_.async_wait(tls_->wants_write() ? stream::wait_write : stream::wait_read,
+                              [self = shared_from_this()](error_code const& problem) noexcept {
+                                self->writing_ = false;
+                                if (!self->listener_) return;
+                                if (problem) return self->fail(problem);
+                                self->flush_tls();
+                              });
+  }
+  std::string().swap(flying_);
+  flown_ = 0;
+  if (!outgoing_.empty()) flush_tls();
+}
+
 void connection::fail(error_code const& why) {
   if (broken_) return;
   broken_ = true;
-  listener_->on_broken(*this, why);
+  if (heard_ || peer_.protocol().family() == AF_UNIX) return listener_->on_broken(*this, why);
+  if (!tls_) return open_failed("the server closed the connection before it said a word (a port for TLS?)");
+  if (tls_->words().empty()) return open_failed("TLS: " + why.message());
+  tls_failed();
 }
 
 void connection::open_failed(std::string text) {
-  if (listener_) listener_->on_open_failed(*this, text);
+  if (listener_) listener_->on_open_failed(*this, errc::connect_failed, text);
+}
+
+void connection::tls_failed() {
+  auto const why = tls_->refused() ? errc::tls_failed : errc::connect_failed;
+  if (listener_) listener_->on_open_failed(*this, why, "TLS: " + tls_->words());
 }
 
 void connection::detach() {
@@ -204,12 +284,18 @@ void connection::close() {
   socket_.close(ignored);
 }
 
-int connection::release() {
+void connection::end() {
+  if (tls_) tls_->say_goodbye();
+  close();
+}
+
+connection::remains connection::release() {
   listener_ = nullptr;
   attempt_timer_.cancel();
   error_code failed;
   int const fd = socket_.release(failed);
-  return failed ? -1 : fd;
+  if (failed) return {};
+  return {fd, std::move(tls_)};
 }
 
 }  // namespace latchkey::detail

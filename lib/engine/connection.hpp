@@ -2,6 +2,7 @@
 
 #include <base/instant.hpp>
 #include <engine/name_lookup.hpp>
+#include <engine/tls_context.hpp>
 #include <latchkey/error.hpp>
 #include <wire/uri.hpp>
 
@@ -31,7 +32,8 @@ class connection : public std::enable_shared_from_this<connection> {
   class listener {
    public:
     virtual void on_opened(connection& which) = 0;
-    virtual void on_open_failed(connection& which, std::string const& text) = 0;
+    // `connect_failed`, or `tls_failed`.
+    virtual void on_open_failed(connection& which, error_code const& why, std::string const& text) = 0;
     virtual void on_received(connection& which, std::string_view bytes) = 0;
     virtual void on_broken(connection& which, error_code const& why) = 0;
 
@@ -44,8 +46,15 @@ class connection : public std::enable_shared_from_this<connection> {
     milliseconds timeout;
   };
 
+  // What it leaves to somebody else.
+  struct remains {
+    int fd = -1;  // -1: nothing
+    std::unique_ptr<tls_session> tls;
+  };
+
+  // Without `tls` in plain text. It outlives this.
   connection(io_strand const& strand, listener& whom, std::shared_ptr<name_lookup> names, std::uint32_t serial,
-             limits most);
+             limits most, tls_context const* tls);
   ~connection();
   connection(connection const&) = delete;
   connection& operator=(connection const&) = delete;
@@ -61,8 +70,10 @@ class connection : public std::enable_shared_from_this<connection> {
   void close();
   // The listener is going away, and perhaps the execution context with it.
   void detach();
-  // As close, but the socket goes to the caller: the descriptor, or -1.
-  int release();
+  // As close, and the server is told so.
+  void end();
+  // As close, but the socket goes to the caller.
+  remains release();
 
  private:
   using stream = asio::basic_stream_socket<asio::generic::stream_protocol, io_strand>;
@@ -73,11 +84,17 @@ class connection : public std::enable_shared_from_this<connection> {
   void try_next();
   void tried(error_code const& failed);
   void connected();
+  void begin_tls();
+  void shake_hands();
+  void opened();
   void read();
+  void read_more();
   void has_read(error_code const& failed, std::size_t n);
   void flush();
+  void flush_tls();
   void fail(error_code const& why);
   void open_failed(std::string text);
+  void tls_failed();
 
   io_strand strand_;
   std::shared_ptr<name_lookup> const lookup_;
@@ -86,6 +103,8 @@ class connection : public std::enable_shared_from_this<connection> {
   limits limits_;
 
   stream socket_;
+  tls_context const* const secure_;   // null: plain text
+  std::unique_ptr<tls_session> tls_;  // once there is a socket
   clock_timer attempt_timer_;
   name_lookup::ticket asked_ = 0;  // 0: nothing is awaited of it
   std::chrono::steady_clock::time_point connect_end_{};
@@ -95,9 +114,11 @@ class connection : public std::enable_shared_from_this<connection> {
   endpoint peer_;
 
   std::array<char, 16 * 1024> incoming_;
-  std::string outgoing_;  // to be written next
-  std::string flying_;    // being written; must not move
+  std::string outgoing_;   // to be written next
+  std::string flying_;     // being written; must not move
+  std::size_t flown_ = 0;  // of that, by TLS
   bool writing_ = false;
+  bool heard_ = false;   // the server has said something
   bool broken_ = false;  // told so already
 };
 

@@ -58,9 +58,9 @@ class unborn_transport {
 }  // namespace
 
 std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, std::string_view uri, config given) {
-  target where = parse_uri(uri);
+  target const where = parse_uri(uri);
   // In the child of a fork nothing may be touched, not even to destroy it.
-  std::shared_ptr<core> made(new core(std::move(executor), std::move(where), std::move(given)), [](core* one) {
+  std::shared_ptr<core> made(new core(std::move(executor), where, std::move(given)), [](core* one) {
     if (!one->forked()) delete one;
   });
   made->threads_.start([weak = std::weak_ptr(made)](std::exception_ptr const& what) {
@@ -75,17 +75,17 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
   return made;
 }
 
-core::core(std::optional<asio::any_io_executor> executor, target where, config given)
+core::core(std::optional<asio::any_io_executor> executor, target const& where, config given)
     : settings_(std::move(given)),
-      where_(std::move(where)),
+      to_{where, where.tls ? std::make_unique<tls_context>(settings_.tls, where.host) : nullptr},
       id_(settings_.client_id.empty() ? new_id() : settings_.client_id),
       threads_(std::move(executor), forks_),
       events_(settings_, threads_, [this] { post([self = shared_from_this()] { self->events_.deliver(); }); }),
-      steps_(named(settings_, id_), identity_of(where_, settings_, id_), end_, events_, *this) {
-  if (where_.how == target::scheme::embedded) {
+      steps_(named(settings_, id_), identity_of(to_.where, settings_, id_), end_, events_, *this) {
+  if (to_.where.how == target::scheme::embedded) {
     server_ = std::make_unique<embedded_server>();
-    where_.how = target::scheme::unix_socket;
-    where_.path = server_->socket_path();
+    to_.where.how = target::scheme::unix_socket;
+    to_.where.path = server_->socket_path();
   }
 }
 

@@ -10,6 +10,7 @@
 #include <engine/fork_guard.hpp>
 #include <engine/loans.hpp>
 #include <engine/steps.hpp>
+#include <engine/tls_context.hpp>
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <wire/uri.hpp>
@@ -27,6 +28,11 @@ namespace latchkey::detail {
 // thread; sockets live in `transport`, on the strand.
 class core final : public std::enable_shared_from_this<core>, private steps_user {
  public:
+  struct destination {
+    target where;
+    std::unique_ptr<tls_context> tls;  // null: plain text
+  };
+
   // Without an executor it gets a thread of its own.
   // \throws lock_error: what the constructors of client say.
   static std::shared_ptr<core> make(std::optional<asio::any_io_executor> executor, std::string_view uri, config given);
@@ -36,7 +42,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   core& operator=(core const&) = delete;
 
   config const& settings() const { return settings_; }
-  target const& where() const { return where_; }
+  destination const& server() const { return to_; }
   std::string const& id() const { return id_; }
   client_threads const& threads() const { return threads_; }
   steps& machine_steps() { return steps_; }
@@ -99,7 +105,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   void executor_gone() noexcept;
 
  private:
-  core(std::optional<asio::any_io_executor> executor, target where, config given);
+  core(std::optional<asio::any_io_executor> executor, target const& where, config given);
 
   using loan = loans<direct_lane>::loan;
 
@@ -115,7 +121,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
 
   fork_guard forks_;
   config settings_;
-  target where_;
+  destination to_;
   std::unique_ptr<embedded_server> server_;
   std::string id_;
   client_threads threads_;

@@ -81,7 +81,9 @@ void core::finished() noexcept {
     return true;
   });
   if (!first) return;
-  if (lane) lane->shut();
+  // Its borrower sleeps in the socket. Otherwise it ends here, in good order.
+  if (lane.use_count() > 1) lane->shut();
+  lane.reset();
   steps_.take([](client_machine& machine, instant now, actions& out) { machine.close_now(now, out); });
   tell_attachments(&attachment::closed);
   server_.reset();

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -32,13 +33,38 @@ void limit_waits(int fd, milliseconds slice) {
 
 }  // namespace
 
-direct_lane::direct_lane(std::uint32_t serial, int fd, milliseconds timeout, std::chrono::microseconds longest_look)
-    : serial_(serial), fd_(fd), timeout_(timeout), slice_(std::min(timeout, longest_slice)), busy_(longest_look) {
+direct_lane::direct_lane(std::uint32_t serial, int fd, std::unique_ptr<tls_session> tls, milliseconds timeout,
+                         std::chrono::microseconds longest_look)
+    : serial_(serial),
+      fd_(fd),
+      tls_(std::move(tls)),
+      timeout_(timeout),
+      slice_(std::min(timeout, longest_slice)),
+      busy_(longest_look) {
   limit_waits(fd_, slice_);
   make_blocking();
 }
 
-direct_lane::~direct_lane() { ::close(fd_); }
+direct_lane::~direct_lane() {
+  if (tls_) tls_->say_goodbye();
+  ::close(fd_);
+}
+
+long direct_lane::send(void const* from, std::size_t size, int flags) {
+  return tls_ ? tls_->write(from, size, flags) : ::send(fd_, from, size, flags | MSG_NOSIGNAL);
+}
+
+long direct_lane::receive(void* to, std::size_t room, int flags) {
+  return tls_ ? tls_->read(to, room, flags) : ::recv(fd_, to, room, flags);
+}
+
+// By TLS a server may say what is no answer: a ticket for a later session.
+bool direct_lane::something_came() {
+  char stray;
+  bool const bytes = ::recv(fd_, &stray, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+  if (!tls_ || (!bytes && !tls_->pending())) return bytes;
+  return tls_->read(&stray, 1, MSG_DONTWAIT) >= 0 || !would_block(errno);
+}
 
 void direct_lane::take(std::string& request) {
   request_.clear();
@@ -57,8 +83,7 @@ void direct_lane::make_blocking() noexcept {
 error_code direct_lane::exchange(instant now, instant end, wake_flag const& over) {
   end = std::min(end, after(now, timeout_));
   // What was there before the request is not its answer: a stray reply must not grant a lock.
-  char stray;
-  if (::recv(fd_, &stray, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) return errc::connection_lost;
+  if (something_came()) return errc::connection_lost;
   if (error_code const failed = send_all(end, over)) return failed;
   return receive(now, end, over);
 }
@@ -66,7 +91,7 @@ error_code direct_lane::exchange(instant now, instant end, wake_flag const& over
 error_code direct_lane::send_all(instant end, wake_flag const& over) {
   std::size_t sent = 0;
   while (sent < request_.size()) {
-    ssize_t const n = ::send(fd_, request_.data() + sent, request_.size() - sent, MSG_NOSIGNAL);
+    long const n = send(request_.data() + sent, request_.size() - sent, 0);
     if (n >= 0) {
       sent += static_cast<std::size_t>(n);
     } else if (would_block(errno)) {
@@ -109,7 +134,7 @@ error_code direct_lane::receive(instant now, instant end, wake_flag const& over)
 
 long direct_lane::look(instant end) {
   for (;;) {
-    ssize_t const n = ::recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    long const n = receive(buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (n >= 0) return n;
     if (errno != EINTR && !would_block(errno)) return n;
     if (boot_now() >= end) {
@@ -128,7 +153,7 @@ long direct_lane::sleep(instant end, wake_flag const& over) {
       errno = EAGAIN;
       return -1;
     }
-    ssize_t const n = ::recv(fd_, buffer_.data(), buffer_.size(), own_limit ? 0 : MSG_DONTWAIT);
+    long const n = receive(buffer_.data(), buffer_.size(), own_limit ? 0 : MSG_DONTWAIT);
     if (n >= 0) return n;
     if (errno != EINTR && !would_block(errno)) return n;
     if (!over.is_set() && boot_now() < end) continue;

@@ -4,12 +4,16 @@
 #include <codec/reply.hpp>
 #include <codec/reply_reader.hpp>
 #include <engine/busy_look.hpp>
+#include <engine/tls_session.hpp>
 #include <engine/wake_flag.hpp>
 #include <latchkey/error.hpp>
+
+#include <sys/socket.h>
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace latchkey::detail {
@@ -18,7 +22,9 @@ namespace latchkey::detail {
 // Owns the descriptor: it is closed when neither the engine nor a borrower refers to the lane any more.
 class direct_lane {
  public:
-  direct_lane(std::uint32_t serial, int fd, milliseconds timeout, std::chrono::microseconds longest_look);
+  // Without `tls` in plain text.
+  direct_lane(std::uint32_t serial, int fd, std::unique_ptr<tls_session> tls, milliseconds timeout,
+              std::chrono::microseconds longest_look);
   ~direct_lane();
   direct_lane(direct_lane const&) = delete;
   direct_lane& operator=(direct_lane const&) = delete;
@@ -38,10 +44,16 @@ class direct_lane {
 
   // Engine: another descriptor of the same socket, owned by the caller; -1 if there is none left.
   int duplicate() const noexcept;
+  // Engine, while nobody has borrowed it: as `send` and `recv`, without waiting.
+  long write_now(void const* from, std::size_t size) { return send(from, size, MSG_DONTWAIT); }
+  long read_now(void* to, std::size_t room) { return receive(to, room, MSG_DONTWAIT); }
   // Asio makes a copy of the descriptor non-blocking, and with it this one.
   void make_blocking() noexcept;
 
  private:
+  long send(void const* from, std::size_t size, int flags);
+  long receive(void* to, std::size_t room, int flags);
+  bool something_came();
   error_code send_all(instant end, wake_flag const& over);
   error_code receive(instant now, instant end, wake_flag const& over);
   // Bytes read, or -1 and errno.
@@ -52,6 +64,7 @@ class direct_lane {
 
   std::uint32_t serial_;
   int fd_;
+  std::unique_ptr<tls_session> const tls_;  // null: plain text
   milliseconds timeout_;
   milliseconds slice_;  // of a sleep in the socket
   busy_look busy_;

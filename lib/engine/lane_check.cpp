@@ -1,8 +1,6 @@
 #include <engine/adopt.hpp>
 #include <engine/lane_check.hpp>
 
-#include <sys/socket.h>
-
 #include <cerrno>
 
 namespace latchkey::detail {
@@ -13,8 +11,7 @@ lane_check::lane_check(io_strand const& strand, listener& whom, std::shared_ptr<
 void lane_check::start(std::string_view question) {
   if (!adopt(socket_, lane_->duplicate())) return broken();
   // A few bytes on an idle socket: less than all of them means that it is not well.
-  ssize_t const n = ::send(socket_.native_handle(), question.data(), question.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (n != static_cast<ssize_t>(question.size())) return broken();
+  if (lane_->write_now(question.data(), question.size()) != static_cast<long>(question.size())) return broken();
   wait();
 }
 
@@ -26,7 +23,7 @@ void lane_check::wait() {
 }
 
 void lane_check::readable() {
-  ssize_t const n = ::recv(socket_.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  long const n = lane_->read_now(buffer_.data(), buffer_.size());
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return wait();
   if (n <= 0) return broken();
   std::string_view const bytes(buffer_.data(), static_cast<std::size_t>(n));
@@ -35,7 +32,8 @@ void lane_check::readable() {
   listener* const whom = listener_;
   if (whole) close();
   whom->on_lane_received(lane_->serial(), bytes);
-  if (!whole && listener_) wait();
+  // By TLS the rest may have been received already, which makes no socket readable.
+  if (!whole && listener_) readable();
 }
 
 void lane_check::broken() {

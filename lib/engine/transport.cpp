@@ -57,11 +57,11 @@ void transport::perform_io() {
 
 void transport::open(io_actions::opening const& one) {
   connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
-  auto made = std::make_shared<connection>(strand_, *this, names_, one.serial, most);
+  auto made = std::make_shared<connection>(strand_, *this, names_, one.serial, most, core_->server().tls.get());
   connections_.push_back(made);
   if (one.to_peer) return made->open(peer_);
   leader_ = one.serial;
-  made->open(core_->where());
+  made->open(core_->server().where);
 }
 
 void transport::write(io_actions::writing& one) {
@@ -85,11 +85,12 @@ void transport::discard(std::uint32_t serial) {
 void transport::lend(std::uint32_t serial) {
   connection* const one = find(serial);
   if (one == nullptr) return;
-  int const fd = one->release();
+  auto left = one->release();
   forget(serial);
-  if (fd < 0) return;  // the first borrower finds no lane and says so
+  if (left.fd < 0) return;  // the first borrower finds no lane and says so
   auto const& settings = core_->settings();
-  core_->lanes().opened(std::make_shared<direct_lane>(serial, fd, settings.timeout, settings.busy_poll));
+  core_->lanes().opened(
+      std::make_shared<direct_lane>(serial, left.fd, std::move(left.tls), settings.timeout, settings.busy_poll));
 }
 
 connection* transport::find(std::uint32_t serial) {
@@ -119,7 +120,7 @@ void transport::limit_close() {
 void transport::finish() {
   if (finished_) return;
   finished_ = true;
-  for (auto const& one : connections_) one->close();
+  for (auto const& one : connections_) one->end();
   connections_.clear();
   if (check_) check_->close();
   check_.reset();

@@ -42,7 +42,7 @@ class transport final : public connection::listener,
   void forget(std::uint32_t serial);
 
   void on_opened(connection& which) override;
-  void on_open_failed(connection& which, std::string const& text) override;
+  void on_open_failed(connection& which, error_code const& why, std::string const& text) override;
   void on_received(connection& which, std::string_view bytes) override;
   void on_broken(connection& which, error_code const& why) override;
   void on_lane_received(std::uint32_t serial, std::string_view bytes) override;

@@ -12,13 +12,12 @@ void transport::on_opened(connection& which) {
       [&](client_machine& machine, instant now, actions& out) { machine.opened(which.serial(), now, out); });
 }
 
-void transport::on_open_failed(connection& which, std::string const& text) {
+void transport::on_open_failed(connection& which, error_code const& why, std::string const& text) {
   executor_probe::mark const here(core_->threads().probe());
   std::uint32_t const serial = which.serial();
   forget(serial);
-  core_->machine_steps().take([&](client_machine& machine, instant now, actions& out) {
-    machine.open_failed(serial, errc::connect_failed, text, now, out);
-  });
+  core_->machine_steps().take(
+      [&](client_machine& machine, instant now, actions& out) { machine.open_failed(serial, why, text, now, out); });
 }
 
 void transport::on_received(connection& which, std::string_view bytes) {

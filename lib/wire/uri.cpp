@@ -118,15 +118,18 @@ target parse_uri(std::string_view text) {
     made.how = target::scheme::embedded;
     return made;
   }
-  constexpr std::string_view later[] = {"rediss", "redis-sentinel", "redis-cluster"};
+  constexpr std::string_view later[] = {"redis-sentinel", "redis-cluster", "rediss-sentinel", "rediss-cluster"};
   bool const is_later = std::find(std::begin(later), std::end(later), scheme) != std::end(later);
-  if (scheme != "redis" && scheme != "unix" && !is_later)
-    whole.fail(0, "unknown scheme; known are redis://, unix:// and embedded:");
+  bool const is_tls = scheme == "rediss";
+  if (scheme != "redis" && scheme != "unix" && !is_tls && !is_later)
+    whole.fail(0, "unknown scheme; known are redis://, rediss://, unix:// and embedded:");
   if (!rest.starts_with("//")) rest.fail(0, "two slashes belong here");
   auto const hierarchy = rest.after(1);
   if (hierarchy.empty()) hierarchy.fail(0, "no host");
   if (is_later) whole.fail(0, "the scheme " + scheme + " is not supported yet");
-  return scheme == "unix" ? read_unix(hierarchy) : read_tcp(hierarchy);
+  target made = scheme == "unix" ? read_unix(hierarchy) : read_tcp(hierarchy);
+  made.tls = is_tls;
+  return made;
 }
 
 }  // namespace latchkey::detail

@@ -17,6 +17,7 @@ struct target {
   std::string username;  // empty: as in the config
   std::string password;  // empty: as in the config
   int database = -1;     // -1: as in the config
+  bool tls = false;
 };
 
 // \throws lock_error bad_uri; the text says what is wrong and at which position, and never shows user info.

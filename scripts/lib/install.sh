@@ -67,8 +67,9 @@ without_services() {
 }
 
 # What it takes to build the library, and to run a server.
-packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-program-options1.81-dev libhiredis-dev)
-packages_server=(redis-server)
+packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-program-options1.81-dev libhiredis-dev
+  libssl-dev)
+packages_server=(redis-server openssl)
 packages_test=(catch2 libbenchmark-dev liblua5.1-0-dev libsqlite3-dev python3 universal-ctags groff-base)
 packages_interop=(default-jdk-headless maven)
 packages_packages=(dpkg-dev debhelper fakeroot git lintian mmdebstrap abigail-tools python3-venv)

@@ -11,8 +11,8 @@ import time
 
 from support import HERE, attempt, clean_environment, expect, fresh, made, only, options, place, run, version
 
-NEEDED = ["libhiredis-dev", "libboost1.81-dev", "libboost-program-options1.81.0", "redis-server", "g++", "cmake", "make",
-          "pkg-config"]
+NEEDED = ["libhiredis-dev", "libssl-dev", "libboost1.81-dev", "libboost-program-options1.81.0", "redis-server", "g++", "cmake",
+          "make", "pkg-config"]
 
 
 def why_not():

@@ -35,7 +35,7 @@ def other_boost(compiler, folder):
 def links(compiler, prefix, folder, number, other):
     fresh(folder)
     shared = only(prefix.rglob("liblatchkey.so"), "shared library")
-    ways = {"static": [shared.with_suffix(".a"), "-lhiredis", "-pthread"], "shared": [shared, f"-Wl,-rpath,{shared.parent}"]}
+    ways = {"static": [shared.with_suffix(".a"), "-lhiredis", "-lssl", "-lcrypto", "-pthread"], "shared": [shared, f"-Wl,-rpath,{shared.parent}"]}
     flags = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{prefix / 'include'}"]
     source = HERE / "linkage/linkage.cpp"
     for way, libraries in ways.items():

@@ -32,8 +32,9 @@ def main():
     expect(names == ["latchkey-tools", "liblatchkey-dev", "liblatchkey0.2"], f"P4: the packages are {names}")
     changes = only(folder.glob("*.changes"), "list of changes")
     print(run("lintian", "--allow-root", "--fail-on", "error,warning", changes))
-    for package, depends in (("liblatchkey-dev", ["libboost1.81-dev", "libhiredis-dev", f"liblatchkey0.2 (= {number}-1)"]),
-                             ("liblatchkey0.2", ["libhiredis0.14", "libc6"]),
+    for package, depends in (("liblatchkey-dev", ["libboost1.81-dev", "libhiredis-dev", "libssl-dev",
+                                                    f"liblatchkey0.2 (= {number}-1)"]),
+                             ("liblatchkey0.2", ["libhiredis0.14", "libssl3", "libc6"]),
                              ("latchkey-tools", ["liblatchkey0.2", "libboost-program-options1.81.0"])):
         line = run("dpkg-deb", "-f", only(folder.glob(f"{package}_*.deb"), package), "Depends")
         for one in depends:

@@ -23,7 +23,9 @@ def users(folder):
 def main():
     given = options(__doc__)
     settings = ["-DBUILD_TESTING=OFF", "-DLATCHKEY_BENCH=OFF", "-DLATCHKEY_EXAMPLES=OFF", "-DLATCHKEY_TOOLS=OFF",
-                "-Dhiredis_LIBRARY=hiredis", "-Dhiredis_INCLUDE_DIR=/usr/include"]  # CMake would look in the folders of that system
+                # CMake would look in the folders of that system.
+                "-Dhiredis_LIBRARY=hiredis", "-Dhiredis_INCLUDE_DIR=/usr/include", "-DOPENSSL_SSL_LIBRARY=ssl",
+                "-DOPENSSL_CRYPTO_LIBRARY=crypto", "-DOPENSSL_INCLUDE_DIR=/usr/include"]
     for system in ("FreeBSD", "Darwin"):
         with tempfile.TemporaryDirectory() as name:
             words = configure(SOURCE, pathlib.Path(name), given.compiler, *settings, f"-DCMAKE_SYSTEM_NAME={system}")

@@ -196,6 +196,10 @@ void fault_proxy::loop::from_client(proxy_link& link) {
 }
 
 void fault_proxy::loop::take_requests(proxy_link& link, std::string_view bytes) {
+  if (opaque) {
+    link.to_server += bytes;
+    return;
+  }
   link.parser.feed(bytes);
   for (request_parser::request one; link.parser.next(one);) {
     auto const name = one.name();
@@ -221,6 +225,7 @@ void fault_proxy::loop::answer_injected(proxy_link& link) {
 
 void fault_proxy::loop::from_server(proxy_link& link) {
   link.from_server += read_some(link.server);
+  if (opaque) link.to_client += std::exchange(link.from_server, {});
   while (auto const length = reply_length(link.from_server)) {
     auto reply = link.from_server.substr(0, length);
     link.from_server.erase(0, length);
@@ -294,6 +299,10 @@ void fault_proxy::hold_back(bool on) {
 
 void fault_proxy::swallow_replies(bool on, lines whose) {
   perform([=](loop& all) { all.swallowed[whose] = on; });
+}
+
+void fault_proxy::opaque(bool on) {
+  perform([=](loop& all) { all.opaque = on; });
 }
 
 void fault_proxy::slice(bool on) {

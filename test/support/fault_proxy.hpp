@@ -42,6 +42,8 @@ class fault_proxy {
   void hold_back(bool on);
   // Replies are thrown away; the connection stays open.
   void swallow_replies(bool on, lines whose = lines::all);
+  // Passes bytes on as they come, of whatever protocol: nothing is counted or injected, and all lines are one.
+  void opaque(bool on);
   // One byte per write.
   void slice(bool on);
   // Connections are accepted, and nothing is ever read from them or written to them.
@@ -159,6 +161,7 @@ class fault_proxy::loop {
   std::map<std::string, int> requests;
   std::string pretended;
   bool sliced = false;
+  bool opaque = false;
   bool silent = false;
   bool refused = false;
   bool cut_armed = false;

@@ -211,9 +211,23 @@ TEST_CASE("A1: a URI that cannot be read is refused with the position", "[unit][
   CHECK(problem.find("at character " + std::to_string(position) + " of") != std::string::npos);
 }
 
+TEST_CASE("A1: rediss is redis by TLS", "[unit][wire]") {
+  auto const by_tls = parse_uri("RedisS://u:p@host:1/2");
+  CHECK(by_tls.tls);
+  CHECK(by_tls.how == target::scheme::tcp);
+  CHECK(by_tls.host == "host");
+  CHECK(by_tls.port == 1);
+  CHECK(by_tls.username == "u");
+  CHECK(by_tls.password == "p");
+  CHECK(by_tls.database == 2);
+  CHECK(parse_uri("rediss://[::1]").port == 6379);
+  CHECK_FALSE(parse_uri("redis://host").tls);
+  CHECK_FALSE(parse_uri("unix:///a").tls);
+}
+
 TEST_CASE("A1: schemes of later versions are known by name", "[unit][wire]") {
-  for (std::string const uri :
-       {"rediss://host", "RedisS://u:p@host:1/0", "redis-sentinel://a:1,b:2/main", "redis-cluster://a:1,b:2"}) {
+  for (std::string const uri : {"rediss-cluster://host", "RedisS-Sentinel://u:p@host:1/0",
+                                "redis-sentinel://a:1,b:2/main", "redis-cluster://a:1,b:2"}) {
     INFO(uri);
     CHECK(problem_of(uri).find("not supported yet") != std::string::npos);
   }
@@ -225,7 +239,7 @@ TEST_CASE("A1: no part of a password shows, wherever the URI is wrong", "[unit][
        {"redis://u:hunter2@", "redis://u:hunter2@host:0", "redis://u:hunter2@host/x", "redis://u:hunter2@host?x",
         "redis://u:hunter2@@host", "redis://u:hunter2:x@host", "redis://u:hunter2/x@host", "redis://:hunter2%@host",
         "redis://:hunter2", "hunter2@host:1", "hunter2:", "redis:hunter2@host", "redis://u:hunter2 @host",
-        "rediss://u:hunter2@host", "unix://hunter2@/a", "embedded:hunter2", "redis://[hunter2",
+        "rediss://u:hunter2@host:x", "unix://hunter2@/a", "embedded:hunter2", "redis://[hunter2",
         "redis://[::1]hunter2"}) {
     INFO(uri);
     try {

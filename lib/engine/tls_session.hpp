@@ -1,0 +1,64 @@
+#pragma once
+
+#include <engine/fork_guard.hpp>
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+
+using BIO = struct bio_st;
+using SSL = struct ssl_st;
+
+namespace latchkey::detail {
+
+// TLS over a socket that somebody else owns. Reads and writes as `recv` and `send` do: bytes, 0 at the end, or -1 and
+// errno, with EAGAIN where it cannot go on now. So a caller of its own can use it as well as the engine, which an
+// `asio::ssl::stream` does not allow: what that has read already stands in a buffer of its own.
+// One call at a time, from any thread.
+class tls_session {
+ public:
+  // Takes over `made`, which no handshake has begun on.
+  tls_session(SSL* made, int fd);
+  ~tls_session();
+  tls_session(tls_session const&) = delete;
+  tls_session& operator=(tls_session const&) = delete;
+
+  // Goes on with the handshake. True: it is over. False: see errno.
+  bool shake_hands();
+  bool ready() const;
+  // `flags` as of `recv` and `send`; MSG_DONTWAIT, or 0 to wait as the socket does.
+  ssize_t read(void* to, std::size_t room, int flags);
+  // What could not be written is to be written again before anything else.
+  ssize_t write(void const* from, std::size_t size, int flags);
+  // After EAGAIN: until the socket can be written, not read.
+  bool wants_write() const { return wants_write_; }
+  // Something was received and not read yet, which makes no socket readable any more.
+  bool pending() const;
+  // Tells the server that nothing more comes, if that can be done at once; waits for no answer.
+  void say_goodbye() noexcept;
+
+  // After a failure: what went wrong, in OpenSSL's words.
+  std::string const& words() const { return words_; }
+  // One of both sides has said no, and would say so again.
+  bool refused() const { return refused_; }
+
+ private:
+  friend struct tls_socket;
+
+  void begin(int flags);
+  ssize_t explain(int result);
+  void explain_protocol();
+
+  fork_guard forks_;
+  SSL* const ssl_;
+  int const fd_;
+  int flags_ = 0;  // of the call that is under way
+  int error_ = 0;  // of the socket; 0: it has ended
+  bool wants_write_ = false;
+  bool failed_ = false;
+  bool refused_ = false;
+  std::string words_;
+};
+
+}  // namespace latchkey::detail
