@@ -64,13 +64,13 @@ bool answers(std::string const& path) {
 
 }  // namespace
 
-private_server::private_server(int max_clients) : directory_(make_directory()) {
+private_server::private_server(int max_clients, std::vector<std::string> const& more) : directory_(make_directory()) {
   try {
     socket_path_ = (directory_ / "redis.sock").string();
     if (socket_path_.size() >= sizeof(sockaddr_un{}.sun_path)) {
       throw std::runtime_error("the path of the temporary directory is too long for a Unix socket: " + socket_path_);
     }
-    start(max_clients);
+    start(max_clients, more);
     wait_until_it_answers();
   } catch (...) {
     stop();
@@ -80,33 +80,34 @@ private_server::private_server(int max_clients) : directory_(make_directory()) {
 
 private_server::~private_server() { stop(); }
 
-void private_server::start(int max_clients) {
+void private_server::start(int max_clients, std::vector<std::string> const& more) {
   std::string const clients = std::to_string(max_clients);
   std::string const directory = directory_.string();
-  char const* const arguments[] = {"redis-server",
-                                   "--port",
-                                   "0",
-                                   "--unixsocket",
-                                   socket_path_.c_str(),
-                                   "--save",
-                                   "",
-                                   "--dir",
-                                   directory.c_str(),
-                                   "--appendonly",
-                                   "no",
-                                   "--tcp-backlog",
-                                   "4096",
-                                   "--maxclients",
-                                   clients.c_str(),
-                                   "--loglevel",
-                                   "warning",
-                                   "--daemonize",
-                                   "no",
-                                   nullptr};
+  std::vector<char const*> arguments{"redis-server",
+                                     "--port",
+                                     "0",
+                                     "--unixsocket",
+                                     socket_path_.c_str(),
+                                     "--save",
+                                     "",
+                                     "--dir",
+                                     directory.c_str(),
+                                     "--appendonly",
+                                     "no",
+                                     "--tcp-backlog",
+                                     "4096",
+                                     "--maxclients",
+                                     clients.c_str(),
+                                     "--loglevel",
+                                     "warning",
+                                     "--daemonize",
+                                     "no"};
+  for (auto const& word : more) arguments.push_back(word.c_str());
+  arguments.push_back(nullptr);
   pid_t const parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start redis-server");
-  if (pid_ == 0) become_server(parent, arguments);
+  if (pid_ == 0) become_server(parent, arguments.data());
 }
 
 void private_server::wait_until_it_answers() {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace demo {
 
@@ -13,7 +14,8 @@ class private_server {
  public:
   /// Returns when the server answers.
   /// \throws std::runtime_error if there is no `redis-server` in the PATH, or if it does not answer in time.
-  explicit private_server(int max_clients = 256);
+  /// \param more settings of the server, as on its command line.
+  explicit private_server(int max_clients = 256, std::vector<std::string> const& more = {});
   private_server(private_server const&) = delete;
   private_server& operator=(private_server const&) = delete;
   ~private_server();
@@ -23,7 +25,7 @@ class private_server {
   std::string uri() const { return "unix://" + socket_path_; }
 
  private:
-  void start(int max_clients);
+  void start(int max_clients, std::vector<std::string> const& more);
   void wait_until_it_answers();
   void stop() noexcept;
 
