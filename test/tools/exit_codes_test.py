@@ -126,11 +126,6 @@ class ExitCodes(Case):
         made = self.latchkey("run", "--result", "/no/such/folder/result", self.name, "true")
         self.assertEqual(made.returncode, 78)
 
-    def test_C5_no_tls_yet(self):
-        self.assertEqual(self.run_code(self.name, "true", env={"LATCHKEY_URI": "rediss://localhost"}), 78)
-        self.assertEqual(self.run_code("--cacert", "file", self.name, "true"), 78)
-        self.assertEqual(self.run_code("--cert", "file", "--key", "file", self.name, "true"), 78)
-
     def test_C6_lost(self):
         process = self.begin_run("--lease", "600ms", "--lost-exit-code", "7", self.name, "sh", "-c",
                                  "echo began; exec sleep 60")

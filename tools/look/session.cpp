@@ -3,11 +3,13 @@
 #include <poll.h>
 #include <sys/time.h>
 
+#include <array>
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
 #include <base/say.hpp>
 #include <charconv>
 #include <look/session.hpp>
+#include <look/tls.hpp>
 
 namespace latchkey::tool {
 namespace {
@@ -117,6 +119,7 @@ void session::connect(connection const& to) {
                                  : ::redisConnectUnixWithTimeout(where.socket.c_str(), patience);
   if (!socket_ || socket_->err) lost();
   ::redisSetTimeout(socket_, patience);
+  if (to.by_tls) tls_ = std::make_unique<tls_channel>(socket_->fd, to.settings.tls, where.host, where_);
   auto const& user = where.user.empty() ? to.settings.username : where.user;
   auto const& password = where.password.empty() ? to.settings.password : where.password;
   if (!password.empty()) ask(user.empty() ? command{"AUTH", password} : command{"AUTH", user, password});
@@ -135,15 +138,32 @@ void session::send(command const& words) {
     starts.push_back(word.data());
     lengths.push_back(word.size());
   }
+  if (tls_) {
+    char* bytes = nullptr;
+    int const size = ::redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), starts.data(), lengths.data());
+    std::unique_ptr<char, void (*)(char*)> const owned(bytes, ::redisFreeCommand);
+    if (size < 0) throw failure(internal_error, "no memory");
+    return tls_->write({bytes, static_cast<std::size_t>(size)});
+  }
   ::redisAppendCommandArgv(socket_, static_cast<int>(words.size()), starts.data(), lengths.data());
   int done = 0;
   while (!done)
     if (::redisBufferWrite(socket_, &done) != REDIS_OK) lost();
 }
 
+void* session::received() {
+  void* reply = nullptr;
+  if (::redisGetReplyFromReader(socket_, &reply) != REDIS_OK) lost();
+  return reply;
+}
+
 answer session::next() {
   void* reply = nullptr;
-  if (::redisGetReply(socket_, &reply) != REDIS_OK) lost();
+  if (!tls_ && ::redisGetReply(socket_, &reply) != REDIS_OK) lost();
+  while (tls_ && (reply = received()) == nullptr) {
+    std::array<char, 16 * 1'024> bytes;
+    if (::redisReaderFeed(socket_->reader, bytes.data(), tls_->read(bytes.data(), bytes.size())) != REDIS_OK) lost();
+  }
   std::unique_ptr<redisReply, void (*)(void*)> const owned(static_cast<redisReply*>(reply), ::freeReplyObject);
   return read(*owned);
 }
@@ -163,11 +183,11 @@ std::vector<answer> session::ask_all(std::vector<command> const& all) {
 }
 
 bool session::receive(answer& into, milliseconds limit) {
-  void* reply = nullptr;
-  if (::redisGetReplyFromReader(socket_, &reply) != REDIS_OK) lost();  // it may have come with the one before
+  void* const reply = received();  // it may have come with the one before
   if (!reply) {
     pollfd readable{socket_->fd, POLLIN, 0};
-    if (::poll(&readable, 1, static_cast<int>(limit.count())) != 1) return false;
+    bool const here = tls_ && tls_->pending();
+    if (!here && ::poll(&readable, 1, static_cast<int>(limit.count())) != 1) return false;
     into = next();
     return true;
   }

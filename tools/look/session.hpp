@@ -12,6 +12,8 @@ struct redisContext;
 
 namespace latchkey::tool {
 
+class tls_channel;
+
 // An answer of the server, of the types that RESP2 has.
 struct answer {
   enum class type { nothing, text, number, list, error } what = type::nothing;
@@ -42,10 +44,13 @@ class session {
 
  private:
   answer next();
+  // Null: nothing has come whole yet.
+  void* received();
   void connect(connection const& to);
   [[noreturn]] void lost() const;
 
   redisContext* socket_ = nullptr;
+  std::unique_ptr<tls_channel> tls_;  // null: plain text
   std::string where_;
 };
 

@@ -1,7 +1,9 @@
 #include <base/environment.hpp>
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
+#include <boost/algorithm/string/predicate.hpp>
 #include <cstring>
+#include <latchkey/client.hpp>
 #include <options/connection.hpp>
 
 namespace latchkey::tool {
@@ -31,21 +33,41 @@ std::string find_uri(command_line const& line) {
   return "redis://127.0.0.1:6379";
 }
 
-bool wants_tls(command_line const& line, std::string const& uri) {
-  return line.has("cacert") || line.has("cert") || line.has("key") || uri.starts_with("rediss");
+// The option, else the variable.
+std::string find_file(command_line const& line, std::string const& option, char const* variable) {
+  if (auto const given = line.text(option)) return *given;
+  return variable_of(variable).value_or("");
+}
+
+void set_tls(command_line const& line, connection& made) {
+  if (!made.by_tls) {
+    for (auto const* option : {"cacert", "cert", "key"})
+      if (line.has(option)) throw failure(wrong_usage, std::string("--") + option + " needs a URI with rediss://");
+    return;
+  }
+  auto& tls = made.settings.tls;
+  tls.ca_file = find_file(line, "cacert", "LATCHKEY_CACERT");
+  tls.certificate_file = find_file(line, "cert", "LATCHKEY_CERT");
+  tls.private_key_file = find_file(line, "key", "LATCHKEY_KEY");
+  try {
+    client const reads_the_files(made.uri, made.settings);
+  } catch (lock_error const& error) {
+    throw failure(bad_setting, "cannot use TLS: " + error.server_text());
+  }
 }
 
 }  // namespace
 
 connection connection_of(command_line const& line) {
   connection made{find_uri(line), {}};
-  if (wants_tls(line, made.uri)) throw failure(bad_setting, "TLS is not supported yet");
+  made.by_tls = boost::algorithm::istarts_with(made.uri, "rediss:");
   made.settings.username = variable_of("LATCHKEY_USERNAME").value_or("");
   if (auto const given = variable_of("LATCHKEY_PASSWORD"))
     made.settings.password = *given;
   else if (auto const path = variable_of("LATCHKEY_PASSWORD_FILE"))
     made.settings.password = line_of_file(*path, "LATCHKEY_PASSWORD_FILE");
   made.settings.connect_timeout = seconds(5);
+  set_tls(line, made);
   return made;
 }
 

@@ -11,10 +11,11 @@ namespace latchkey::tool {
 struct connection {
   std::string uri;
   latchkey::config settings;
+  bool by_tls = false;
 };
 
 // From options, environment and files. Throws `failure`: `wrong_usage` for a password on the command line,
-// `bad_setting` for a file that cannot be read and for TLS.
+// `bad_setting` for a file that cannot be read or used, also one for TLS.
 connection connection_of(command_line const& line);
 
 // Overwrites passwords of --uri in the words that everybody may read in /proc.

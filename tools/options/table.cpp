@@ -6,10 +6,10 @@ namespace {
 constexpr std::string_view kinds = "lock|fair|fenced|spin|plain|non-reentrant|read|write|semaphore";
 
 constexpr option common[] = {
-    {"uri", 0, "URI", words::text, {}, "the server: redis://HOST[:PORT][/DB], unix:///PATH[?db=N]; without a password"},
-    {"cacert", 0, "FILE", words::file, {}, "certificates that the server's is checked against (not supported yet)"},
-    {"cert", 0, "FILE", words::file, {}, "certificate of this client (not supported yet)"},
-    {"key", 0, "FILE", words::file, {}, "private key of this client (not supported yet)"},
+    {"uri", 0, "URI", words::text, {}, "the server: redis[s]://HOST[:PORT][/DB] or unix:///PATH[?db=N]; no password"},
+    {"cacert", 0, "FILE", words::file, {}, "authorities for rediss://, in PEM (those of the system)"},
+    {"cert", 0, "FILE", words::file, {}, "certificate of this client, with its chain (none)"},
+    {"key", 0, "FILE", words::file, {}, "private key of this client (in the file of --cert)"},
     {"json", 0, {}, words::none, {}, "results as JSON, one object a line"},
     {"quiet", 'q', {}, words::none, {}, "errors only"},
     {"verbose", 'v', {}, words::none, {}, "also what the client sees on its connections"},
