@@ -97,10 +97,8 @@ void connection::try_next() {
         self->socket_.close(no_matter);
       });
   auto finished = [self = shared_from_this()](error_code const& failed) noexcept { self->tried(failed); };
-  // Asio would open the socket without SOCK_CLOEXEC, and a flag set afterwards comes too late for a fork in another
-  // thread.
   auto const protocol = candidate.protocol();
-  int const fd = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
+  int const fd = new_socket(protocol.family(), protocol.type(), protocol.protocol());
   error_code refused(fd < 0 ? errno : 0, boost::system::system_category());
   if (!refused && !adopt(socket_, fd, protocol)) refused = asio::error::no_descriptors;
   if (refused)

@@ -1,5 +1,6 @@
 #include <engine/embedded_server.hpp>
 #include <engine/quiet_signals.hpp>
+#include <engine/socket_options.hpp>
 #include <engine/spawn.hpp>
 #include <latchkey/error.hpp>
 
@@ -26,7 +27,7 @@ bool listens(std::string const& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  int const fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int const fd = new_socket(AF_UNIX, SOCK_STREAM);
   if (fd < 0) return false;
   bool const connected = ::connect(fd, reinterpret_cast<sockaddr const*>(&address), sizeof address) == 0;
   ::close(fd);

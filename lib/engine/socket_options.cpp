@@ -14,6 +14,8 @@ void set(int fd, int level, int name, int value) noexcept { ::setsockopt(fd, lev
 
 }  // namespace
 
+int new_socket(int family, int type, int protocol) noexcept { return ::socket(family, type | SOCK_CLOEXEC, protocol); }
+
 void tune_tcp(int fd, milliseconds timeout) noexcept {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   // Unanswered bytes end the connection by TCP_USER_TIMEOUT, silence by the probes of keepalive. The server may be

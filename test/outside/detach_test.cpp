@@ -1,13 +1,11 @@
 // Holds that go from one process to another.
 #include <outside/outsider.hpp>
 #include <support/catch.hpp>
+#include <support/child_process.hpp>
 #include <support/errors.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <future>
 #include <string>
@@ -15,6 +13,7 @@
 
 using namespace latchkey;
 using namespace latchkey::outside;
+using latchkey::test::child_process;
 using latchkey::test::error_of;
 using latchkey::test::value_of;
 
@@ -78,23 +77,18 @@ TEST_CASE_METHOD(one_lock, "of a hold that is over there is no token, and its le
   CHECK_FALSE(next.detach().empty());
 }
 
-TEST_CASE_METHOD(one_lock, "a forked process adopts a hold with its token", "[outside][detach]") {
-  auto const token = lock.acquire({.lease = 1min}).detach();
-  auto const child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {  // a client of its own: those of the parent are closed here
-    int code = 1;
-    try {
-      client own(shared_server().uri());
-      lease taken = own.adopt(token);
-      if (taken.held() && taken.extend(2min) && taken.release() == release_result::released) code = 0;
-    } catch (...) {
-    }
-    ::_exit(code);
-  }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+TEST_CASE("another process adopts a hold with its token", "[outside][detach]") {
+  auto const uri = shared_server().uri();
+  child_process child([&](child_process::channel& parent) {
+    client own(uri);
+    lease taken = own.adopt(parent.hear());
+    return taken.held() && taken.extend(2min) && taken.release() == release_result::released ? 0 : 1;
+  });
+  client ours(uri);
+  auto const name = fresh_name();
+  auto const token = ours.get_lock(name).acquire({.lease = 1min}).detach();
+  child.talk().say(token);
+  CHECK(child.wait() == 0);
   CHECK_FALSE(shared_server().exists(name));
   CHECK_FALSE(ours.adopt(token));
 }

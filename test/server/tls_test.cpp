@@ -6,10 +6,12 @@
 #include <support/kinds.hpp>
 #include <support/tls_server.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <future>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -65,11 +67,13 @@ TEST_CASE("case 72: a blocking caller speaks TLS itself, though nobody runs the 
   client own(io, server.uri(), with_tls(steady_config()));
   auto const lock = own.get_lock(new_name());
   {
-    std::thread runner([&] { io.run(); });
+    auto const work = asio::make_work_guard(io);  // it may run before there is anything to do
+    std::jthread runner([&](std::stop_token stop) {
+      std::stop_callback const at_its_end(stop, [&] { io.stop(); });
+      io.run();
+    });
     own.connect();
     for (int i = 0; i < 3; ++i) CHECK(lock.acquire().release() == release_result::released);
-    io.stop();
-    runner.join();
   }
   for (int i = 0; i < 100; ++i) {
     REQUIRE(lock.try_lock(patience));
