@@ -1,4 +1,5 @@
 #include <wire/kind.hpp>
+#include <wire/slot.hpp>
 
 #include <charconv>
 #include <limits>
@@ -32,6 +33,12 @@ void kind::add_field(std::string& out, std::string_view client_id, std::uint64_t
   auto const end = std::to_chars(digits, digits + sizeof digits, owner).ptr;
   out.reserve(out.size() + client_id.size() + 1 + sizeof digits);
   out.append(client_id).append(":").append(digits, end);
+}
+
+// All keys are made by one rule, and so is the channel of most kinds.
+bool kind::in_one_slot(std::string_view name) const {
+  auto const part = hashed_part(name);
+  return hashed_part(channel(name, {})) == part && hashed_part(prefixed({}, name)) == part;
 }
 
 void kind::add_query(query what, item const& one, words& command) const {

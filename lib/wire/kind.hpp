@@ -74,6 +74,9 @@ class kind : public std::enable_shared_from_this<kind> {
     add_field(made, client_id, owner, mode);
     return made;
   }
+  // Do the channel and all keys of this lock stand in the slot of its name, whatever the slot is? Not if the braces of
+  // the name mean one thing to the server and another to Redisson: `a{b`, `a}b`, `x{}y`. A cluster has no such lock.
+  virtual bool in_one_slot(std::string_view name) const;
 
   // --- scripts ---
   // The script of a request; the same object means that items may share one call.

@@ -14,6 +14,9 @@ class spin final : public reentrant_family {
 
   std::string channel(std::string_view, std::string_view) const override { return {}; }
 
+  // Its name is its only key.
+  bool in_one_slot(std::string_view) const override { return true; }
+
   script const& script_for(ask what) const override {
     switch (what) {
       case ask::release: return spin_release();
