@@ -150,6 +150,7 @@ void request_writer::script_words(sent_call& call, std::span<item const> items) 
   for (auto const& one : items) call.which->add_keys(one, command_);
   command_[count_at] = std::to_string(command_.size() - count_at - 1);
   for (auto const& one : items) call.which->add_arguments(one, command_);
+  if (call.text->publishes()) command_.add(publisher(sharded_channels_));
 }
 
 void request_writer::plain_words(sent_call& call) {

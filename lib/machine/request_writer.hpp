@@ -36,6 +36,8 @@ class request_writer {
   void wake_after_pause() { shared_.timers.set_lazily(timer_, paused_until_); }
   // Asked once: the answers so far show that it is the wrong server.
   bool turned_away() { return std::exchange(turned_away_, false); }
+  // From the next call on scripts publish by SPUBLISH.
+  void use_sharded_channels(bool on) { sharded_channels_ = on; }
   // It is sent whole next time.
   void miss(script const& text) { unknown_.insert(&text); }
 
@@ -71,6 +73,7 @@ class request_writer {
   timer_node& timer_;
   std::unordered_set<script const*> unknown_;  // scripts whose text goes next time
   bool turned_away_ = false;
+  bool sharded_channels_ = false;
   sickness sick_;
   unsigned pauses_ = 0;
   instant paused_until_{};

@@ -24,11 +24,11 @@ end
   return the_one;
 }
 
-// KEYS name, channel, mark; ARGV unused, again, keep. The DEL of the mark is there so that what follows it passes when
+// KEYS name, mark; ARGV channel, unused, again, keep. The DEL of the mark is there so that what follows it passes when
 // memory is short: a latch must open then, too.
 script const& latch_count_down() {
-  static script const& the_one = new_script({"count_down", 3, 3}, {lua::said_before, R"lua(
-local function count_down(key, channel, mark, _, again, keep)
+  static script const& the_one = new_script({"count_down", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+local function count_down(key, mark, channel, _, again, keep)
   if again == '1' then return said_before(mark) end
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
@@ -44,17 +44,18 @@ local function count_down(key, channel, mark, _, again, keep)
   if left > 0 then return {0, 1} end
   call('del', key)
   if left < 0 then return {0, 1} end
-  return {0, type(call('publish', channel, '0')) == 'table' and 0 or 1}
+  return {0, type(call(publish, channel, '0')) == 'table' and 0 or 1}
 end
 )lua"});
   return the_one;
 }
 
-// KEYS name, channel, mark; ARGV count, again, keep. The mark keeps the answer.
+// KEYS name, mark; ARGV channel, count, again, keep. The mark keeps the answer.
 script const& latch_try_set() {
-  static script const& the_one = new_script({"try_set", 3, 3}, {lua::said_before, lua::set_once, R"lua(
-local function try_set(key, channel, mark, count, again, keep)
-  return set_once(key, channel, mark, count, again, keep, '1')
+  static script const& the_one =
+      new_script({"try_set", 2, 3, per_item::channel::given}, {lua::said_before, lua::set_once, R"lua(
+local function try_set(key, mark, channel, count, again, keep)
+  return set_once(key, mark, channel, count, again, keep, '1')
 end
 )lua"});
   return the_one;
@@ -98,12 +99,12 @@ class latch_rules final : public kind {
   void add_keys(item const& one, words& command) const override {
     command.add(one.name);
     if (one.what == ask::acquire) return;
-    command.add(channel(one.name, one.field));
     command.add(mark_of(one.name, one.field));
   }
 
   void add_arguments(item const& one, words& command) const override {
     if (one.what == ask::acquire) return command.add(look_again);
+    command.add(channel(one.name, one.field));
     command.add(one.amount);
     command.add(std::int64_t{one.repeated});
     command.add(mark_time);

@@ -8,6 +8,8 @@ namespace latchkey::detail {
 
 namespace {
 
+constexpr std::string_view channel_prefix = "redisson_lock__channel";
+
 outcome read_leave(reply const& answer) {
   outcome made;
   if (says(answer, verdict::released)) made.what = outcome::type::released;
@@ -27,7 +29,7 @@ class fair final : public kind {
   fair() : kind({.name = "fair_lock", .own_channel = true, .poll_first = 100, .poll_most = 400, .hint_most = 10'000}) {}
 
   std::string channel(std::string_view name, std::string_view field) const override {
-    auto made = prefixed("redisson_lock__channel", name);
+    auto made = prefixed(channel_prefix, name);
     if (!field.empty()) made.append(":").append(field);
     return made;
   }
@@ -52,10 +54,11 @@ class fair final : public kind {
     command.add(one.name);
     add_prefixed(command, "redisson_lock_queue", one.name);
     add_prefixed(command, "redisson_lock_timeout", one.name);
-    command.add(channel(one.name, {}));
   }
 
   void add_arguments(item const& one, words& command) const override {
+    // The reentrant lock's other requests that tell somebody have the same channel.
+    if (one.what == ask::acquire || one.what == ask::leave) add_prefixed(command, channel_prefix, one.name);
     switch (one.what) {
       case ask::acquire:
       case ask::hand_off:

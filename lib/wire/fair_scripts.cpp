@@ -16,7 +16,8 @@ namespace {
 // `tell` wakes who is first. PUBLISH says whether anybody heard it: whom nobody hears may be dead, has `grace`
 // milliseconds to show up, and the next one is told, too. Who cannot listen polls more often than that. An entry
 // without a score, which Redisson would never put out, gets as long.
-constexpr std::string_view fair_common = R"lua(local grace, clock = 700, nil
+constexpr std::string_view fair_common = R"lua(local publish = ARGV[#ARGV]
+local grace, clock = 700, nil
 local function call(...)
   local made = redis.pcall(...)
   if type(made) == 'table' and made.err then error(made, 0) end
@@ -57,7 +58,7 @@ end
 local function tell(queue, scores, channel, teller)
   for _, field in ipairs(call('lrange', queue, 0, 7)) do
     if field == teller then return end
-    if call('publish', channel .. ':' .. field, '0') > 0 then return end
+    if call(publish, channel .. ':' .. field, '0') > 0 then return end
     local score = score_of(scores, field)
     if not score or score > now() + grace then score_to(scores, field, now() + grace) end
   end
@@ -151,7 +152,7 @@ end
 // Never destroyed: a client of static storage may still release while the process exits.
 script const& made_of(std::string_view body, std::string_view more = {}) {
   auto const text = std::string(fair_common).append(more).append(body);
-  return *new script(text);
+  return *new script(text, true);
 }
 
 }  // namespace
@@ -185,7 +186,7 @@ local function acquire(key, queue, scores, channel, field, target, lease, line, 
   end
   return sleep(queue, scores, channel, field, line, enters, head, left)
 end
-return each(acquire, 4, 5))lua",
+return each(acquire, 3, 6))lua",
                                          placing);
   return the_one;
 }
@@ -211,7 +212,7 @@ local function release(key, queue, scores, channel, field, target, lease)
   if left < 0 then redis.pcall('persist', key) else redis.pcall('pexpire', key, left) end
   return failed
 end
-return each(release, 4, 3))lua");
+return each(release, 3, 4))lua");
   return the_one;
 }
 
@@ -256,7 +257,7 @@ local function hand_off(key, queue, scores, channel, from, to, lease, line, ente
   take_out(queue, scores, to, line, head)
   return {-5, -3}
 end
-return each(hand_off, 4, 5))lua",
+return each(hand_off, 3, 6))lua",
                                          placing);
   return the_one;
 }
@@ -274,7 +275,7 @@ local function force(key, queue, scores, channel)
   if pcall(wake, queue, scores, channel) then return -5 end
   return -6
 end
-return each(force, 4, 0))lua");
+return each(force, 3, 1))lua");
   return the_one;
 }
 
@@ -285,7 +286,7 @@ script const& fair_leave() {
 local function leave(key, queue, scores, channel, from, to, answer)
   local there, leaving, off = call('lrange', queue, 0, -1), {}, 0
   for i = from, to do
-    leaving[ARGV[2 * i - 1]] = tonumber(ARGV[2 * i])
+    leaving[ARGV[3 * i - 1]] = tonumber(ARGV[3 * i])
     answer[i] = -8
   end
   local gone = {}
@@ -298,7 +299,7 @@ local function leave(key, queue, scores, channel, from, to, answer)
     end
   end
   for i = from, to do
-    local field = ARGV[2 * i - 1]
+    local field = ARGV[3 * i - 1]
     call('zrem', scores, field)
     if gone[field] then
       call('lrem', queue, 0, field)
@@ -309,10 +310,10 @@ local function leave(key, queue, scores, channel, from, to, answer)
   if head and (gone[there[1]] or evicted) and call('exists', key) == 0 then tell(queue, scores, channel) end
 end
 local answer, from = {}, 1
-while from <= #KEYS / 4 do
-  local to = from
-  while KEYS[4 * to + 2] and KEYS[4 * to + 2] == KEYS[4 * from - 2] do to = to + 1 end
-  local done, made = pcall(leave, KEYS[4 * from - 3], KEYS[4 * from - 2], KEYS[4 * from - 1], KEYS[4 * from], from, to, answer)
+while from <= #KEYS / 3 do
+  local to, k = from, 3 * from
+  while KEYS[3 * to + 2] and KEYS[3 * to + 2] == KEYS[k - 1] do to = to + 1 end
+  local done, made = pcall(leave, KEYS[k - 2], KEYS[k - 1], KEYS[k], ARGV[k - 2], from, to, answer)
   if not done then
     made = type(made) == 'table' and made.err or tostring(made)
     for i = from, to do answer[i] = made end

@@ -67,8 +67,8 @@ end
 
 // Without a token the new owner gets nothing, and the old one's release goes on: the lock goes free.
 script const& fenced_hand_off() {
-  static script const& the_one = new_script({"hand_off", 3, 4}, {lua::free, next_token, R"lua(
-local function hand_off(key, channel, counter, from, to, lease, seeded)
+  static script const& the_one = new_script({"hand_off", 2, 4, per_item::channel::given}, {lua::free, next_token, R"lua(
+local function hand_off(key, counter, channel, from, to, lease, seeded)
   local own = call('hexists', key, from)
   if type(own) == 'table' then return {own.err, own.err} end
   if own == 1 then

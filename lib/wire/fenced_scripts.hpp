@@ -7,6 +7,6 @@
 namespace latchkey::detail {
 
 script const& fenced_acquire();   // KEYS name, counter; ARGV field, target, lease, seeded
-script const& fenced_hand_off();  // KEYS name, channel, counter; ARGV from, to, lease, seeded; answers {old, new}
+script const& fenced_hand_off();  // KEYS name, counter; ARGV channel, from, to, lease, seeded; answers {old, new}
 
 }  // namespace latchkey::detail

@@ -84,9 +84,9 @@ class kind : public std::enable_shared_from_this<kind> {
   // The script of several acquires of which all are granted or none, with keys and arguments as those of one; what is
   // not granted is busy, refused, or untried for the sake of another. Null: this kind has none.
   virtual script const* acquire_all() const { return nullptr; }
-  // Appends the KEYS of one item.
+  // Appends the KEYS of one item: names that stand in one slot, the lock's own the first of them, and no channel.
   virtual void add_keys(item const& one, words& command) const = 0;
-  // Appends the ARGV of one item.
+  // Appends the ARGV of one item, its channel the first of them if the script publishes.
   virtual void add_arguments(item const& one, words& command) const = 0;
   // What one element of the script's answer means. Never `granted` by default.
   virtual outcome read(ask what, item const& one, reply const& answer) const = 0;

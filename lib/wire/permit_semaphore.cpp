@@ -91,11 +91,11 @@ class permit_semaphore_rules final : public kind {
   void add_keys(item const& one, words& command) const override {
     command.add(one.name);
     command.add(suffixed(one.name, "timeout"));
-    command.add(channel(one.name, one.field));
-    command.add(mark_of(one.name, permit_id_text(one.field)));
+    if (one.what == ask::command && leaves_mark(one.command)) command.add(mark_of(one.name, permit_id_text(one.field)));
   }
 
   void add_arguments(item const& one, words& command) const override {
+    add_prefixed(command, "redisson_sc", one.name);
     if (one.what == ask::command) {
       command.add(one.argument);
       command.add(one.amount);
@@ -123,6 +123,12 @@ class permit_semaphore_rules final : public kind {
   admission admit(unsigned char, int const*) const override { return admission::queue; }
 
  private:
+  // Of the others twice in a row changes no more than once.
+  static bool leaves_mark(unsigned char command) {
+    auto const what = static_cast<permit_command>(command);
+    return what != permit_command::update && what != permit_command::available && what != permit_command::acquired;
+  }
+
   static outcome unless_unseen(outcome made) { return made.what == outcome::type::unseen ? outcome{} : made; }
 
   static outcome read_extended(reply const& answer) {

@@ -11,7 +11,7 @@ local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%.0f', number) end
 local function failed(reply) return type(reply) == 'table' and reply.err end
-local function told(channel, number) return failed(call('publish', channel, number)) and 0 or 1 end
+local function told(channel, number) return failed(call(publish, channel, number)) and 0 or 1 end
 local function reap(key, timeouts, channel)
   local free = call('get', key)
   if failed(free) then return free end
@@ -35,7 +35,7 @@ end
 
 // Of the commands that change a number, by `act`: looks for the mark of a repeated one.
 constexpr std::string_view once = R"lua(
-local function once(key, timeouts, channel, mark, argument, amount, lease, again, keep)
+local function once(key, timeouts, mark, channel, argument, amount, lease, again, keep)
   if again == '1' then return said_before(mark) end
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
@@ -47,15 +47,15 @@ end
 )lua";
 
 script const& new_command(std::string_view act) {
-  return new_script({"once", 4, 5}, {permit_common, lua::said_before, act, once});
+  return new_script({"once", 3, 5, per_item::channel::given}, {permit_common, lua::said_before, act, once});
 }
 
 }  // namespace
 
 // Its own id there: an earlier copy was granted; the lease counts anew. The hint is the end of the next lease.
 script const& permit_acquire() {
-  static script const& the_one = new_script({"acquire", 4, 2}, {permit_common, R"lua(
-local function acquire(key, timeouts, channel, _, id, lease)
+  static script const& the_one = new_script({"acquire", 2, 2, per_item::channel::given}, {permit_common, R"lua(
+local function acquire(key, timeouts, channel, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local ends = lease == '0' and never or text(now + 1 + lease)
@@ -84,8 +84,8 @@ end
 }
 
 script const& permit_release() {
-  static script const& the_one = new_script({"release", 4, 1}, {permit_common, R"lua(
-local function release(key, timeouts, channel, _, id)
+  static script const& the_one = new_script({"release", 2, 1, per_item::channel::given}, {permit_common, R"lua(
+local function release(key, timeouts, channel, id)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local there = call('zscore', timeouts, id)
@@ -105,8 +105,8 @@ end
 }
 
 script const& permit_extend() {
-  static script const& the_one = new_script({"extend", 4, 2}, {permit_common, R"lua(
-local function extend(key, timeouts, channel, _, id, lease)
+  static script const& the_one = new_script({"extend", 2, 2, per_item::channel::given}, {permit_common, R"lua(
+local function extend(key, timeouts, channel, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local there = call('zscore', timeouts, id)
@@ -148,8 +148,8 @@ end
 
 // Twice in a row changes no more than once: no mark.
 script const& permit_update() {
-  static script const& the_one = new_script({"update", 4, 5}, {permit_common, R"lua(
-local function update(key, timeouts, channel, _, id, _, lease)
+  static script const& the_one = new_script({"update", 2, 5, per_item::channel::given}, {permit_common, R"lua(
+local function update(key, timeouts, channel, id, _, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
   local there = call('zscore', timeouts, id)
@@ -224,7 +224,7 @@ end
 }
 
 script const& permit_available() {
-  static script const& the_one = new_script({"available", 4, 0}, {permit_common, R"lua(
+  static script const& the_one = new_script({"available", 2, 5, per_item::channel::given}, {permit_common, R"lua(
 local function available(key, timeouts, channel)
   local free = reap(key, timeouts, channel)
   return failed(free) or {free or 0, 1}
@@ -234,7 +234,7 @@ end
 }
 
 script const& permit_acquired() {
-  static script const& the_one = new_script({"acquired", 4, 0}, {permit_common, R"lua(
+  static script const& the_one = new_script({"acquired", 2, 5, per_item::channel::given}, {permit_common, R"lua(
 local function acquired(key, timeouts, channel)
   local free = reap(key, timeouts, channel)
   local taken = failed(free) and free or call('zcount', timeouts, 0, '+inf')

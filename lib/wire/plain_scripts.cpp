@@ -38,11 +38,11 @@ end
 
 // A count above 1 does not exist: whoever asks for one keeps what he has.
 script const& plain_release() {
-  static script const& the_one = new_script({"release", 2, 3}, {lua::free, R"lua(
+  static script const& the_one = new_script({"release", 1, 3, per_item::channel::given}, {lua::free, R"lua(
 local function release(key, channel, value, target, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
-  if not holder and target == '0' then call('publish', channel, '0') end
+  if not holder and target == '0' then call(publish, channel, '0') end
   if holder ~= value then return -8 end
   if target ~= '0' then
     local time = call('pexpire', key, lease)
@@ -58,7 +58,7 @@ end
 // PEXPIRE lets the SET behind it pass when memory is short. The old owner's release never fails for the sake of the
 // new one: where the grant is refused, the lock goes free.
 script const& plain_hand_off() {
-  static script const& the_one = new_script({"hand_off", 2, 3}, {lua::free, R"lua(
+  static script const& the_one = new_script({"hand_off", 1, 3, per_item::channel::given}, {lua::free, R"lua(
 local function hand_off(key, channel, from, to, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return {holder.err, holder.err} end
@@ -102,7 +102,7 @@ script const& plain_extend() {
 
 // Asks for the value first: a key that holds something else is not ours to delete.
 script const& plain_force_unlock() {
-  static script const& the_one = new_script({"force", 2, 0}, {lua::free, R"lua(
+  static script const& the_one = new_script({"force", 1, 0, per_item::channel::given}, {lua::free, R"lua(
 local function force(key, channel)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end

@@ -38,12 +38,10 @@ class read_write final : public kind {
     throw std::logic_error("a read/write lock has no such request");
   }
 
-  void add_keys(item const& one, words& command) const override {
-    command.add(one.name);
-    if (one.what == ask::release || one.what == ask::force_unlock) command.add(channel(one.name, one.field));
-  }
+  void add_keys(item const& one, words& command) const override { command.add(one.name); }
 
   void add_arguments(item const& one, words& command) const override {
+    if (one.what == ask::release || one.what == ask::force_unlock) add_prefixed(command, "redisson_rwlock", one.name);
     command.add(std::string_view(one.mode == write_side ? "1" : "0"));
     if (one.what == ask::force_unlock) return;
     command.add(one.field);

@@ -62,7 +62,7 @@ end
 local function release_all(key, channel, message)
   local why = problem(call('del', key))
   if why then return why end
-  if problem(call('publish', channel, message)) then return -6 end
+  if problem(call(publish, channel, message)) then return -6 end
   return -5
 end
 )lua";
@@ -161,7 +161,7 @@ end
 // time to live is also his: it is not lowered for the sake of a read hold. The last writer leaves his own read holds
 // behind, and readers who wait for him are told.
 script const& read_write_release() {
-  static script const& the_one = new_script({"release", 2, 4}, {read_write_common, R"lua(
+  static script const& the_one = new_script({"release", 1, 4, per_item::channel::given}, {read_write_common, R"lua(
 local function read_less(key, field, count, mode, left, target, lease)
   local why = problem(call('pexpire', key, math.max(left, lease)))
   if why then return why end
@@ -221,7 +221,7 @@ local function write_last(key, channel, field, own)
     return why
   end
   if most > 0 then call('pexpire', key, most) end
-  if problem(call('publish', channel, '1')) then return -6 end
+  if problem(call(publish, channel, '1')) then return -6 end
   return -5
 end
 local function release(key, channel, side, field, target, lease)
@@ -229,7 +229,7 @@ local function release(key, channel, side, field, target, lease)
   local own = call('hget', key, field)
   if problem(own) then return own.err end
   if not own then
-    if target == 0 and call('exists', key) == 0 then call('publish', channel, side) end
+    if target == 0 and call('exists', key) == 0 then call(publish, channel, side) end
     return -8
   end
   if side == '1' and target == 0 then return write_last(key, channel, field, own) end
@@ -301,7 +301,7 @@ end
 
 // Each side removes what is held in its own mode; the writer's read holds go with him. The stamps end by themselves.
 script const& read_write_force_unlock() {
-  static script const& the_one = new_script({"force", 2, 1}, {read_write_common, R"lua(
+  static script const& the_one = new_script({"force", 1, 1, per_item::channel::given}, {read_write_common, R"lua(
 local function force(key, channel, side)
   local mode = call('hget', key, 'mode')
   if problem(mode) then return mode.err end

@@ -7,10 +7,10 @@
 namespace latchkey::detail {
 
 script const& read_write_acquire();       // KEYS name; ARGV side, field, target, lease
-script const& read_write_release();       // KEYS name, channel; ARGV side, field, target, lease of what stays
+script const& read_write_release();       // KEYS name; ARGV channel, side, field, target, lease of what stays
 script const& read_write_renew();         // KEYS name; ARGV side, field, lease
 script const& read_write_extend();        // KEYS name; ARGV side, field, lease
-script const& read_write_force_unlock();  // KEYS name, channel; ARGV side
+script const& read_write_force_unlock();  // KEYS name; ARGV channel, side
 
 // Is there a read hold? 1 or 0. KEYS name. Short, and sent as it is.
 inline constexpr char const* read_write_is_read =

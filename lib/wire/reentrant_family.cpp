@@ -64,13 +64,11 @@ script const* reentrant_family::acquire_all() const {
   return &script_for(ask::acquire) == &reentrant_acquire() ? &reentrant_acquire_all() : nullptr;
 }
 
-void reentrant_family::add_keys(item const& one, words& command) const {
-  command.add(one.name);
-  if (one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock)
-    add_prefixed(command, channel_prefix(), one.name);
-}
+void reentrant_family::add_keys(item const& one, words& command) const { command.add(one.name); }
 
 void reentrant_family::add_arguments(item const& one, words& command) const {
+  bool const tells = one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock;
+  if (tells && rules().listens) add_prefixed(command, channel_prefix(), one.name);
   switch (one.what) {
     case ask::acquire:
     case ask::release:

@@ -37,7 +37,7 @@ local function release(key, channel, field, target, lease)
   local own = call('hget', key, field)
   if type(own) == 'table' then return own.err end
   if not own then
-    if channel and target == '0' and call('exists', key) == 0 then call('publish', channel, '0') end
+    if channel and target == '0' and call('exists', key) == 0 then call(publish, channel, '0') end
     return -8
   end
   if target == '0' then return free(key, channel) end
@@ -133,12 +133,13 @@ return answer)lua"});
 }
 
 script const& reentrant_release() {
-  static script const& the_one = new_script({"release", 2, 3}, {lua::free, lua::count_to, release});
+  static script const& the_one =
+      new_script({"release", 1, 3, per_item::channel::given}, {lua::free, lua::count_to, release});
   return the_one;
 }
 
 script const& reentrant_hand_off() {
-  static script const& the_one = new_script({"hand_off", 2, 3}, {lua::free, hand_off});
+  static script const& the_one = new_script({"hand_off", 1, 3, per_item::channel::given}, {lua::free, hand_off});
   return the_one;
 }
 
@@ -153,22 +154,23 @@ script const& reentrant_extend() {
 }
 
 script const& reentrant_force_unlock() {
-  static script const& the_one = new_script({"force", 2, 0}, {lua::free, force});
+  static script const& the_one = new_script({"force", 1, 0, per_item::channel::given}, {lua::free, force});
   return the_one;
 }
 
 script const& spin_release() {
-  static script const& the_one = new_script({"release", 1, 3, true}, {lua::free, lua::count_to, release});
+  static script const& the_one =
+      new_script({"release", 1, 3, per_item::channel::nil}, {lua::free, lua::count_to, release});
   return the_one;
 }
 
 script const& spin_hand_off() {
-  static script const& the_one = new_script({"hand_off", 1, 3, true}, {lua::free, hand_off});
+  static script const& the_one = new_script({"hand_off", 1, 3, per_item::channel::nil}, {lua::free, hand_off});
   return the_one;
 }
 
 script const& spin_force_unlock() {
-  static script const& the_one = new_script({"force", 1, 0, true}, {lua::free, force});
+  static script const& the_one = new_script({"force", 1, 0, per_item::channel::nil}, {lua::free, force});
   return the_one;
 }
 

@@ -9,11 +9,11 @@ namespace latchkey::detail {
 
 script const& reentrant_acquire();       // KEYS name; ARGV field, target, lease
 script const& reentrant_acquire_all();   // the same, and all or none: what is not granted for another's sake is untried
-script const& reentrant_release();       // KEYS name, channel; ARGV field, target, lease of what stays
-script const& reentrant_hand_off();      // KEYS name, channel; ARGV from, to, lease; answers {old, new} per item
+script const& reentrant_release();       // KEYS name; ARGV channel, field, target, lease of what stays
+script const& reentrant_hand_off();      // KEYS name; ARGV channel, from, to, lease; answers {old, new} per item
 script const& reentrant_renew();         // KEYS name; ARGV field, lease
 script const& reentrant_extend();        // KEYS name; ARGV field, lease
-script const& reentrant_force_unlock();  // KEYS name, channel
+script const& reentrant_force_unlock();  // KEYS name; ARGV channel
 
 // Those of the spin lock, where they differ: they tell nobody, and have no channel.
 script const& spin_release();

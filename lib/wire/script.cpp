@@ -18,7 +18,7 @@ std::string to_hex(Element const (&digest)[Size]) {
 
 }  // namespace
 
-script::script(std::string_view text) : text_(text) {
+script::script(std::string_view text, bool publishes) : text_(text), publishes_(publishes) {
   boost::uuids::detail::sha1 hash;
   hash.process_bytes(text.data(), text.size());
   std::remove_reference_t<boost::uuids::detail::sha1::digest_type> digest;

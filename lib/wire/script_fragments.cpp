@@ -13,15 +13,17 @@ std::string subscripts(char const* list, char const* end, int count) {
 }
 
 std::string text_of(per_item const& loop) {
-  std::string const keys = std::to_string(loop.keys), arguments = std::to_string(loop.arguments);
-  std::string const all =
-      subscripts("KEYS", "k", loop.keys) + (loop.silent ? ", nil" : "") + subscripts("ARGV", "a", loop.arguments);
+  int const words = loop.arguments + (loop.has == per_item::channel::given);
+  std::string const keys = std::to_string(loop.keys), arguments = std::to_string(words);
+  std::string const all = subscripts("KEYS", "k", loop.keys) + (loop.has == per_item::channel::nil ? ", nil" : "") +
+                          subscripts("ARGV", "a", words);
   return "local answer = {}\nfor i = 1, #KEYS / " + keys + " do\n  local k, a = " + keys + " * i, " + arguments +
          " * i\n  answer[i] = " + std::string(loop.function) + "(" + all.substr(2) + ")\nend\nreturn answer";
 }
 
-std::string joined(std::initializer_list<std::string_view> fragments) {
+std::string joined(std::initializer_list<std::string_view> fragments, bool publishes) {
   std::string text = "local call = redis.pcall\n";
+  if (publishes) text += "local publish = ARGV[#ARGV]\n";
   for (auto const fragment : fragments) text += fragment;
   return text;
 }
@@ -35,7 +37,7 @@ namespace lua {
 constinit std::string_view const free = R"lua(local function free(key, channel)
   local gone = call('del', key)
   if type(gone) == 'table' then return gone.err end
-  if channel and type(call('publish', channel, '0')) == 'table' then return -6 end
+  if channel and type(call(publish, channel, '0')) == 'table' then return -6 end
   return -5
 end
 )lua";
@@ -96,7 +98,7 @@ end
 
 // The mark keeps the answer.
 constinit std::string_view const set_once = R"lua(
-local function set_once(key, channel, mark, n, again, keep, said)
+local function set_once(key, mark, channel, n, again, keep, said)
   if again == '1' then return said_before(mark) end
   local there = call('exists', key)
   if type(there) == 'table' then return there.err end
@@ -108,16 +110,19 @@ local function set_once(key, channel, mark, n, again, keep, said)
     call('del', mark)
     return done.err
   end
-  return {1, type(call('publish', channel, said)) == 'table' and 0 or 1}
+  return {1, type(call(publish, channel, said)) == 'table' and 0 or 1}
 end
 )lua";
 
 }  // namespace lua
 
 script const& new_script(per_item const& loop, std::initializer_list<std::string_view> fragments) {
-  return *new script(joined(fragments) + text_of(loop));
+  bool const publishes = loop.has == per_item::channel::given;
+  return *new script(joined(fragments, publishes) + text_of(loop), publishes);
 }
 
-script const& new_script(std::initializer_list<std::string_view> fragments) { return *new script(joined(fragments)); }
+script const& new_script(std::initializer_list<std::string_view> fragments) {
+  return *new script(joined(fragments, false));
+}
 
 }  // namespace latchkey::detail

@@ -7,12 +7,17 @@
 // Lua that the scripts of several kinds are made of. A refusal is a value that the script looks at, never an error.
 namespace latchkey::detail {
 
-// A function that is called for each item of a request, with keys and arguments of the item's own.
+// A function that is called for each item of a request, with keys and arguments of the item's own. A channel is no key:
+// a command with several keys is refused while their slot moves to another node and one of them is not there.
 struct per_item {
+  // Behind the keys and before the other arguments: nothing; nil, for those who have none; the item's channel, which is
+  // its first argument, and `publish` is the command to use it with.
+  enum class channel : unsigned char { none, nil, given };
+
   std::string_view function;
   int keys;
-  int arguments;
-  bool silent = false;  // no item has a channel: nil stands for it, behind the name
+  int arguments;  // beside the channel
+  channel has = channel::none;
 };
 
 // Fragments in the order in which they use each other, behind `local call = redis.pcall`. Never destroyed: a client of
@@ -22,7 +27,8 @@ script const& new_script(std::initializer_list<std::string_view> fragments);
 
 namespace lua {
 
-// free(key, channel): deletes the key and tells so; answers a verdict, or the words of an error.
+// free(key, channel), of scripts with a channel or nil for it: deletes the key and tells so; answers a verdict, or the
+// words of an error.
 extern std::string_view const free;
 // count_to(key, field, own, target, lease, left, timed): makes the count of a hold, which is `own`, the target. With
 // `timed` the key lives for the lease. Answers nothing, or the words of an error.
@@ -33,7 +39,7 @@ extern std::string_view const renew;
 extern std::string_view const extend;
 // said_before(mark): what a request with this mark has answered already.
 extern std::string_view const said_before;
-// set_once(key, channel, mark, n, again, keep, said): sets a number that is not there, and publishes `said`.
+// set_once(key, mark, channel, n, again, keep, said): sets a number that is not there, and publishes `said`.
 extern std::string_view const set_once;
 
 }  // namespace lua

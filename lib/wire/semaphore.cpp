@@ -45,12 +45,14 @@ class semaphore_rules final : public kind {
 
   void add_keys(item const& one, words& command) const override {
     command.add(one.name);
-    command.add(channel(one.name, one.field));
     if (one.what == ask::acquire) add_prefixed(command, "latchkey_semaphore_claim", one.name);
     command.add(mark_of(one.name, one.field));
   }
 
   void add_arguments(item const& one, words& command) const override {
+    bool const drains =
+        one.what == ask::command && static_cast<semaphore_command>(one.command) == semaphore_command::drain;
+    if (!drains) add_prefixed(command, "redisson_sc", one.name);
     if (one.what == ask::acquire) command.add(one.field.substr(0, one.field.rfind(':')));
     if (one.what == ask::acquire && !one.argument.empty())
       command.add(std::to_string(one.amount) + '/' + std::string(one.argument));

@@ -10,8 +10,9 @@ namespace latchkey::detail {
 // pass it for ever. The claim's end is told to those whom it kept out. `n` is how many, or "how many/how many there are
 // to be if nobody has said so yet": most have no use for an argument more.
 script const& semaphore_acquire() {
-  static script const& the_one = new_script(
-      {"acquire", 4, 5}, {R"lua(local function acquire(key, channel, claim, mark, client, n, waits, again, keep)
+  static script const& the_one =
+      new_script({"acquire", 3, 5, per_item::channel::given},
+                 {R"lua(local function acquire(key, claim, mark, channel, client, n, waits, again, keep)
   if again == '1' then
     local ran = call('exists', mark)
     if type(ran) == 'table' then return ran.err end
@@ -25,7 +26,7 @@ script const& semaphore_acquire() {
     local done = call('set', key, first)
     if done.err then return done.err end
     value = first
-    call('publish', channel, first)
+    call(publish, channel, first)
   end
   local free, wanted = tonumber(value or 0), tonumber(n)
   if not free then return 'ERR value is not an integer or out of range' end
@@ -48,7 +49,7 @@ script const& semaphore_acquire() {
   end
   if claimed and others == 0 then
     call('del', claim)
-    if left > 0 then call('publish', channel, left) end
+    if left > 0 then call(publish, channel, left) end
   end
   if left > others then return -3 end
   return {-3, 1000}
@@ -59,8 +60,8 @@ end
 
 // The mark says how many were taken, and goes with them: it gives back once.
 script const& semaphore_give_back() {
-  static script const& the_one =
-      new_script({"give_back", 3, 1}, {R"lua(local function give_back(key, channel, mark, keep)
+  static script const& the_one = new_script({"give_back", 2, 1, per_item::channel::given},
+                                            {R"lua(local function give_back(key, mark, channel, keep)
   local taken = call('get', mark)
   if type(taken) == 'table' then return taken.err end
   if not taken then return -8 end
@@ -71,7 +72,7 @@ script const& semaphore_give_back() {
     call('set', mark, taken, 'px', keep)
     return value.err
   end
-  if type(call('publish', channel, value)) == 'table' then return -6 end
+  if type(call(publish, channel, value)) == 'table' then return -6 end
   return -5
 end
 )lua"});
@@ -79,8 +80,8 @@ end
 }
 
 script const& semaphore_release() {
-  static script const& the_one = new_script({"release", 3, 3}, {lua::said_before, R"lua(
-local function release(key, channel, mark, n, again, keep)
+  static script const& the_one = new_script({"release", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+local function release(key, mark, channel, n, again, keep)
   if again == '1' then return said_before(mark) end
   local done = call('del', mark)
   if type(done) ~= 'table' then done = call('set', mark, '0', 'px', keep) end
@@ -90,7 +91,7 @@ local function release(key, channel, mark, n, again, keep)
     call('del', mark)
     return value.err
   end
-  return {0, type(call('publish', channel, value)) == 'table' and 0 or 1}
+  return {0, type(call(publish, channel, value)) == 'table' and 0 or 1}
 end
 )lua"});
   return the_one;
@@ -98,8 +99,8 @@ end
 
 // PERSIST, because Redisson's SET takes a time to live away.
 script const& semaphore_add() {
-  static script const& the_one = new_script({"add", 3, 3}, {lua::said_before, R"lua(
-local function add(key, channel, mark, n, again, keep)
+  static script const& the_one = new_script({"add", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+local function add(key, mark, channel, n, again, keep)
   if again == '1' then return said_before(mark) end
   local done = call('set', mark, '0', 'px', keep)
   if done.err then return done.err end
@@ -109,7 +110,7 @@ local function add(key, channel, mark, n, again, keep)
     return value.err
   end
   call('persist', key)
-  return {0, type(call('publish', channel, value)) == 'table' and 0 or 1}
+  return {0, type(call(publish, channel, value)) == 'table' and 0 or 1}
 end
 )lua"});
   return the_one;
@@ -117,8 +118,8 @@ end
 
 // The mark keeps how many there were.
 script const& semaphore_drain() {
-  static script const& the_one = new_script({"drain", 3, 3}, {lua::said_before, R"lua(
-local function drain(key, _, mark, _, again, keep)
+  static script const& the_one = new_script({"drain", 2, 3}, {lua::said_before, R"lua(
+local function drain(key, mark, _, again, keep)
   if again == '1' then return said_before(mark) end
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
@@ -140,9 +141,10 @@ end
 }
 
 script const& semaphore_try_set() {
-  static script const& the_one = new_script({"try_set", 3, 3}, {lua::said_before, lua::set_once, R"lua(
-local function try_set(key, channel, mark, n, again, keep)
-  return set_once(key, channel, mark, n, again, keep, n)
+  static script const& the_one =
+      new_script({"try_set", 2, 3, per_item::channel::given}, {lua::said_before, lua::set_once, R"lua(
+local function try_set(key, mark, channel, n, again, keep)
+  return set_once(key, mark, channel, n, again, keep, n)
 end
 )lua"});
   return the_one;

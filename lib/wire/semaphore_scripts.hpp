@@ -6,9 +6,9 @@
 // request (`again` is 1) learns whether its earlier copy ran; it lives for `keep` milliseconds.
 namespace latchkey::detail {
 
-script const& semaphore_acquire();    // KEYS name, channel, claim, mark; ARGV client, permits, waits, again, keep
-script const& semaphore_give_back();  // KEYS name, channel, mark of the acquire; ARGV keep
-// KEYS name, channel, mark; ARGV permits, again, keep; answers {value, told} per item
+script const& semaphore_acquire();    // KEYS name, claim, mark; ARGV channel, client, permits, waits, again, keep
+script const& semaphore_give_back();  // KEYS name, mark of the acquire; ARGV channel, keep
+// KEYS name, mark; ARGV channel (not drain), permits, again, keep; answers {value, told} per item
 script const& semaphore_release();
 script const& semaphore_add();
 script const& semaphore_drain();

@@ -26,8 +26,6 @@ class spin final : public reentrant_family {
     }
   }
 
-  void add_keys(item const& one, words& command) const override { command.add(one.name); }
-
   bool wakes(std::string_view) const override { return false; }
 };
 

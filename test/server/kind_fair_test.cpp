@@ -305,7 +305,8 @@ struct line_of_waiters {
   // What this waiter is answered, who is ready to wait for a minute.
   detail::reply look(std::string const& who) {
     std::vector<std::string> const words{
-        "EVAL", std::string(detail::fair_acquire().text()), "4", "k", "q", "t", "c", who, "1", "30000", "60000", "1"};
+        "EVAL",   std::string(detail::fair_acquire().text()), "3", "k", "q", "t", "c", who, "1", "30000", "60000", "1",
+        "publish"};
     admin.send(words);
     auto const said = admin.receive();
     INFO(said.text);

@@ -281,6 +281,7 @@ reply simulation::run_script(lock_state const& on, detail::script const& text, d
   detail::words keys, arguments;
   kind_.which.add_keys(asked, keys);
   kind_.which.add_arguments(asked, arguments);
+  if (text.publishes()) arguments.add(detail::publisher(false));
   std::vector<std::string> words = {"EVAL", std::string(text.text()), std::to_string(keys.size())};
   for (auto const& list : {keys.view(), arguments.view()}) words.insert(words.end(), list.begin(), list.end());
   reply const said = at(on).at.execute(words);

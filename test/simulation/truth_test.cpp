@@ -146,6 +146,7 @@ class caller {
     auto const& text = *scripts[dice_.below(scripts.size())].first;
     detail::words keys, rest;
     for (auto items = 1 + dice_.below(3); items > 0; --items) add_item(kind.which, text, keys, rest);
+    if (text.publishes()) rest.add(detail::publisher(false));
     bool const whole = dice_.one_in(3);
     words_type made = {whole ? "EVAL" : "EVALSHA", std::string(whole ? text.text() : text.sha()),
                        std::to_string(keys.size())};

@@ -2,14 +2,33 @@
 
 #include <support/redis_server.hpp>
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 namespace latchkey::test {
 
-// A server that is a node of a cluster, as yet of itself alone and without slots.
-inline redis_options cluster_node() {
-  redis_options made{.tcp = true, .arguments = {"--cluster-enabled", "yes"}};
-  for (auto& word : since_redis_7({"--cluster-port", std::to_string(free_port())}))
-    made.arguments.push_back(std::move(word));
-  return made;
-}
+// A server that is a node of a cluster, as yet of itself alone and without slots. \pre Redis 7
+redis_options cluster_node();
+
+// A cluster of two, of which one has all slots.
+class cluster_pair {
+ public:
+  // Comes back when both take commands: a new master waits two seconds.
+  cluster_pair();
+
+  raw_redis at_source() const { return source_.admin(); }
+  raw_redis at_target() const { return target_.admin(); }
+
+  // From here on the slot moves from the source to the target, but no key of it does by itself.
+  void begin_move(std::uint16_t slot);
+  // The key goes to the target.
+  void move(std::string_view key);
+  // As before, and both are empty.
+  void end_move(std::uint16_t slot);
+
+ private:
+  redis_server source_, target_;
+};
 
 }  // namespace latchkey::test

@@ -153,14 +153,14 @@ TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[uni
       return line.find(" " + script + " ") != line.npos && line.ends_with(end);
     });
   };
-  CHECK(ran("fair_acquire", w.field(2) + " 1 30000 7000 1"));
-  CHECK(ran("fair_acquire", w.field(3) + " 1 30000 300000 1"));
+  CHECK(ran("fair_acquire", w.field(2) + " 1 30000 7000 1 publish"));
+  CHECK(ran("fair_acquire", w.field(3) + " 1 30000 300000 1 publish"));
   auto const last = score(w, 3);
   CHECK(last == score(w, 2) + 300'000);
   w.cancel(b);
   w.cancel(other);
   w.run();
-  CHECK(ran("fair_leave", w.field(2) + " 7000"));
+  CHECK(ran("fair_leave", w.field(2) + " 7000 publish"));
   CHECK(score(w, 3) == last - 7'000);
   w.release(a);
   w.run();

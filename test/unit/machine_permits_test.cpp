@@ -32,7 +32,7 @@ std::size_t taken(world& w) { return static_cast<std::size_t>(w.server.ask({"ZCA
 
 // A script that answers each of its items so.
 std::string each(std::string const& words) {
-  return "local made = {} for i = 1, #KEYS / 4 do made[i] = \"" + words + "\" end return made";
+  return "local made = {} for i = 1, #KEYS / 2 do made[i] = \"" + words + "\" end return made";
 }
 
 // Calls `then` for each as soon as it is done, in whatever order that is.

@@ -212,3 +212,19 @@ TEST_CASE("request writer: what goes by the direct lane is written for its borro
   CHECK(r.lane.of_use);
   CHECK(call.yes);
 }
+
+TEST_CASE("request writer: a script that publishes is told how, behind all items", "[unit][machine]") {
+  for (bool const sharded : {false, true}) {
+    room r;
+    operation call;
+    call.what = operation::type::force_unlock;
+    call.which = &reentrant_kind();
+    call.name = "k";
+    if (sharded) r.writer.use_sharded_channels(true);
+    r.writer.lend(r.lane, call);
+    CHECK(r.writer.lane_bytes().ends_with(sharded ? "\r\n$8\r\nspublish\r\n" : "\r\n$7\r\npublish\r\n"));
+    r.ask("l");
+    r.send();
+    CHECK_FALSE(has(r.bytes(), "publish"));  // to acquire it tells nobody
+  }
+}

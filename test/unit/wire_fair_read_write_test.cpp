@@ -20,8 +20,8 @@ outcome meaning(ask what, reply const& said, std::int64_t target = 1) {
   return latchkey::test::meaning(fair_kind(), what, said, target);
 }
 
-list const all_keys{"orders", "redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}",
-                    "redisson_lock__channel:{orders}"};
+list const all_keys{"orders", "redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}"};
+std::string const fair_channel = "redisson_lock__channel:{orders}";
 
 }  // namespace
 
@@ -32,13 +32,13 @@ TEST_CASE("fair lock: a request carries the keys and arguments that its script r
     list arguments;
   };
   auto const [what, keys, arguments] = GENERATE_COPY(values<row>({
-      {ask::acquire, all_keys, {"id:1", "3", "30000", "300000", "0"}},
-      {ask::release, all_keys, {"id:1", "3", "30000"}},
-      {ask::hand_off, all_keys, {"id:1", "id:2", "30000", "300000", "0"}},
+      {ask::acquire, all_keys, {fair_channel, "id:1", "3", "30000", "300000", "0"}},
+      {ask::release, all_keys, {fair_channel, "id:1", "3", "30000"}},
+      {ask::hand_off, all_keys, {fair_channel, "id:1", "id:2", "30000", "300000", "0"}},
       {ask::renew, {"orders"}, {"id:1", "30000"}},
       {ask::extend, {"orders"}, {"id:1", "30000"}},
-      {ask::force_unlock, all_keys, {}},
-      {ask::leave, all_keys, {"id:1", "300000"}},
+      {ask::force_unlock, all_keys, {fair_channel}},
+      {ask::leave, all_keys, {fair_channel, "id:1", "300000"}},
   }));
   CHECK(keys_of(fair_kind(), what) == keys);
   CHECK(arguments_of(fair_kind(), what) == arguments);
@@ -169,14 +169,13 @@ TEST_CASE("read/write lock: a request carries its side, and the keys and argumen
           "[unit][wire]") {
   for (unsigned char const mode : both_sides) {
     std::string const side = mode == 1 ? "1" : "0", field = mode == 1 ? "id:1:write" : "id:1";
-    for (ask what : {ask::acquire, ask::renew, ask::extend}) CHECK(keys_of(rw(), from(what, mode)) == list{"orders"});
-    for (ask what : {ask::release, ask::force_unlock})
-      CHECK(keys_of(rw(), from(what, mode)) == list{"orders", channel});
-    for (ask what : {ask::acquire, ask::release})
-      CHECK(arguments_of(rw(), from(what, mode)) == list{side, field, "3", "30000"});
+    for (ask what : {ask::acquire, ask::release, ask::renew, ask::extend, ask::force_unlock})
+      CHECK(keys_of(rw(), from(what, mode)) == list{"orders"});
+    CHECK(arguments_of(rw(), from(ask::acquire, mode)) == list{side, field, "3", "30000"});
+    CHECK(arguments_of(rw(), from(ask::release, mode)) == list{channel, side, field, "3", "30000"});
     for (ask what : {ask::renew, ask::extend})
       CHECK(arguments_of(rw(), from(what, mode)) == list{side, field, "30000"});
-    CHECK(arguments_of(rw(), from(ask::force_unlock, mode)) == list{side});
+    CHECK(arguments_of(rw(), from(ask::force_unlock, mode)) == list{channel, side});
   }
 }
 

@@ -47,23 +47,27 @@ type read(kind const& which, ask what, reply const& answer, bool repeated = fals
 
 TEST_CASE("semaphore: a request carries the keys and arguments that its script reads", "[unit][wire]") {
   auto const& which = semaphore_kind();
-  list const keys{"pool", "redisson_sc:{pool}", "latchkey_request:{pool}:id:7"};
+  list const keys{"pool", "latchkey_request:{pool}:id:7"};
+  std::string const channel = "redisson_sc:{pool}";
   auto one = pool_item(ask::acquire);
   one.argument = {};
-  CHECK(keys_of(which, one) == list{"pool", "redisson_sc:{pool}", "latchkey_semaphore_claim:{pool}", keys[2]});
-  CHECK(arguments_of(which, one) == list{"id", "3", "1", "0", "20000"});
+  CHECK(keys_of(which, one) == list{"pool", "latchkey_semaphore_claim:{pool}", keys[1]});
+  CHECK(arguments_of(which, one) == list{channel, "id", "3", "1", "0", "20000"});
   one.wait = 0;
   one.repeated = true;
-  CHECK(arguments_of(which, one) == list{"id", "3", "0", "1", "20000"});
+  CHECK(arguments_of(which, one) == list{channel, "id", "3", "0", "1", "20000"});
   one.argument = "10";
-  CHECK(arguments_of(which, one) == list{"id", "3/10", "0", "1", "20000"});
+  CHECK(arguments_of(which, one) == list{channel, "id", "3/10", "0", "1", "20000"});
   CHECK(keys_of(which, pool_item(ask::release)) == keys);
-  CHECK(arguments_of(which, pool_item(ask::release)) == list{"20000"});
+  CHECK(arguments_of(which, pool_item(ask::release)) == list{channel, "20000"});
   std::set<script const*> scripts{&which.script_for(ask::acquire), &which.script_for(ask::release)};
   for (auto what :
        {semaphore_command::release, semaphore_command::add, semaphore_command::drain, semaphore_command::try_set}) {
     CHECK(keys_of(which, pool_item(ask::command, number(what))) == keys);
-    CHECK(arguments_of(which, pool_item(ask::command, number(what))) == list{"3", "0", "20000"});
+    list arguments{"3", "0", "20000"};
+    if (what != semaphore_command::drain) arguments.insert(arguments.begin(), channel);
+    CHECK(arguments_of(which, pool_item(ask::command, number(what))) == arguments);
+    CHECK(which.command_script(number(what)).publishes() == (what != semaphore_command::drain));
     scripts.insert(&which.command_script(number(what)));
     CHECK(which.rules_of(number(what)).repeats);
     CHECK(which.rules_of(number(what)).persists == (what == semaphore_command::release));
@@ -75,17 +79,20 @@ TEST_CASE("semaphore: a request carries the keys and arguments that its script r
 
 TEST_CASE("permit semaphore: a request carries the keys and arguments that its script reads", "[unit][wire]") {
   auto const& which = permit_semaphore_kind();
-  list const keys{"pool", "{pool}:timeout", "redisson_sc:{pool}", "latchkey_request:{pool}:" + hex_field};
+  list const keys{"pool", "{pool}:timeout"};
+  list const with_mark{"pool", "{pool}:timeout", "latchkey_request:{pool}:" + hex_field};
+  std::string const channel = "redisson_sc:{pool}";
   for (ask what : {ask::acquire, ask::release, ask::extend}) CHECK(keys_of(which, pool_item(what)) == keys);
-  CHECK(arguments_of(which, pool_item(ask::acquire)) == list{"id:7", "500"});
-  CHECK(arguments_of(which, pool_item(ask::extend)) == list{"id:7", "500"});
-  CHECK(arguments_of(which, pool_item(ask::release)) == list{"id:7"});
+  CHECK(arguments_of(which, pool_item(ask::acquire)) == list{channel, "id:7", "500"});
+  CHECK(arguments_of(which, pool_item(ask::extend)) == list{channel, "id:7", "500"});
+  CHECK(arguments_of(which, pool_item(ask::release)) == list{channel, "id:7"});
   std::set<script const*> scripts;
   for (unsigned char what = 0; what <= number(permit_command::acquired); ++what) {
     auto one = pool_item(ask::command, what);
     one.repeated = what % 2 == 1;
-    CHECK(keys_of(which, one) == keys);
-    CHECK(arguments_of(which, one) == list{"0123456789abcdef", "3", "500", one.repeated ? "1" : "0", "20000"});
+    bool const changes = what != number(permit_command::update) && what < number(permit_command::available);
+    CHECK(keys_of(which, one) == (changes ? with_mark : keys));
+    CHECK(arguments_of(which, one) == list{channel, "0123456789abcdef", "3", "500", one.repeated ? "1" : "0", "20000"});
     scripts.insert(&which.command_script(what));
   }
   CHECK(scripts.size() == 7);
@@ -101,10 +108,11 @@ TEST_CASE("latch: a request carries the keys and arguments that its script reads
   auto const& which = count_down_latch_kind();
   CHECK(keys_of(which, pool_item(ask::acquire)) == list{"pool"});
   CHECK(arguments_of(which, pool_item(ask::acquire)) == list{"5000"});
-  list const keys{"pool", "redisson_countdownlatch__channel__{pool}", "latchkey_request:{pool}:id:7"};
+  list const keys{"pool", "latchkey_request:{pool}:id:7"};
+  std::string const channel = "redisson_countdownlatch__channel__{pool}";
   for (auto what : {latch_command::count_down, latch_command::try_set}) {
     CHECK(keys_of(which, pool_item(ask::command, number(what))) == keys);
-    CHECK(arguments_of(which, pool_item(ask::command, number(what))) == list{"3", "0", "20000"});
+    CHECK(arguments_of(which, pool_item(ask::command, number(what))) == list{channel, "3", "0", "20000"});
   }
   CHECK(which.channel("{eu}:go", {}) == "redisson_countdownlatch__channel__{{eu}:go}");
   CHECK_THROWS(which.script_for(ask::release));

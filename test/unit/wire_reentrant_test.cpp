@@ -25,11 +25,11 @@ TEST_CASE("a request carries the keys and arguments that its script reads, and n
   };
   auto const [what, keys, arguments] = GENERATE_COPY(values<row>({
       {ask::acquire, {"orders"}, {"id:1", "3", "30000"}},
-      {ask::release, {"orders", channel}, {"id:1", "3", "30000"}},
-      {ask::hand_off, {"orders", channel}, {"id:1", "id:2", "30000"}},
+      {ask::release, {"orders"}, {channel, "id:1", "3", "30000"}},
+      {ask::hand_off, {"orders"}, {channel, "id:1", "id:2", "30000"}},
       {ask::renew, {"orders"}, {"id:1", "30000"}},
       {ask::extend, {"orders"}, {"id:1", "30000"}},
-      {ask::force_unlock, {"orders", channel}, {}},
+      {ask::force_unlock, {"orders"}, {channel}},
   }));
   words command;
   command.add("before");

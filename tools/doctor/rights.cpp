@@ -5,30 +5,27 @@ namespace latchkey::tool {
 namespace {
 
 constexpr std::string_view of_hash = "exists hset hget hincrby hexists hdel hlen del pexpire pttl publish";
-constexpr std::string_view lock_keys = "NAME redisson_lock__channel:{NAME}";
 constexpr std::string_view lock_channel = "redisson_lock__channel:{NAME}";
 constexpr std::string_view of_read_write =
     "exists hset hget hincrby hexists hdel hlen hgetall set del pexpire pttl publish";
-constexpr std::string_view read_write_keys = "NAME {NAME}:* redisson_rwlock:{NAME}";
+constexpr std::string_view read_write_keys = "NAME {NAME}:*";
 
 constexpr kind_rights rights[] = {
-    {"lock", of_hash, lock_keys, lock_channel},
-    {"non-reentrant", of_hash, lock_keys, lock_channel},
+    {"lock", of_hash, "NAME", lock_channel},
+    {"non-reentrant", of_hash, "NAME", lock_channel},
     {"spin", "exists hset hget hincrby hexists hdel hlen del pexpire pttl", "NAME", ""},
     {"fenced", "exists hset hget hincrby hexists hdel hlen del pexpire pttl publish incrby get time",
-     "NAME redisson_lock_token:{NAME} redisson_lock__channel:{NAME}", lock_channel},
-    {"plain", "exists get set del pexpire pttl publish", "NAME latchkey_plain__channel:{NAME}",
-     "latchkey_plain__channel:{NAME}"},
+     "NAME redisson_lock_token:{NAME}", lock_channel},
+    {"plain", "exists get set del pexpire pttl publish", "NAME", "latchkey_plain__channel:{NAME}"},
     {"fair",
      "exists hset hget hincrby hexists hdel hlen del pexpire pttl publish time lindex lpos lrange lpop lrem rpush zadd "
      "zscore zrem zrange zremrangebyrank llen zcard zrank",
-     "NAME redisson_lock_queue:{NAME} redisson_lock_timeout:{NAME} redisson_lock__channel:{NAME}*",
-     "redisson_lock__channel:{NAME}*"},
+     "NAME redisson_lock_queue:{NAME} redisson_lock_timeout:{NAME}", "redisson_lock__channel:{NAME}*"},
     {"read", of_read_write, read_write_keys, "redisson_rwlock:{NAME}"},
     {"write", of_read_write, read_write_keys, "redisson_rwlock:{NAME}"},
     {"semaphore",
      "get set incrby decrby del persist pexpire pttl publish time zadd zrem zscore zcount zrange zremrangebyscore",
-     "NAME {NAME}:timeout latchkey_request:{NAME}:* redisson_sc:{NAME}", "redisson_sc:{NAME}"},
+     "NAME {NAME}:timeout latchkey_request:{NAME}:*", "redisson_sc:{NAME}"},
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ local function item(key, channel, field, target)
     return -7
   end
   call('hdel', key, field)
-  call('publish', channel, '0')
+  call(publish, channel, '0')
   return -5
 end
 )lua";
@@ -131,7 +131,7 @@ local function item(key, channel, field)
   if not taken then return -8 end
   call('incrby', key, taken)
   call('del', 'mark:' .. field)
-  call('publish', channel, '0')
+  call(publish, channel, '0')
   return -5
 end
 )lua";
@@ -150,13 +150,15 @@ end
 
 made_kind::made_kind(traits t, made_scripts const& own) : kind(t) {
   std::string const mark = next_mark();
-  auto const as_reentrant = [&](detail::script const& one) { return &detail::new_script({mark, one.text()}); };
+  auto const as_reentrant = [&](detail::script const& one) {
+    return new detail::script(mark + std::string(one.text()), one.publishes());
+  };
   all_ = as_reentrant(*detail::reentrant_kind().acquire_all());
   for (auto const& [what, lua] : own) {
-    bool const tells = what == ask::release;
+    auto const has = what == ask::release ? detail::per_item::channel::given : detail::per_item::channel::none;
     int const arguments = what == ask::leave ? 1 : what == ask::acquire && t.own_channel ? 4 : 3;
     scripts_[static_cast<std::size_t>(what)] =
-        &detail::new_script({"item", tells ? 2 : 1, arguments}, {mark, std::string_view(lua)});
+        &detail::new_script({"item", 1, arguments, has}, {mark, std::string_view(lua)});
   }
   for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
     if (auto const*& one = scripts_[static_cast<std::size_t>(what)]; !one)
@@ -181,21 +183,20 @@ detail::script const& made_kind::script_for(ask what) const {
   return *found;
 }
 
-void made_kind::add_keys(detail::item const& one, detail::words& command) const {
-  command.add(one.name);
-  if (one.what == ask::leave) return;
-  if (one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock)
-    command.add(channel(one.name, one.field));
-}
+void made_kind::add_keys(detail::item const& one, detail::words& command) const { command.add(one.name); }
 
 void made_kind::add_arguments(detail::item const& one, detail::words& command) const {
   if (one.what == ask::leave) return command.add(one.field);
   if (rules().remembers > 0) {
+    if (one.what == ask::release) command.add(channel(one.name, one.field));
     command.add(one.field);
     command.add(one.amount);
     return command.add(std::int64_t{one.repeated});
   }
+  std::size_t const first = command.size();
   detail::reentrant_kind().add_arguments(one, command);
+  if (one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock)
+    command[first] = channel(one.name, one.field);
   if (rules().own_channel && one.what == ask::acquire) command.add(one.wait);
 }
 
