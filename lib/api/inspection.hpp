@@ -1,6 +1,7 @@
 #pragma once
 
 #include <engine/lock_key.hpp>
+#include <latchkey/export.hpp>
 #include <latchkey/lock_state.hpp>
 
 #include <cstddef>
@@ -32,8 +33,8 @@ class inspection {
 };
 
 // What a field of a lock's hash, or the value of a plain lock, says.
-holder holder_of(std::string_view field);
+LATCHKEY_EXPORT holder holder_of(std::string_view field);
 // What the line of CLIENT LIST says of the client with this id; empty: it is another's.
-std::optional<connection_info> connection_of(std::string_view line, std::string_view client_id);
+LATCHKEY_EXPORT std::optional<connection_info> connection_of(std::string_view line, std::string_view client_id);
 
 }  // namespace latchkey::detail

@@ -1,16 +1,35 @@
 #pragma once
 
 #include <base/instant.hpp>
+#include <latchkey/export.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <ctime>
 
 namespace latchkey::detail {
+
+// What latchkey::testing does to the clock of its process; everywhere else it stays as it is here.
+struct clock_offset {
+  std::atomic<std::int64_t> ahead{0};   // nanoseconds; it only grows
+  std::atomic<bool> may_change{false};  // for good: whoever sleeps until a time looks at the clock more often
+};
+extern LATCHKEY_EXPORT clock_offset process_clock;
+
+inline nanoseconds clock_ahead() { return nanoseconds(process_clock.ahead.load(std::memory_order_relaxed)); }
+inline bool clock_may_jump() { return process_clock.may_change.load(std::memory_order_relaxed); }
 
 // Only floors 4 and 5 ask for the time.
 inline instant boot_now() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return instant(std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec));
+  return instant(std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec) + clock_ahead());
+}
+
+// How long a thread sleeps before it looks at the clock again, where that does not wake it.
+inline nanoseconds longest_sleep(nanoseconds usual) {
+  return clock_may_jump() ? std::min<nanoseconds>(usual, std::chrono::milliseconds(1)) : usual;
 }
 
 }  // namespace latchkey::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <codec/reply.hpp>
+#include <latchkey/export.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -11,7 +12,7 @@ namespace latchkey::detail {
 
 // Bytes in, replies out. Refuses what a lock never needs: a reply above `max_bytes`, an array above
 // `max_elements`, nesting above what hiredis reads; nothing is allocated from an announced length.
-class reply_reader {
+class LATCHKEY_EXPORT reply_reader {  // for latchkey::testing, beside a shared library
  public:
   static constexpr std::size_t max_bytes = 1 << 20;
   static constexpr std::size_t max_elements = 16'384;

@@ -1,3 +1,4 @@
+#include <base/clock.hpp>
 #include <engine/boot_timer.hpp>
 #include <latchkey/error.hpp>
 
@@ -24,8 +25,17 @@ void boot_timer::arm(instant at) noexcept {
   std::scoped_lock const guard(mutex_);
   if (at >= armed_.load()) return;
   armed_.store(at);
+  set(at);
+}
+
+void boot_timer::clock_jumped() noexcept {
+  std::scoped_lock const guard(mutex_);
+  if (armed_.load() != never) set(armed_.load());
+}
+
+void boot_timer::set(instant at) noexcept {
   // Zero would disarm it.
-  auto const when = std::max<nanoseconds>(at.time_since_epoch(), nanoseconds(1));
+  auto const when = std::max<nanoseconds>(at.time_since_epoch() - clock_ahead(), nanoseconds(1));
   auto const whole = std::chrono::floor<std::chrono::seconds>(when);
   itimerspec spec{};
   spec.it_value.tv_sec = static_cast<time_t>(whole.count());

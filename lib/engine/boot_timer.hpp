@@ -21,6 +21,9 @@ class boot_timer {
   // Makes the descriptor readable at `at`, or earlier. Any thread.
   void arm(instant at) noexcept;
 
+  // The clock has jumped: what is armed is armed anew. Any thread.
+  void clock_jumped() noexcept;
+
   // The descriptor was readable: from now on arm() means what it says. To be called before the time is used.
   void fired() noexcept;
 
@@ -28,6 +31,8 @@ class boot_timer {
   int duplicate() const noexcept;
 
  private:
+  void set(instant at) noexcept;
+
   int fd_;
   std::mutex mutex_;
   std::atomic<instant> armed_{never};

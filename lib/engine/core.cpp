@@ -1,6 +1,7 @@
 #include <engine/core.hpp>
 
 #include <engine/announce.hpp>
+#include <engine/test_clock.hpp>
 #include <engine/transport.hpp>
 
 #include <boost/asio/dispatch.hpp>
@@ -66,6 +67,7 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
   made->threads_.start([weak = std::weak_ptr(made)](std::exception_ptr const& what) {
     if (auto const self = weak.lock()) self->events_.callback_failed(what);
   });
+  test_clock::enlist(made);
   if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout)) {
     note said;
     said.type = event_type::warning;
@@ -102,6 +104,10 @@ stats core::snapshot() {
   stats now;
   steps_.look([&](client_machine& machine) { machine.snapshot(now); });
   return now;
+}
+
+void core::doubt_holds() {
+  steps_.take([](client_machine& machine, instant now, actions& out) { machine.doubt_holds(now, out); });
 }
 
 void core::post(std::function<void()> function) { post_on(threads_.tracked_executor(), std::move(function)); }

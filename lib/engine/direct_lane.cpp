@@ -39,7 +39,7 @@ direct_lane::direct_lane(std::uint32_t serial, int fd, std::unique_ptr<tls_sessi
       fd_(fd),
       tls_(std::move(tls)),
       timeout_(timeout),
-      slice_(std::min(timeout, longest_slice)),
+      slice_(std::min(timeout, std::chrono::ceil<milliseconds>(longest_sleep(longest_slice)))),
       busy_(longest_look) {
   limit_waits(fd_, slice_);
   make_blocking();

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <latchkey/export.hpp>
+
 #include <string>
 
 namespace latchkey::detail {
 
 // A fresh folder for temporary files, of this process alone. It has a file that is locked (flock) as long as its owner
 // lives, however that ends; who makes the next one removes those of this user whose lock is free.
-class private_folder {
+class LATCHKEY_EXPORT private_folder {  // for latchkey::testing, beside a shared library
  public:
   // \throws lock_error connect_failed: there can be none; the text says why.
   private_folder();

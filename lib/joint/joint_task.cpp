@@ -85,7 +85,7 @@ void joint_task::wait() noexcept {
   while (!finished_) {
     instant const end = wakes_at_;
     // In slices: its clock stands still while the machine is suspended.
-    nanoseconds const most = std::chrono::seconds(1);
+    nanoseconds const most = longest_sleep(std::chrono::seconds(1));
     nanoseconds const sleep = std::clamp<nanoseconds>(end - boot_now(), nanoseconds(0), most);
     if (changed_.wait_for(guard, sleep, [&] { return finished_ || wakes_at_ < end; }) || boot_now() < end) continue;
     wakes_at_ = never;

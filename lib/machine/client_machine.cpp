@@ -336,6 +336,8 @@ void client_machine::time(instant now, actions& out) {
   while (timer_node* node = me.shared.timers.take_due(now)) me.due(*node);
 }
 
+void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).renewals.doubt_all(); }
+
 // A renewal moves the end of its hold, and leaves the timer where it stood: of holds that were taken at different
 // moments each would wake the client once in a lease, for nothing.
 instant client_machine::wake_at() const {

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <latchkey/export.hpp>
+
 #include <string>
 #include <string_view>
 
 namespace latchkey::detail {
 
 // A Lua script and its SHA-1, by which EVALSHA calls it.
-class script {
+class LATCHKEY_EXPORT script {  // for latchkey::testing, beside a shared library
  public:
   explicit script(std::string_view text, bool publishes = false);
 

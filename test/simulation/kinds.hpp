@@ -1,6 +1,6 @@
 #pragma once
 
-#include <support/server_model/server.hpp>
+#include <server_model/server.hpp>
 #include <support/unit/task.hpp>
 #include <wire/kind.hpp>
 

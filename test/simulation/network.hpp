@@ -3,7 +3,7 @@
 #include <machine/actions.hpp>
 #include <simulation/clocks.hpp>
 #include <simulation/randomness.hpp>
-#include <support/server_model/server.hpp>
+#include <server_model/server.hpp>
 
 #include <cstdint>
 #include <deque>

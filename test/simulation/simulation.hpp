@@ -9,7 +9,7 @@
 #include <simulation/moves.hpp>
 #include <simulation/network.hpp>
 #include <simulation/planted.hpp>
-#include <support/server_model/server.hpp>
+#include <server_model/server.hpp>
 
 #include <algorithm>
 #include <map>

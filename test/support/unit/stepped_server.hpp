@@ -1,7 +1,7 @@
 #pragma once
 
 #include <base/instant.hpp>
-#include <support/server_model/server.hpp>
+#include <server_model/server.hpp>
 #include <wire/kind.hpp>
 
 #include <deque>

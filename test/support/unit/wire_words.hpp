@@ -1,6 +1,6 @@
 #pragma once
 
-#include <support/server_model/answers.hpp>
+#include <server_model/answers.hpp>
 #include <wire/kind.hpp>
 #include <wire/verdict.hpp>
 

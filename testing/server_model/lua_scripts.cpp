@@ -1,4 +1,4 @@
-#include <support/server_model/lua_scripts.hpp>
+#include <server_model/lua_scripts.hpp>
 
 #include <lua.hpp>
 #include <wire/script.hpp>
@@ -148,6 +148,8 @@ bool lua_scripts::call_command(lua_State* lua) {
     said = error("ERR Unknown Redis command called from script");
   } else if (!found->takes(used_)) {
     said = error("ERR Wrong number of args calling Redis command from script");
+  } else if (!at_->denied.empty() && at_->denied.contains(found->name)) {
+    said = error("ERR The user executing the script can't run this command or subcommand");
   } else if (read_only_ && (found->flags & command::writes)) {
     said = error("READONLY You can't write against a read only replica.");
   } else if (full_ && !wrote_ && (found->flags & command::needs_memory)) {

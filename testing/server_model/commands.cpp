@@ -1,5 +1,6 @@
-#include <support/server_model/commands.hpp>
+#include <server_model/commands.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -61,6 +62,15 @@ std::string lower(std::string_view word) {
   for (char& c : made)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
   return made;
+}
+
+bool is(std::string_view word, std::string_view name) {
+  return std::equal(word.begin(), word.end(), name.begin(), name.end(),
+                    [](char a, char b) { return a == b || (a >= 'A' && a <= 'Z' && a + ('a' - 'A') == b); });
+}
+
+reply wrong_number(std::string_view command) {
+  return error("ERR wrong number of arguments for '" + std::string(command) + "' command");
 }
 
 reply wrong_type() { return error("WRONGTYPE Operation against a key holding the wrong kind of value"); }

@@ -1,4 +1,4 @@
-#include <support/server_model/keyspace.hpp>
+#include <server_model/keyspace.hpp>
 
 namespace latchkey::model {
 

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <codec/reply_reader.hpp>
-#include <support/server_model/lua_scripts.hpp>
+#include <server_model/lua_scripts.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -67,7 +68,10 @@ class server final : public publisher {
   bool full = false;
   bool busy = false;  // a script runs for long: everything is answered BUSY
   bool refuses_kill = false;
-  bool mute = false;  // messages reach nobody
+  bool mute = false;      // messages reach nobody
+  command_names denied;   // to every user
+  // So many times this command of a client is answered so, and not run.
+  void fail(std::string_view command, std::string_view words, int times);
   // What lasts: it says one word to whatever it is asked, or hangs up.
   enum class sickness : unsigned char {
     none,
@@ -84,6 +88,10 @@ class server final : public publisher {
   int double_messages = 0;
 
   // --- to be looked at ---
+  // Of tables or of connections, or a subcommand of those: `client|kill`.
+  static bool is_known(std::string_view command);
+  // As CLIENT LIST.
+  std::string clients() const;
   keyspace data;
   std::size_t subscriptions(std::function<bool(handle)> const& counts) const;
   std::uint64_t commands = 0;
@@ -94,6 +102,7 @@ class server final : public publisher {
   struct connection {
     std::uint64_t id;
     std::string address;
+    std::string name;
     bool trusted;
     detail::reply_reader reader;
     std::set<std::string, std::less<>> channels;
@@ -101,8 +110,19 @@ class server final : public publisher {
 
   bool hangs_up_on(words_view words) const;
   bool hang_up(handle which);  // answers false
+  struct failure {
+    std::string command, words;
+    int times;
+  };
+
+  static bool greets(words_view words);
+  std::optional<std::string> failure_of(words_view words);
   reply run(handle which, words_view words);
+  reply run_here(handle which, words_view words);
   reply run_client(handle which, words_view words);
+  reply kill(words_view words);
+  reply run_stored(words_view words);
+  reply run_pubsub(words_view words) const;
   reply run_script(words_view words);
   void subscribe(handle which, words_view words, bool in);
   void answer(handle which, reply const& said);
@@ -115,6 +135,7 @@ class server final : public publisher {
   int starts_ = 1;
   std::unordered_set<std::string> loaded_;
   std::unordered_map<std::string, std::string> replaced_;
+  std::vector<failure> failures_;
 };
 
 char const* name_of(server::sickness what);

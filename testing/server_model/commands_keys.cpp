@@ -1,4 +1,4 @@
-#include <support/server_model/commands.hpp>
+#include <server_model/commands.hpp>
 
 namespace latchkey::model {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <support/server_model/commands.hpp>
+#include <server_model/commands.hpp>
 
 #include <memory>
 #include <string>

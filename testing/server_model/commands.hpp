@@ -1,9 +1,11 @@
 #pragma once
 
-#include <support/server_model/answers.hpp>
-#include <support/server_model/keyspace.hpp>
+#include <server_model/answers.hpp>
+#include <server_model/keyspace.hpp>
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,10 +23,14 @@ class publisher {
   ~publisher() = default;
 };
 
+// Names of commands, lower case; of one with subcommands also `client|kill`.
+using command_names = std::set<std::string, std::less<>>;
+
 // What a command works on.
 struct surroundings {
   keyspace& data;
   publisher& channels;
+  command_names const& denied;  // to scripts, too
 };
 
 // One command of the modelled server. To add one: a function of a few lines and a line in the table of its file.
@@ -59,6 +65,10 @@ std::optional<double> score_of(std::string_view word);
 std::string shown(double score);
 std::string lower(std::string_view word);
 
+// Is it this name, which is in small letters?
+bool is(std::string_view word, std::string_view name);
+
+reply wrong_number(std::string_view command);
 reply wrong_type();
 reply not_an_integer();
 reply syntax_error();

@@ -1,0 +1,54 @@
+#include <base/clock.hpp>
+#include <engine/core.hpp>
+#include <engine/test_clock.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace latchkey::detail {
+
+namespace {
+
+// Never destroyed: clients may outlive everything else.
+struct roll {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<core>> clients;
+};
+
+roll& all() {
+  static roll& made = *new roll;
+  return made;
+}
+
+// Used outside the mutex: a client may end with the last one who looks at it.
+std::vector<std::shared_ptr<core>> alive() {
+  std::vector<std::shared_ptr<core>> made;
+  std::scoped_lock const lock(all().mutex);
+  for (auto const& one : all().clients)
+    if (auto found = one.lock(); found && !found->forked()) made.push_back(std::move(found));
+  return made;
+}
+
+}  // namespace
+
+void test_clock::begin() noexcept { process_clock.may_change.store(true, std::memory_order_relaxed); }
+
+void test_clock::advance(nanoseconds by) {
+  process_clock.ahead.fetch_add(by.count(), std::memory_order_relaxed);
+  for (auto const& one : alive()) one->machine_steps().timer().clock_jumped();
+}
+
+void test_clock::doubt_holds(std::string_view socket) {
+  for (auto const& one : alive())
+    if (one->server().where.path == socket) one->doubt_holds();
+}
+
+void test_clock::enlist(std::shared_ptr<core> const& one) {
+  if (!clock_may_jump()) return;
+  std::scoped_lock const lock(all().mutex);
+  std::erase_if(all().clients, [](auto const& other) { return other.expired(); });
+  all().clients.push_back(one);
+}
+
+}  // namespace latchkey::detail
