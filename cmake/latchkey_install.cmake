@@ -1,5 +1,5 @@
 # What `cmake --install` gives, in components: runtime (the shared library), dev (headers, static library, CMake package,
-# pkg-config file) and tools (the program latchkey, by tools/CMakeLists.txt).
+# pkg-config file), testing (latchkey::testing) and tools (the program latchkey, by tools/CMakeLists.txt).
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
@@ -21,6 +21,20 @@ if(BUILD_SHARED_LIBS)
   endif()
 else()
   latchkey_install_library(latchkey static)
+endif()
+
+# Why there is no component testing, if it was not built.
+set(latchkey_no_testing "")
+if(TARGET latchkey_testing)
+  install(TARGETS latchkey_testing EXPORT latchkey-testing
+    ARCHIVE COMPONENT testing
+    FILE_SET HEADERS COMPONENT testing)
+  install(EXPORT latchkey-testing NAMESPACE latchkey:: FILE latchkey-testing-targets.cmake
+    DESTINATION "${package_dir}" COMPONENT testing)
+elseif(NOT LATCHKEY_TESTING)
+  set(latchkey_no_testing "this latchkey was built with LATCHKEY_TESTING=OFF")
+else()
+  set(latchkey_no_testing "this latchkey was built where there was no Lua 5.1 (Debian: liblua5.1-0-dev)")
 endif()
 
 # The version that the headers were compiled with, 1.81.0 for 108100.
@@ -48,6 +62,10 @@ endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/latchkey.pc.in" "${PROJECT_BINARY_DIR}/latchkey.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
-foreach(component IN ITEMS runtime dev tools)
+set(components runtime dev tools)
+if(TARGET latchkey_testing)
+  list(APPEND components testing)
+endif()
+foreach(component IN LISTS components)
   install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT ${component})
 endforeach()

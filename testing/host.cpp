@@ -82,7 +82,6 @@ struct host::link {
 
 host::host(std::string const& socket, std::uint16_t port)
     : time_(std::chrono::system_clock::now().time_since_epoch()) {
-  redis_.on_unix_socket = port == 0;
   listen(asio::local::stream_protocol::endpoint(socket));
   if (port != 0) listen(asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), port));
   detail::quiet_signals const blocked;  // signals are the program's
@@ -122,6 +121,7 @@ void host::accept(acceptor& door) {
 }
 
 void host::admit(link_ptr const& one) {
+  redis_.on_unix_socket = one->socket.local_endpoint().protocol().family() == AF_UNIX;
   one->handle = redis_.accept();
   links_.emplace(one->handle, one);
   read(one);

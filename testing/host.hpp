@@ -55,6 +55,7 @@ class host final : private model::server_user {
   void real_time();
   void cut();
   void freeze() { frozen_ = true; }
+  bool frozen() const { return frozen_; }
   void thaw();
   std::vector<std::string> log() const { return {log_.begin(), log_.end()}; }
 

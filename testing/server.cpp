@@ -61,6 +61,13 @@ struct server::impl {
   ~impl() { folder.remove(); }
 
   std::string socket() const { return folder.path() + "/redis.sock"; }
+  void settle() {
+    if (!redis.ask([this] { return redis.frozen(); })) test_clock::settle(socket());
+  }
+  void doubt_holds() {
+    test_clock::doubt_holds(socket());
+    settle();
+  }
 
   detail::private_folder folder;
   std::string uri;
@@ -79,6 +86,7 @@ std::string const& server::uri() const noexcept { return impl_->uri; }
 
 void server::advance(timespan by) {
   auto const length = milliseconds(by);
+  impl_->settle();
   impl_->redis.ask([&] {
     auto const before = std::chrono::duration_cast<milliseconds>(detail::clock_ahead());
     if (length < milliseconds::zero()) throw std::invalid_argument("latchkey::testing: time does not go back");
@@ -87,6 +95,7 @@ void server::advance(timespan by) {
     impl_->redis.advance(length);
     test_clock::advance(length);
   });
+  impl_->settle();
 }
 
 void server::real_time() {
@@ -95,15 +104,17 @@ void server::real_time() {
 
 bool server::lose(std::string_view name) {
   std::string const key(name);
+  impl_->settle();
   bool const there = impl_->redis.ask([&] { return impl_->redis.redis().data.remove(key); });
-  test_clock::doubt_holds(impl_->socket());
+  impl_->doubt_holds();
   return there;
 }
 
 void server::take(std::string_view name) {
   std::string const key(name);
+  impl_->settle();
   impl_->redis.ask([&] { give_to_other(impl_->redis.redis(), key); });
-  test_clock::doubt_holds(impl_->socket());
+  impl_->doubt_holds();
 }
 
 void server::cut() {

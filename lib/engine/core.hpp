@@ -76,6 +76,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   stats snapshot();
   // See client_machine.
   void doubt_holds();
+  bool settled();
 
   // Tells config::on_event.
   void report(note const& what) noexcept { events_.report(what); }

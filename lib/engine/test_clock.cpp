@@ -3,12 +3,16 @@
 #include <engine/test_clock.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace latchkey::detail {
 
 namespace {
+
+constexpr milliseconds longest_settling{500};
 
 // Never destroyed: clients may outlive everything else.
 struct roll {
@@ -37,6 +41,17 @@ void test_clock::begin() noexcept { process_clock.may_change.store(true, std::me
 void test_clock::advance(nanoseconds by) {
   process_clock.ahead.fetch_add(by.count(), std::memory_order_relaxed);
   for (auto const& one : alive()) one->machine_steps().timer().clock_jumped();
+}
+
+void test_clock::settle(std::string_view socket) {
+  using steady = std::chrono::steady_clock;
+  auto const end = steady::now() + longest_settling;
+  for (auto const& one : alive()) {
+    if (one->server().where.path != socket || one->threads().inside()) continue;
+    // Nobody may be running the executor of others.
+    auto const limit = one->threads().own() ? end : std::min(end, steady::now() + longest_settling / 50);
+    while (!one->settled() && steady::now() < limit) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 }
 
 void test_clock::doubt_holds(std::string_view socket) {

@@ -336,7 +336,7 @@ void client_machine::time(instant now, actions& out) {
   while (timer_node* node = me.shared.timers.take_due(now)) me.due(*node);
 }
 
-void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).renewals.doubt_all(); }
+void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).renewals.want_all_now(); }
 
 // A renewal moves the end of its hold, and leaves the timer where it stood: of holds that were taken at different
 // moments each would wake the client once in a lease, for nothing.
@@ -379,6 +379,8 @@ void client_machine::close_now(instant now, actions& out) {
 bool client_machine::closed() const { return impl_->shared.closed(); }
 
 bool client_machine::quiet() const { return impl_->server.quiet(); }
+
+bool client_machine::settled(instant now) const { return impl_->server.settled() && wake_at() > now; }
 
 bool client_machine::idle() const {
   return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&

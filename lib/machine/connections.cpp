@@ -306,4 +306,11 @@ bool connections::idle() const {
   });
 }
 
+bool connections::settled() const {
+  return std::all_of(links_.begin(), links_.end(), [](link const& one) {
+    bool const rests = one.at == link::state::up || one.at == link::state::down;
+    return rests && !one.lent && one.unanswered.empty() && one.out.empty();
+  });
+}
+
 }  // namespace latchkey::detail

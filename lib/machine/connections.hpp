@@ -82,6 +82,8 @@ class connections {
   void collect(std::vector<operation*>& plain) const;
   // No owner and no caller awaits an answer.
   bool idle() const;
+  // Nobody awaits any answer, and none is being made.
+  bool settled() const;
 
  private:
   link* find(std::uint32_t serial);

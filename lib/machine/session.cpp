@@ -143,6 +143,8 @@ void session::forget_plain_calls(error_code const& why) {
 
 bool session::quiet() const { return !orphans_.any_in_doubt() && shared_.requests->empty() && links_.idle(); }
 
+bool session::settled() const { return quiet() && links_.settled() && !shared_.channels->pending(); }
+
 // --- the message connection ---
 
 void session::send_subscriptions() {

@@ -63,6 +63,8 @@ class session final : private connections_user, private orphans_user, private pl
   void forget_plain_calls(error_code const& why);  // closing
 
   bool quiet() const;
+  // Nor is any other answer awaited, nor a connection being made.
+  bool settled() const;
 
  private:
   void on_reply(link& one, reply& answer);

@@ -40,11 +40,7 @@ void watchdog::remove(renewal& side) {
 
 void watchdog::again(renewal& side) {
   if (side.is_linked() || side.under_way || !has_watchdog_hold(side)) return;
-  if (side.failures == 0) {
-    if (side.sent >= doubted_) return add(side);
-    urgent_.push_back(side);
-    return plan();
-  }
+  if (side.failures == 0) return add(side);
   milliseconds const most = std::min(period_, shared_.settings.retry_delay);
   instant due = after(shared_.now, shared_.pause(side.failures, most));
   if (!retries_.empty()) due = std::max(due, retries_.back().due);  // in order; all fail together anyway
@@ -82,8 +78,7 @@ void watchdog::want_all() {
   urgent_.splice(urgent_.end(), regular_);
 }
 
-void watchdog::doubt_all() {
-  doubted_ = shared_.now;
+void watchdog::want_all_now() {
   want_all();
   plan();
 }

@@ -23,9 +23,9 @@ class watchdog {
   // After a reconnect the server may have come back without what it had, or be another one: every hold is to be looked
   // after before anything else is asked.
   void want_all();
+  // The same without a reconnect: soon.
+  void want_all_now();
   bool wants_all() const { return !urgent_.empty(); }
-  // The same without a reconnect: what a renewal that is under way will be answered does not count for it.
-  void doubt_all();
   void catch_up();  // as much of it as fits into this turn goes to the outbox
 
  private:
@@ -42,7 +42,6 @@ class watchdog {
   list regular_;          // due one period after their last renewal
   list retries_;          // without an answer: due sooner
   list urgent_;           // due before anything else is sent
-  instant doubted_{};     // renewals that were sent earlier say nothing of today
   instant not_before_{};  // after a full turn others have their turn first
   timer_node timer_;
 };

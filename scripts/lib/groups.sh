@@ -8,6 +8,7 @@ declare -A about=(
   [packages]="what packages promise: BUILD_TESTING, components, the Boost guard, Debian packages in a bare root, releases"
   [server]="the library against real Redis servers, started on private sockets"
   [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
+  [testing]="latchkey::testing: time, losses and faults as a test orders them; test/server against it; T1 to T5 by number"
   [tools]="the program latchkey: options, exit codes, what happens to a command when something dies, a terminal"
   [costs]="commands, system calls, allocations, wake-ups and bytes of an operation have not risen"
   [example]="the programs in examples/"
@@ -18,15 +19,15 @@ declare -A about=(
   [torture]="real processes on real servers with every nemesis for a minute; the checker; workers that break the rule"
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
-  [asan-ubsan]="unit, server, outside and stress tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-  [tsan]="unit, server, outside and stress tests under ThreadSanitizer"
+  [asan-ubsan]="unit, server, outside, stress and testing tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+  [tsan]="unit, server, outside, stress and testing tests under ThreadSanitizer"
   [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 20 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
   [model]="the model check of the locking algorithm"
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
-quick_groups=(unit compile docs package server outside tools costs example demo)
+quick_groups=(unit compile docs package server outside testing tools costs example demo)
 slow_groups=(packages stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
@@ -62,6 +63,7 @@ targets_of() {
     server) echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests ;;
     stress | interop | costs | outside) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_simulation_tests latchkey_truth_tests ;;
+    testing) echo latchkey_testing_tests latchkey_double latchkey_server_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;
     mutants) echo latchkey_unit_tests latchkey_simulate ;;
     compile) echo latchkey_compile_tests ;;
@@ -69,7 +71,7 @@ targets_of() {
     tools) echo latchkey_tool ;;
     example | demo) echo latchkey_examples ;;
     asan-ubsan | tsan)
-      echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests ;;
+      echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests latchkey_testing_tests ;;
     clang) echo all ;;
     docs | tidy | packages) echo configure ;;
   esac
@@ -133,7 +135,7 @@ run_group() {
   fi
   case $1 in
     clang) run_ctest clang unit unit ;;
-    asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server|outside|stress' ;;
+    asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server|outside|stress|testing' ;;
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
@@ -165,7 +167,7 @@ run_ctest() {
   # Tests on a real server wait more than they compute. Sanitized ones do both, with bounds of time four times as wide.
   case $1:$2 in
     asan-ubsan:* | tsan:*) jobs=$((jobs * 3 / 2)) ;;
-    *:server | *:outside | *:tools) jobs=$((jobs * 2)) ;;
+    *:server | *:outside | *:tools | *:testing) jobs=$((jobs * 2)) ;;
   esac
   "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \
@@ -232,7 +234,7 @@ run_mutants() {
   scripts/mutants --quick "${build[@]}"
 }
 
-sources() { find include lib tools test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
+sources() { find include lib tools testing test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
 
 check_format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
 

@@ -82,7 +82,7 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
     root = pathlib.Path(sys.argv[1])
-    tops = ("include", "lib", "tools", "test", "bench", "examples")
+    tops = ("include", "lib", "tools", "testing", "test", "bench", "examples")
     paths = sorted(p.relative_to(root) for t in tops for p in (root / t).rglob("*") if p.suffix in (".hpp", ".cpp"))
     files = {path: len((root / path).read_text(encoding="utf-8").splitlines()) for path in paths}
     print(f"{len(files)} files, median {statistics.median(files.values()):.0f} lines; the longest:")

@@ -13,9 +13,9 @@ import textwrap
 
 MARKER = re.compile(r"<!-- from: ([^#\s]+)#([\w-]+) -->")
 FENCE = re.compile(r"^(\s*)```\s*(cpp|c\+\+|cc|cxx)\b", re.IGNORECASE)
-NAMED = re.compile(r"`((?:include|lib|test|bench|examples|scripts|docs|cmake)/[\w./-]+\.(?:cpp|hpp|md|py|txt|cmake))`")
+NAMED = re.compile(r"`((?:include|lib|testing|test|bench|examples|scripts|docs|cmake)/[\w./-]+\.(?:cpp|hpp|md|py|txt|cmake))`")
 LINKED = re.compile(r"\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)")
-COMPILED = ("examples/", "test/", "bench/", "include/", "lib/")
+COMPILED = ("examples/", "test/", "testing/", "bench/", "include/", "lib/")
 
 
 class Bad(Exception):

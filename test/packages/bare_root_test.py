@@ -11,7 +11,7 @@ import time
 
 from support import HERE, attempt, clean_environment, expect, fresh, made, only, options, place, run, version
 
-NEEDED = ["libhiredis-dev", "libssl-dev", "libboost1.81-dev", "libboost-program-options1.81.0", "redis-server", "g++", "cmake",
+NEEDED = ["libhiredis-dev", "liblua5.1-0-dev", "libssl-dev", "libboost1.81-dev", "libboost-program-options1.81.0", "redis-server", "g++", "cmake",
           "make", "pkg-config"]
 
 
@@ -62,6 +62,10 @@ def build_consumers(into, root):
     run(*into, "cmake", "--build", "/root/shared")
     run(*into, "/root/shared/linkage")
     run(*into, "sh", "-ec", "g++ -std=c++20 /root/package/consumer.cpp -o /root/consumer $(pkg-config --cflags --libs latchkey)")
+    shutil.copytree(HERE.parent / "testing/consumer", root / "root/testing")
+    run(*into, "cmake", "-S", "/root/testing", "-B", "/root/tested")
+    run(*into, "cmake", "--build", "/root/tested")
+    run(*into, "/root/tested/consumer")
     served(into, "/tmp/consumer.sock", lambda: run(*into, "/root/consumer", "unix:///tmp/consumer.sock"))
 
 
@@ -102,7 +106,7 @@ def main():
     given = options(__doc__)
     made(given.build)
     packages = sorted((place(given.build) / "made").glob("*.deb"))
-    expect(len(packages) == 3, f"P4: {len(packages)} packages were built")
+    expect(len(packages) == 4, f"P4: {len(packages)} packages were built")
     folder = place(given.build) / "root"
     if folder.exists():
         run("rm", "-r", "--one-file-system", folder)

@@ -1,6 +1,7 @@
 """P2: position-independent objects, the name of the shared library, components, both libraries in one prefix, pkg-config."""
 
 import ctypes
+import itertools
 
 from support import HERE, clean_environment, configure, expect, fresh, made, only, options, place, refused, run, version
 
@@ -12,11 +13,11 @@ def installed(build_tree, folder, component=None):
 
 
 def components(build_tree, folder):
-    parts = {name: installed(build_tree, folder / name, name) for name in ("runtime", "dev", "tools")}
+    parts = {name: installed(build_tree, folder / name, name) for name in ("runtime", "dev", "tools", "testing")}
     everything = installed(build_tree, folder / "all")
     licence = {name for name in everything if name.endswith("/LICENSE")}
     expect(set().union(*parts.values()) == everything, f"P2: in no component: {everything - set().union(*parts.values())}")
-    for one, other in (("runtime", "dev"), ("runtime", "tools"), ("dev", "tools")):
+    for one, other in itertools.combinations(parts, 2):
         expect(parts[one] & parts[other] <= licence, f"P2: in {one} and {other}: {parts[one] & parts[other] - licence}")
     number = version()
     so_number = ".".join(number.split(".")[:2]) if number.startswith("0.") else number.split(".")[0]
@@ -27,6 +28,9 @@ def components(build_tree, folder):
     names = {name.rsplit("/", 1)[-1] for name in parts["dev"]}
     expect({"liblatchkey.so", "liblatchkey.a", "client.hpp", "version.hpp", "latchkey.pc", "latchkeyConfig.cmake",
             "latchkey-static-targets.cmake", "latchkey-shared-targets.cmake"} <= names, f"P2: dev has {names}")
+    names = {name.rsplit("/", 1)[-1] for name in parts["testing"] - licence}
+    expect({"liblatchkey_testing.a", "latchkey-testing-targets.cmake"} <= names and
+           "include/latchkey/testing/server.hpp" in parts["testing"], f"P2: testing has {parts['testing']}")
     library = only((folder / "runtime").rglob(f"liblatchkey.so.{number}"), "shared library")
     said = run("readelf", "-d", library)
     expect(f"soname: [liblatchkey.so.{so_number}]" in said, f"P2: the shared library calls itself something else:\n{said}")
@@ -59,6 +63,12 @@ def find_package(given, prefix, folder):
         run("cmake", "--build", folder)
         run(folder / "linkage")
         expect(needs_library(folder / "linkage") == shared, f"P2: COMPONENTS {wanted} {settings} linked the other library")
+    for linkage in ("shared", "static"):
+        fresh(folder)
+        run(*configure(HERE.parent / "testing/consumer", folder, given.compiler, f"-DCMAKE_PREFIX_PATH={prefix}",
+                       f"-DLINKAGE={linkage}"))
+        run("cmake", "--build", folder)
+        run(folder / "consumer")
     refused(["the components shared and static exclude each other"], *words("shared;static"))
     refused(["the component nonsense was not installed into"], *words("nonsense"))
 
@@ -89,7 +99,7 @@ def main():
     plugin(given, prefix, folder / "plugin")
     find_package(given, prefix, folder / "find_package")
     pkg_config(given, prefix, folder / "pkg-config")
-    print("P2: three components; a plugin with the static library; both libraries in one prefix, by CMake and pkg-config")
+    print("P2: four components; a plugin with the static library; both libraries in one prefix, by CMake and pkg-config")
 
 
 main()

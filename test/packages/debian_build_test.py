@@ -29,11 +29,12 @@ def main():
     said = run("dpkg-buildpackage", "-us", "-uc", cwd=tree, env=environment, seconds=1500)
     print(said[-2000:])
     names = sorted(path.name.split("_")[0] for path in folder.glob("*.deb"))
-    expect(names == ["latchkey-tools", "liblatchkey-dev", "liblatchkey0.2"], f"P4: the packages are {names}")
+    expect(names == ["latchkey-tools", "liblatchkey-dev", "liblatchkey-testing-dev", "liblatchkey0.2"], f"P4: the packages are {names}")
     changes = only(folder.glob("*.changes"), "list of changes")
     print(run("lintian", "--allow-root", "--fail-on", "error,warning", changes))
     for package, depends in (("liblatchkey-dev", ["libboost1.81-dev", "libhiredis-dev", "libssl-dev",
                                                     f"liblatchkey0.2 (= {number}-1)"]),
+                             ("liblatchkey-testing-dev", [f"liblatchkey-dev (= {number}-1)", "liblua5.1-0-dev"]),
                              ("liblatchkey0.2", ["libhiredis0.14", "libssl3", "libc6"]),
                              ("latchkey-tools", ["liblatchkey0.2", "libboost-program-options1.81.0"])):
         line = run("dpkg-deb", "-f", only(folder.glob(f"{package}_*.deb"), package), "Depends")

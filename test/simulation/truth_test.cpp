@@ -33,6 +33,7 @@ std::map<std::string_view, std::string_view> const arguments = {{"exists", "k+k"
                                                                 {"expire", "kt"},
                                                                 {"pexpireat", "kA"},
                                                                 {"persist", "k"},
+                                                                {"rename", "kk"},
                                                                 {"publish", "kv"},
                                                                 {"get", "k"},
                                                                 {"set", "kiO"},

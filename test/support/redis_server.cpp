@@ -17,6 +17,16 @@
 
 namespace latchkey::test {
 
+namespace {
+
+// The program that is started: a redis-server, or what a test of the tests puts in its place.
+char const* server_program() {
+  char const* const other = std::getenv("LATCHKEY_TEST_SERVER");
+  return other ? other : "redis-server";
+}
+
+}  // namespace
+
 int redis_major() {
   static int const major = [] {
     // "Redis server v=7.0.15 sha=...", "Valkey server v=..."
@@ -56,7 +66,7 @@ void redis_server::start(ready when) {
 }
 
 void redis_server::launch() {
-  std::vector<std::string> words{"redis-server", "--daemonize", "no", "--bind", "127.0.0.1", "--save", ""};
+  std::vector<std::string> words{server_program(), "--daemonize", "no", "--bind", "127.0.0.1", "--save", ""};
   auto const set = [&](std::string name, std::string value) {
     words.push_back("--" + name);
     words.push_back(std::move(value));

@@ -46,6 +46,15 @@ reply end_at(surroundings& at, words_view words, std::int64_t unit, std::int64_t
   return number(1);
 }
 
+reply rename(surroundings& at, words_view words) {
+  keyspace::value* const found = at.data.find(words[1]);
+  if (!found) return error("ERR no such key");
+  keyspace::value const moved = *found;
+  at.data.remove(words[1]);
+  at.data.make(words[2], moved.holds).ends = moved.ends;
+  return ok();
+}
+
 reply persist(surroundings& at, words_view words) {
   keyspace::value* const found = at.data.find(words[1]);
   if (!found || found->ends == keyspace::forever) return number(0);
@@ -141,6 +150,7 @@ constexpr command table[] = {
     {"expire", 3, command::writes,
      [](surroundings& at, words_view words) { return end_at(at, words, 1'000, at.data.now); }},
     {"pexpireat", 3, command::writes, [](surroundings& at, words_view words) { return end_at(at, words, 1, 0); }},
+    {"rename", 3, command::writes, rename},
     {"persist", 2, command::writes, persist},
     {"time", 1, command::reads, time},
     {"publish", 3, command::reads, publish},

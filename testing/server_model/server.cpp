@@ -20,7 +20,7 @@ char const* name_of(server::sickness what) {
 server::handle server::accept() {
   handle const made = next_handle_++;
   std::string address = on_unix_socket ? "/run/redis.sock:0" : "127.0.0.1:" + std::to_string(next_port++);
-  connections_.emplace(made, connection{next_id_++, std::move(address), {}, password.empty(), {}, {}});
+  connections_.emplace(made, connection{next_id_++, std::move(address), {}, password.empty(), {}, {}, false, {}});
   return made;
 }
 
@@ -49,6 +49,8 @@ bool server::serve(handle which, words_view words) {
   bool const hangs = hangs_up_on(words);
   // Every other one hears nothing more.
   if (hangs && (which % 2 == 0 || sick == sickness::hangs_up)) return hang_up(which);
+  if (monitors_ > 0) show(which, words);
+  ++calls_[lower(words[0])];
   reply const said = run(which, words);
   user_.ran(which, words, said);
   bool const said_by_itself = is(words[0], "subscribe") || is(words[0], "unsubscribe");

@@ -106,6 +106,8 @@ class server final : public publisher {
     bool trusted;
     detail::reply_reader reader;
     std::set<std::string, std::less<>> channels;
+    bool monitors = false;
+    std::optional<std::vector<std::vector<std::string>>> queued{};  // between MULTI and EXEC
   };
 
   bool hangs_up_on(words_view words) const;
@@ -123,6 +125,10 @@ class server final : public publisher {
   reply kill(words_view words);
   reply run_stored(words_view words);
   reply run_pubsub(words_view words) const;
+  reply info(words_view words) const;
+  reply collect(handle which, words_view words);
+  reply run_keys(words_view words);
+  void show(handle which, words_view words);
   reply run_script(words_view words);
   void subscribe(handle which, words_view words, bool in);
   void answer(handle which, reply const& said);
@@ -136,6 +142,8 @@ class server final : public publisher {
   std::unordered_set<std::string> loaded_;
   std::unordered_map<std::string, std::string> replaced_;
   std::vector<failure> failures_;
+  std::map<std::string, std::uint64_t> calls_;
+  std::size_t monitors_ = 0;  // how many there have been
 };
 
 char const* name_of(server::sickness what);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 // What is asked of the server itself and of its connections; what works on data stands in tables, see commands.hpp.
 
@@ -20,10 +21,12 @@ struct own_command {
   std::size_t words;
 };
 constexpr own_command own_commands[] = {
-    {"auth", 2},   {"client", 2}, {"eval", 3},  {"evalsha", 3}, {"info", 1},      {"ping", 1},
-    {"pubsub", 2}, {"role", 1},   {"script", 2}, {"select", 2}, {"subscribe", 2}, {"unsubscribe", 1}};
-constexpr std::string_view subcommands[] = {"client|info",   "client|kill", "client|list", "client|setname", "pubsub|channels",
-                                            "pubsub|numsub", "script|exists", "script|flush", "script|load"};
+    {"auth", 2},     {"client", 2}, {"dbsize", 1}, {"echo", 2},      {"eval", 3},       {"evalsha", 3}, {"exec", 1},
+    {"flushall", 1}, {"info", 1},   {"keys", 2},   {"monitor", 1},   {"multi", 1},      {"ping", 1},    {"pubsub", 2},
+    {"role", 1},     {"scan", 2},   {"script", 2}, {"select", 2},    {"subscribe", 2},  {"unsubscribe", 1}};
+constexpr std::string_view subcommands[] = {"client|id",       "client|info",   "client|kill",   "client|list",
+                                            "client|setname",  "pubsub|channels", "pubsub|numsub", "script|exists",
+                                            "script|flush",    "script|load"};
 
 own_command const* find_own(std::string_view name) {
   for (auto const& one : own_commands)
@@ -80,6 +83,7 @@ reply server::run(handle which, words_view words) {
 
 reply server::run_here(handle which, words_view words) {
   auto const& first = words[0];
+  if (is(first, "multi") || is(first, "exec") || connections_.at(which).queued) return collect(which, words);
   if (is(first, "select")) return ok();
   if (is(first, "client")) return run_client(which, words);
   if (is(first, "subscribe") || is(first, "unsubscribe")) {
@@ -90,15 +94,77 @@ reply server::run_here(handle which, words_view words) {
     if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
     return array({text("master"), number(0), array()});
   }
-  if (is(first, "info"))
-    return text("# Server\r\n" + (run_id.empty() ? "" : "run_id:" + run_id + "\r\n") + "# Clients\r\nconnected_clients:" +
-                std::to_string(connections_.size()) + "\r\n");
+  if (is(first, "info")) return info(words);
   if (loading) return error("LOADING Redis is loading the dataset in memory");
   if (is(first, "script")) return run_stored(words);
   if (is(first, "pubsub")) return run_pubsub(words);
   if (is(first, "ping"))
     return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
+  if (is(first, "echo")) return text(words[1]);
+  if (is(first, "monitor")) {
+    connections_.at(which).monitors = true;
+    ++monitors_;
+    return ok();
+  }
+  if (is(first, "dbsize") || is(first, "keys") || is(first, "scan") || is(first, "flushall")) return run_keys(words);
   return execute(words);
+}
+
+reply server::info(words_view words) const {
+  std::string made;
+  if (words.size() > 1 && is(words[1], "commandstats")) {
+    made = "# Commandstats\r\n";
+    for (auto const& [name, count] : calls_) made += "cmdstat_" + name + ":calls=" + std::to_string(count) + ",usec=0\r\n";
+    return text(made);
+  }
+  if (!run_id.empty()) made = "run_id:" + run_id + "\r\n";
+  return text("# Server\r\n" + made + "# Clients\r\nconnected_clients:" + std::to_string(connections_.size()) + "\r\n");
+}
+
+// MULTI, what follows, and EXEC.
+reply server::collect(handle which, words_view words) {
+  auto& queued = connections_.at(which).queued;
+  if (is(words[0], "multi")) {
+    if (queued) return error("ERR MULTI calls can not be nested");
+    queued.emplace();
+    return ok();
+  }
+  if (!is(words[0], "exec")) {
+    queued->emplace_back(words.begin(), words.end());
+    return status("QUEUED");
+  }
+  if (!queued) return error("ERR EXEC without MULTI");
+  auto const all = *std::exchange(queued, std::nullopt);
+  reply made = array();
+  for (auto const& one : all) made.elements.push_back(run_here(which, one));
+  return made;
+}
+
+// All keys at once; no pattern but `*` is understood.
+reply server::run_keys(words_view words) {
+  if (is(words[0], "flushall")) {
+    data.clear();
+    return ok();
+  }
+  auto const all = data.keys();
+  if (is(words[0], "dbsize")) return number(static_cast<std::int64_t>(all.size()));
+  bool const scans = is(words[0], "scan");
+  if (!scans && words[1] != "*") return error("ERR the modelled server knows KEYS * alone");
+  reply made = array();
+  for (auto const& key : all) made.elements.push_back(text(key));
+  return scans ? array({text("0"), std::move(made)}) : made;
+}
+
+// To those who MONITOR.
+void server::show(handle which, words_view words) {
+  auto const& from = connections_.at(which).address;
+  std::string line = std::to_string(data.microseconds / 1'000'000) + ".0 [0 " +
+                     (from.starts_with('/') ? "unix:" + from.substr(0, from.rfind(':')) : from) + "]";
+  for (auto const& word : words) ((line += " \"") += word) += '"';
+  std::replace(line.begin(), line.end(), '\r', ' ');
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  for (auto const& [to, one] : connections_)
+    if (one.monitors) answer(to, status(line));
 }
 
 std::string server::clients() const {
@@ -115,6 +181,7 @@ reply server::run_client(handle which, words_view words) {
     own.name = words[2];
     return ok();
   }
+  if (is(what, "id")) return number(static_cast<std::int64_t>(own.id));
   if (is(what, "info")) return text(line_of(own.id, own.address, own.name));
   if (is(what, "list") && words.size() == 2) return text(clients());
   if (words.size() < 4) return error("ERR syntax error");

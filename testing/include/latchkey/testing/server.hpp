@@ -28,8 +28,11 @@ namespace latchkey::testing {
 ///
 /// \par Threads
 /// All members may be called from any thread, in callbacks too, beside each other and beside the clients. What they
-/// change is changed when they return, between two commands of clients. What clients make of it happens on their
-/// threads, later: wait for that, with a limit.
+/// change is changed when they return, between two commands of clients. `advance`, `lose` and `take` first let the
+/// clients of this server, as far as they are of this process, finish what is under way, and afterwards what follows:
+/// when they return, `held` and `remaining` say so, renewals are answered, and waiters wait again. This takes microseconds;
+/// what cannot be finished is awaited for half a second, or for 10 ms where the program runs the client's executor.
+/// Callbacks and handlers run on their own threads, and may come later: wait for them, with a limit.
 ///
 /// \par Errors
 /// `std::invalid_argument` for what an argument cannot be; nothing has changed then. `lock_error` and
@@ -53,7 +56,7 @@ class server {
   // --- time ---
 
   /// Moves the server's clock and the clock of all clients of this process, in one jump. A lease that is not longer is
-  /// over, with a watchdog too: to see renewals go in steps of less than the lease, and wait for each renewal.
+  /// over, with a watchdog too: for renewals go in steps of less than the lease.
   /// \throws std::invalid_argument negative, or more than a hundred years in all.
   void advance(timespan by);
   /// From now on the server's clock also goes by itself. `advance` still moves it.
@@ -62,7 +65,7 @@ class server {
   // --- what befalls a lock ---
 
   /// Removes the key of a lock and tells nobody, as DEL does. Clients of this process that hold something here and
-  /// renew it ask for it at once, so `on_lost` of a lease without a fixed length runs soon. A lease of fixed length is
+  /// renew it ask for it at once, so a lease without a fixed length is lost at once. A lease of fixed length is
   /// never asked for: its holder learns of the loss at its end, or with `extend` or `release`, as with a real server.
   /// False: there was none.
   bool lose(std::string_view name);
@@ -87,7 +90,8 @@ class server {
 
   /// The next `times` calls of a command by clients are answered with this error and not run: `"OOM command not
   /// allowed"`. Of a command with subcommands all, or one as `"client|kill"`; the case of letters does not matter. Locks
-  /// are taken and given back by `evalsha`. Failures of one command come in the order in which they were asked for.
+  /// are taken and given back by `evalsha`. What passes by itself, as `OOM`, `LOADING` and `BUSY`, clients try again; after
+  /// `ERR` they cannot know whether something ran, and give it back by another `evalsha`. Failures of one command come in the order in which they were asked for.
   /// \throws std::invalid_argument an unknown command, no words, a line break in them, or less than one time.
   void fail_next(std::string_view command, std::string_view words, int times = 1);
   /// From now on nobody may use a command, as without the right to it: `NOPERM`, in scripts too. As in `fail_next` it may
