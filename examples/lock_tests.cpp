@@ -1,5 +1,5 @@
-// How to test code that holds a lock: a modelled server inside the test, which loses the lock, gives it to somebody else,
-// lets leases end and refuses, when the test says so. Needs no Redis, and nothing sleeps. Usage: lock_tests
+// How to test code that holds a lock: a modelled server inside the test, which loses the lock, gives it to somebody
+// else, lets leases end and refuses, when the test says so. Needs no Redis, and nothing sleeps. Usage: lock_tests
 
 #include <latchkey/latchkey.hpp>
 #include <latchkey/testing/server.hpp>
@@ -64,9 +64,9 @@ void test_time() {
   latchkey::testing::server redis;
   latchkey::client const client(redis.uri());
   // [time]
-  auto renewed = client.get_lock("renewed").acquire();               // by the watchdog, every 10 s
-  auto fixed = client.get_lock("fixed").acquire({.lease = 1min});    // ends by itself
-  for (int i = 0; i < 7; ++i) redis.advance(9s);                     // in steps below the lease: it is renewed
+  auto renewed = client.get_lock("renewed").acquire();             // by the watchdog, every 10 s
+  auto fixed = client.get_lock("fixed").acquire({.lease = 1min});  // ends by itself
+  for (int i = 0; i < 7; ++i) redis.advance(9s);                   // in steps below the lease: it is renewed
   expect(renewed.held() && !fixed.held(), "63 s later");
   redis.advance(1h);  // as if the machine had slept: no watchdog helps
   expect(!renewed.held() && redis.holders("renewed").empty(), "an hour later");

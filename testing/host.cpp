@@ -14,8 +14,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -80,8 +80,7 @@ struct host::link {
   std::array<char, 4096> buffer{};
 };
 
-host::host(std::string const& socket, std::uint16_t port)
-    : time_(std::chrono::system_clock::now().time_since_epoch()) {
+host::host(std::string const& socket, std::uint16_t port) : time_(std::chrono::system_clock::now().time_since_epoch()) {
   listen(asio::local::stream_protocol::endpoint(socket));
   if (port != 0) listen(asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), port));
   detail::quiet_signals const blocked;  // signals are the program's
@@ -121,7 +120,9 @@ void host::accept(acceptor& door) {
 }
 
 void host::admit(link_ptr const& one) {
-  redis_.on_unix_socket = one->socket.local_endpoint().protocol().family() == AF_UNIX;
+  boost::system::error_code ignored;  // it may have gone already
+  redis_.on_unix_socket = one->socket.local_endpoint(ignored).protocol().family() == AF_UNIX;
+  if (!redis_.on_unix_socket) one->socket.set_option(asio::ip::tcp::no_delay(true), ignored);
   one->handle = redis_.accept();
   links_.emplace(one->handle, one);
   read(one);
@@ -192,8 +193,7 @@ nanoseconds host::run_by_itself() const {
 }
 
 void host::set_clock() {
-  redis_.data.microseconds =
-      std::chrono::duration_cast<std::chrono::microseconds>(time_ + run_by_itself()).count();
+  redis_.data.microseconds = std::chrono::duration_cast<std::chrono::microseconds>(time_ + run_by_itself()).count();
   redis_.data.now = redis_.data.microseconds / 1'000;
 }
 

@@ -38,7 +38,8 @@ void give_to_other(model::server& redis, std::string const& name) {
   keyspace::value const* const there = redis.data.find(name);
   auto const* const hash = there ? std::get_if<keyspace::hash_value>(&there->holds) : nullptr;
   bool const plain = there && std::holds_alternative<keyspace::text_value>(there->holds);
-  bool const sides = hash && std::any_of(hash->begin(), hash->end(), [](auto const& one) { return one.first == "mode"; });
+  bool const sides =
+      hash && std::any_of(hash->begin(), hash->end(), [](auto const& one) { return one.first == "mode"; });
   keyspace::hash_value fields;
   if (sides) fields.emplace_back("mode", "write");
   fields.emplace_back(sides ? other + ":write" : other, "1");

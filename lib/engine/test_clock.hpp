@@ -19,8 +19,8 @@ class test_clock {
   // By this much, of which nothing is ever taken back. What is due by then is done by the clients' own threads.
   LATCHKEY_EXPORT static void advance(nanoseconds by);
   // Waits until the clients of the server at this socket have done what is due, and have their answers, so that it does
-  // not matter how far their threads were. For a moment of real time at most: some cannot, and those whose thread this is
-  // are not waited for.
+  // not matter how far their threads were. For a moment of real time at most: some cannot, and those whose thread this
+  // is are not waited for.
   LATCHKEY_EXPORT static void settle(std::string_view socket);
   // The clients of the server at this socket ask at once whether they still hold what they renew.
   LATCHKEY_EXPORT static void doubt_holds(std::string_view socket);

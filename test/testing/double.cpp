@@ -1,5 +1,6 @@
-// The modelled server in the place of a redis-server, in real time: understands of its words what the tests need, and ends
-// with an error at any other. What such a server shows on its command line is `redis-server` for test/support alone.
+// The modelled server in the place of a redis-server, in real time: understands of its words what the tests need, and
+// ends with an error at any other. What such a server shows on its command line is `redis-server` for test/support
+// alone.
 
 #include <host.hpp>
 
@@ -13,8 +14,8 @@
 namespace {
 
 // Without a meaning here: nothing is written, and nobody else can come in.
-std::set<std::string_view> const without_effect = {"daemonize", "bind", "save", "dir", "logfile", "appendonly",
-                                                   "appendfsync", "enable-debug-command"};
+std::set<std::string_view> const without_effect = {"daemonize", "bind",       "save",        "dir",
+                                                   "logfile",   "appendonly", "appendfsync", "enable-debug-command"};
 
 int refuse(std::string const& why) {
   std::fprintf(stderr, "latchkey_double: %s\n", why.c_str());

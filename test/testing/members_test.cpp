@@ -123,7 +123,8 @@ TEST_CASE("take: whatever the kind") {
   testing::server redis;
   client const own(redis.uri());
   auto const rw = own.get_read_write_lock("sides");
-  for (auto const& lock : {own.get_plain_lock("plain"), rw.write_lock(), own.get_fair_lock("fair"), own.get_spin_lock("s")}) {
+  for (auto const& lock :
+       {own.get_plain_lock("plain"), rw.write_lock(), own.get_fair_lock("fair"), own.get_spin_lock("s")}) {
     INFO(lock.name());
     auto hold = lock.acquire();
     watched_loss loss(hold);

@@ -14,7 +14,8 @@ namespace latchkey::test {
 // A loss that is waited for.
 class watched_loss {
  public:
-  explicit watched_loss(lease& of) : heard_(std::make_shared<std::promise<error_code>>()), future_(heard_->get_future()) {
+  explicit watched_loss(lease& of)
+      : heard_(std::make_shared<std::promise<error_code>>()), future_(heard_->get_future()) {
     of.on_lost([heard = heard_](error_code const& why) { heard->set_value(why); });
   }
   // False: nobody told of it in time.

@@ -1,5 +1,7 @@
 #include <server_model/server.hpp>
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -10,9 +12,9 @@ namespace latchkey::model {
 
 namespace {
 
-std::string line_of(std::uint64_t id, std::string const& address, std::string const& name) {
+std::string line_of(std::uint64_t id, std::string const& address, std::string const& name, std::size_t channels) {
   return "id=" + std::to_string(id) + " addr=" + address + " laddr=127.0.0.1:6379 fd=8 name=" + name +
-         " db=0 resp=2\n";
+         " db=0 sub=" + std::to_string(channels) + " psub=0 resp=2\n";
 }
 
 // With the least number of words.
@@ -21,12 +23,12 @@ struct own_command {
   std::size_t words;
 };
 constexpr own_command own_commands[] = {
-    {"auth", 2},     {"client", 2}, {"dbsize", 1}, {"echo", 2},      {"eval", 3},       {"evalsha", 3}, {"exec", 1},
-    {"flushall", 1}, {"info", 1},   {"keys", 2},   {"monitor", 1},   {"multi", 1},      {"ping", 1},    {"pubsub", 2},
-    {"role", 1},     {"scan", 2},   {"script", 2}, {"select", 2},    {"subscribe", 2},  {"unsubscribe", 1}};
-constexpr std::string_view subcommands[] = {"client|id",       "client|info",   "client|kill",   "client|list",
-                                            "client|setname",  "pubsub|channels", "pubsub|numsub", "script|exists",
-                                            "script|flush",    "script|load"};
+    {"auth", 2},     {"client", 2}, {"dbsize", 1}, {"echo", 2},    {"eval", 3},      {"evalsha", 3},    {"exec", 1},
+    {"flushall", 1}, {"info", 1},   {"keys", 2},   {"monitor", 1}, {"multi", 1},     {"ping", 1},       {"pubsub", 2},
+    {"role", 1},     {"scan", 2},   {"script", 2}, {"select", 2},  {"subscribe", 2}, {"unsubscribe", 1}};
+constexpr std::string_view subcommands[] = {"client|id",      "client|info",     "client|kill",   "client|list",
+                                            "client|setname", "pubsub|channels", "pubsub|numsub", "script|exists",
+                                            "script|flush",   "script|load"};
 
 own_command const* find_own(std::string_view name) {
   for (auto const& one : own_commands)
@@ -44,7 +46,8 @@ std::string whole_name(words_view words) {
 
 bool server::is_known(std::string_view command) {
   auto const same = [&](std::string_view one) { return is(command, one); };
-  return find_command(command) || find_own(command) || std::any_of(std::begin(subcommands), std::end(subcommands), same);
+  return find_command(command) || find_own(command) ||
+         std::any_of(std::begin(subcommands), std::end(subcommands), same);
 }
 
 void server::fail(std::string_view command, std::string_view words, int times) {
@@ -114,7 +117,8 @@ reply server::info(words_view words) const {
   std::string made;
   if (words.size() > 1 && is(words[1], "commandstats")) {
     made = "# Commandstats\r\n";
-    for (auto const& [name, count] : calls_) made += "cmdstat_" + name + ":calls=" + std::to_string(count) + ",usec=0\r\n";
+    for (auto const& [name, count] : calls_)
+      made += "cmdstat_" + name + ":calls=" + std::to_string(count) + ",usec=0\r\n";
     return text(made);
   }
   if (!run_id.empty()) made = "run_id:" + run_id + "\r\n";
@@ -140,7 +144,7 @@ reply server::collect(handle which, words_view words) {
   return made;
 }
 
-// All keys at once; no pattern but `*` is understood.
+// All keys at once; SCAN takes no options.
 reply server::run_keys(words_view words) {
   if (is(words[0], "flushall")) {
     data.clear();
@@ -149,9 +153,9 @@ reply server::run_keys(words_view words) {
   auto const all = data.keys();
   if (is(words[0], "dbsize")) return number(static_cast<std::int64_t>(all.size()));
   bool const scans = is(words[0], "scan");
-  if (!scans && words[1] != "*") return error("ERR the modelled server knows KEYS * alone");
   reply made = array();
-  for (auto const& key : all) made.elements.push_back(text(key));
+  for (auto const& key : all)
+    if (scans || ::fnmatch(words[1].c_str(), key.c_str(), 0) == 0) made.elements.push_back(text(key));
   return scans ? array({text("0"), std::move(made)}) : made;
 }
 
@@ -169,7 +173,7 @@ void server::show(handle which, words_view words) {
 
 std::string server::clients() const {
   std::string made;
-  for (auto const& [which, one] : connections_) made += line_of(one.id, one.address, one.name);
+  for (auto const& [which, one] : connections_) made += line_of(one.id, one.address, one.name, one.channels.size());
   return made;
 }
 
@@ -182,7 +186,7 @@ reply server::run_client(handle which, words_view words) {
     return ok();
   }
   if (is(what, "id")) return number(static_cast<std::int64_t>(own.id));
-  if (is(what, "info")) return text(line_of(own.id, own.address, own.name));
+  if (is(what, "info")) return text(line_of(own.id, own.address, own.name, own.channels.size()));
   if (is(what, "list") && words.size() == 2) return text(clients());
   if (words.size() < 4) return error("ERR syntax error");
   if (is(what, "kill")) return kill(words);
@@ -190,7 +194,7 @@ reply server::run_client(handle which, words_view words) {
   std::uint64_t asked = 0;
   std::from_chars(words[3].data(), words[3].data() + words[3].size(), asked);
   for (auto const& [there, one] : connections_)
-    if (one.id == asked) return text(line_of(one.id, one.address, one.name));
+    if (one.id == asked) return text(line_of(one.id, one.address, one.name, one.channels.size()));
   return text("");
 }
 

@@ -30,9 +30,9 @@ namespace latchkey::testing {
 /// All members may be called from any thread, in callbacks too, beside each other and beside the clients. What they
 /// change is changed when they return, between two commands of clients. `advance`, `lose` and `take` first let the
 /// clients of this server, as far as they are of this process, finish what is under way, and afterwards what follows:
-/// when they return, `held` and `remaining` say so, renewals are answered, and waiters wait again. This takes microseconds;
-/// what cannot be finished is awaited for half a second, or for 10 ms where the program runs the client's executor.
-/// Callbacks and handlers run on their own threads, and may come later: wait for them, with a limit.
+/// when they return, `held` and `remaining` say so, renewals are answered, and waiters wait again. This takes
+/// microseconds; what cannot be finished is awaited for half a second, or for 10 ms where the program runs the client's
+/// executor. Callbacks and handlers run on their own threads, and may come later: wait for them, with a limit.
 ///
 /// \par Errors
 /// `std::invalid_argument` for what an argument cannot be; nothing has changed then. `lock_error` and
@@ -89,14 +89,15 @@ class server {
   // --- what the server refuses ---
 
   /// The next `times` calls of a command by clients are answered with this error and not run: `"OOM command not
-  /// allowed"`. Of a command with subcommands all, or one as `"client|kill"`; the case of letters does not matter. Locks
-  /// are taken and given back by `evalsha`. What passes by itself, as `OOM`, `LOADING` and `BUSY`, clients try again; after
-  /// `ERR` they cannot know whether something ran, and give it back by another `evalsha`. Failures of one command come in the order in which they were asked for.
-  /// \throws std::invalid_argument an unknown command, no words, a line break in them, or less than one time.
+  /// allowed"`. Of a command with subcommands all, or one as `"client|kill"`; the case of letters does not matter.
+  /// Locks are taken and given back by `evalsha`. What passes by itself, as `OOM`, `LOADING` and `BUSY`, clients try
+  /// again; after `ERR` they cannot know whether something ran, and give it back by another `evalsha`. Failures of one
+  /// command come in the order in which they were asked for. \throws std::invalid_argument an unknown command, no
+  /// words, a line break in them, or less than one time.
   void fail_next(std::string_view command, std::string_view words, int times = 1);
-  /// From now on nobody may use a command, as without the right to it: `NOPERM`, in scripts too. As in `fail_next` it may
-  /// be a subcommand. `deny("publish")` is what an access list for locks often forgets.
-  /// \throws std::invalid_argument an unknown command.
+  /// From now on nobody may use a command, as without the right to it: `NOPERM`, in scripts too. As in `fail_next` it
+  /// may be a subcommand. `deny("publish")` is what an access list for locks often forgets. \throws
+  /// std::invalid_argument an unknown command.
   void deny(std::string_view command);
   /// Ends `deny` of this command.
   void allow(std::string_view command);
@@ -111,9 +112,9 @@ class server {
   /// Who holds a lock, as the server shows it: several for a read-write lock, none if it is free. `holder::from` is the
   /// connection of that client, if it has one here.
   std::vector<holder> holders(std::string_view name) const;
-  /// What clients have sent, the oldest first, each as one line: words with a blank between them, in quotes where a word
-  /// is empty or has other characters than `!` to `~`. Commands that were refused are there, those inside scripts are
-  /// not. The last 10,000.
+  /// What clients have sent, the oldest first, each as one line: words with a blank between them, in quotes where a
+  /// word is empty or has other characters than `!` to `~`. Commands that were refused are there, those inside scripts
+  /// are not. The last 10,000.
   std::vector<std::string> commands() const;
 
  private:
