@@ -6,20 +6,14 @@ Without optimisation, to spare time: how a package is made does not depend on it
 
 import os
 
-from support import SOURCE, clean_environment, expect, fresh, only, options, place, run, version
+from support import clean_environment, copy_of_tree, expect, fresh, only, options, place, run, version
 
 
 def main():
     given = options(__doc__)
     folder = fresh(place(given.build) / "made")
     number = version()
-    tree = folder / "tree"
-    tree.mkdir()
-    files = folder / "files"
-    listed = run("git", "-C", SOURCE, "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
-    files.write_text("".join(f"{name}\n" for name in listed if (SOURCE / name).exists()), encoding="utf-8")
-    run("tar", "cf", folder / "all.tar", "-C", SOURCE, "-T", files)
-    run("tar", "xf", folder / "all.tar", "-C", tree)
+    tree = copy_of_tree(folder / "tree")
     run("tar", "czf", folder / f"latchkey_{number}.orig.tar.gz", "--exclude=tree/debian", "--sort=name",
         "--transform", f"s,^tree,latchkey-{number},", "-C", folder, "tree")
 

@@ -4,6 +4,7 @@ Everything is made in BUILD/test/packages. Its folder `made` is filled once, by 
 """
 
 import argparse
+import fcntl
 import os
 import pathlib
 import re
@@ -82,6 +83,37 @@ def made(build):
     folder = place(build) / "made"
     expect((folder / "prefix").is_dir(), "packages.P4_debian_build has not left its prefix: run it first")
     return folder / "tree", folder / "prefix"
+
+
+def python_tools(build):
+    """The folder of programs of requirements.txt: a venv that is made once, and again when the file changes."""
+    wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
+    folder = place(build) / "venv"
+    mark = folder / "made-of.txt"
+    place(build).mkdir(parents=True, exist_ok=True)
+    with open(place(build) / "venv.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two tests want it at once
+        if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
+            make_venv(folder, wanted, mark)
+    return folder / "bin"
+
+
+def make_venv(folder, wanted, mark):
+    fresh(folder)
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", HERE / "requirements.txt")
+    mark.write_text(wanted, encoding="utf-8")
+
+
+def copy_of_tree(folder):
+    """What git has or would add, as it stands now."""
+    files = folder.with_suffix(".files")
+    listed = run("git", "-C", SOURCE, "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    files.write_text("".join(f"{name}\n" for name in listed if (SOURCE / name).exists()), encoding="utf-8")
+    run("tar", "cf", folder.with_suffix(".tar"), "-C", SOURCE, "-T", files)
+    folder.mkdir(parents=True)
+    run("tar", "xf", folder.with_suffix(".tar"), "-C", folder)
+    return folder
 
 
 def only(paths, what):

@@ -1,4 +1,5 @@
-"""The binary interface of two releases, by abidiff."""
+"""The binary interface of two releases, by abidiff: the symbols that a program links against, and no more, since a release has no
+debug information. That a type of a public header has grown is not seen here."""
 
 import subprocess
 
@@ -7,8 +8,10 @@ from .refusal import Refusal
 # Boost's templates come and go with a compiler's mood, and with Boost; what is ours has our namespace in its name.
 ONLY_OURS = """[suppress_function]
   symbol_name_not_regexp = ^_Z(T[A-Za-z]*)?N[rVKRO]*8latchkey
+  drop = yes
 [suppress_variable]
   symbol_name_not_regexp = ^_Z(T[A-Za-z]*)?N[rVKRO]*8latchkey
+  drop = yes
 """
 
 
@@ -32,8 +35,9 @@ def compare(old, new, name, patch, work):
                           capture_output=True, text=True, timeout=1800)
     if done.returncode & 3:
         raise Refusal(f"abidiff cannot compare {old.name} with {new.name}:\n{done.stdout}{done.stderr}")
+    told = subprocess.run(["c++filt"], input=done.stdout, capture_output=True, text=True, check=True).stdout
     if done.returncode == 0:
         return f"abidiff: every symbol of {name} is there as it was"
     if patch:
-        raise Refusal(f"abidiff: symbols of latchkey have changed since {name}, and only the last number has grown:\n{done.stdout}")
-    return f"abidiff: changed since {name}, as this version may:\n{done.stdout}"
+        raise Refusal(f"abidiff: symbols of latchkey have changed since {name}, and only the last number has grown:\n{told}")
+    return f"abidiff: changed since {name}, as this version may:\n{told}"
