@@ -40,7 +40,7 @@ namespace latchkey {
 /// Programs that this process starts inherit no descriptor of a client.
 class LATCHKEY_EXPORT client {
  public:
-  using executor_type = asio::any_io_executor;
+  using executor_type = asio::any_io_executor;  ///< of handlers without an executor
 
   /// With an I/O thread of its own. Does not connect yet. Copies the URI.
   ///
@@ -61,7 +61,9 @@ class LATCHKEY_EXPORT client {
                                                                       config settings = {})
       : client(asio::any_io_executor(context.get_executor()), uri, std::move(settings)) {}
 
+  /// What is moved from can only be destroyed or assigned to.
   client(client&&) noexcept;
+  /// Ends what it was, as the destructor does, and goes on as the other.
   client& operator=(client&&) noexcept;
   /// As `close`; never throws.
   ~client();
@@ -296,7 +298,7 @@ class LATCHKEY_EXPORT client {
   ///         each with the last words; `closed`, also in the child of a fork; `would_deadlock` on a thread that runs
   ///         the client's executor.
   void connect() const;
-  void connect(timespan wait) const;
+  void connect(timespan wait) const;  ///< the same, waiting so long
 
   /// As `connect()`. Completes with `void(error_code)`. Cancellation ends it with `asio::error::operation_aborted`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>

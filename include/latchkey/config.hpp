@@ -12,7 +12,10 @@ namespace latchkey {
 using std::chrono::milliseconds;
 
 /// Versions of TLS.
-enum class tls_version { tls1_2, tls1_3 };
+enum class tls_version {
+  tls1_2,  ///< 1.2
+  tls1_3,  ///< 1.3
+};
 
 /// How to speak TLS. Read by `rediss://` alone. Files are in PEM and read when the client is made, and again by
 /// `client::reload_tls`. A client refuses those that cannot be used with `errc::bad_argument`.
@@ -44,8 +47,8 @@ struct tls_options {
 /// How long the callers of one client may pass a lock on among themselves before it is really released,
 /// so that other processes have their turn. `max_streak` zero: never pass on.
 struct local_handoff_options {
-  int max_streak = 64;
-  milliseconds max_time{10};
+  int max_streak = 64;        ///< most holds in a row; zero: never pass on
+  milliseconds max_time{10};  ///< most time for all of them
 };
 
 /// Settings of a client, with Redisson's names and defaults where Redisson has them.
@@ -88,6 +91,7 @@ struct config {
   int database = 0;
   /// Certificates and rules of `rediss://`.
   tls_options tls{};
+  /// How long the callers of this client may pass a lock on among themselves.
   local_handoff_options local_handoff{};
   /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the
   /// holder take it again, without asking the server, within the bounds of `local_handoff`; a streak of 10,000 and 3 ms

@@ -37,7 +37,7 @@ namespace latchkey {
 /// Redisson's `RCountDownLatch`: a string `name`, messages on `redisson_countdownlatch__channel__{name}`.
 class LATCHKEY_EXPORT count_down_latch {
  public:
-  using executor_type = asio::any_io_executor;
+  using executor_type = asio::any_io_executor;  ///< of handlers without an executor
 
   /// Sets the count if the name has none. False: it has one, nothing was changed.
   /// \throws lock_error `bad_argument` for less than 1: a latch at zero has no key. See *Lost answers*.
@@ -86,6 +86,7 @@ class LATCHKEY_EXPORT count_down_latch {
   /// Where handlers without an executor of their own run: the client's executor.
   executor_type get_executor() const;
 
+  /// The same latch: one name of one client.
   friend LATCHKEY_EXPORT bool operator==(count_down_latch const& a, count_down_latch const& b) noexcept;
 
  private:

@@ -67,7 +67,7 @@ enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_
 /// Redisson's `RLock`: a hash `name` with one field `uuid:owner` whose value is the hold count.
 class LATCHKEY_EXPORT distributed_lock {
  public:
-  using executor_type = asio::any_io_executor;
+  using executor_type = asio::any_io_executor;  ///< of handlers without an executor
 
   /// Waits without limit, also for a server that cannot be reached, then holds; the watchdog renews the lease until
   /// `unlock`.
@@ -240,6 +240,7 @@ class LATCHKEY_EXPORT distributed_lock {
   /// Where handlers without an executor of their own run: the client's executor.
   executor_type get_executor() const;
 
+  /// The same lock: one name of one client.
   friend LATCHKEY_EXPORT bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept;
   /// Equal for equal handles. `std::hash` and `boost::hash` use it.
   friend LATCHKEY_EXPORT std::size_t hash_value(distributed_lock const& one) noexcept;
@@ -306,6 +307,7 @@ class LATCHKEY_EXPORT distributed_lock {
 /// a timed try to throw because a server did not answer: here that is false, and an event.
 class LATCHKEY_EXPORT std_mutex {
  public:
+  /// Of this lock. No I/O.
   explicit std_mutex(distributed_lock lock) noexcept;
 
   /// As `distributed_lock::lock`.

@@ -85,6 +85,7 @@ LATCHKEY_EXPORT bool may_still_be_held(error_code const& error) noexcept;
 /// What the blocking calls throw: an `error_code` and, where there is one, the server's own text.
 class LATCHKEY_EXPORT lock_error : public boost::system::system_error {
  public:
+  /// `server_text` follows the words of the code.
   explicit lock_error(error_code const& code, std::string server_text = {});
   ~lock_error() override;
 

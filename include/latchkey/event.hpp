@@ -47,7 +47,7 @@ LATCHKEY_EXPORT std::string_view to_string(event_type type) noexcept;
 
 /// One event. The views are valid during the callback only.
 struct event {
-  event_type type;
+  event_type type;                       ///< what it is
   std::string_view lock;                 ///< name of the lock; empty if it concerns the client
   std::optional<latchkey::owner> owner;  ///< who, where somebody is concerned
   error_code error;                      ///< why, for `gave_up`, `lost`, `disconnected`, `connect_failed`

@@ -60,6 +60,7 @@ class LATCHKEY_EXPORT lease {
  public:
   /// An empty lease.
   lease() noexcept;
+  /// Takes over what `other` holds; that one is empty then.
   lease(lease&& other) noexcept;
   /// Releases in the background what it held, then takes over `other`.
   lease& operator=(lease&& other) noexcept;

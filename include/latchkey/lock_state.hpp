@@ -36,6 +36,7 @@ struct holder {
 
 /// What a server knows of a lock; see `client::inspect`.
 struct lock_state {
+  /// Who holds it; several of a read-write lock that is read, and none if it is free.
   std::vector<holder> holders{};
   /// Until the lease ends; empty: free. `milliseconds::max()`: the key has no time to live.
   std::optional<milliseconds> remaining{};

@@ -28,7 +28,9 @@ class LATCHKEY_EXPORT owner {
   /// leases.
   static owner this_thread() noexcept;
 
+  /// The same one.
   friend bool operator==(owner, owner) noexcept = default;
+  /// By number, which is that of making.
   friend std::strong_ordering operator<=>(owner, owner) noexcept = default;
 
  private:

@@ -50,7 +50,7 @@ namespace latchkey {
 /// `{name}:timeout` of ids by the end of their leases, messages on `redisson_sc:{name}`.
 class LATCHKEY_EXPORT permit_semaphore {
  public:
-  using executor_type = asio::any_io_executor;
+  using executor_type = asio::any_io_executor;  ///< of handlers without an executor
 
   /// Sets the number of permits if the name has none yet. False: it has, nothing was changed.
   /// \throws lock_error `bad_argument` for a negative number. See *Lost answers*.
@@ -188,6 +188,7 @@ class LATCHKEY_EXPORT permit_semaphore {
   /// Where handlers without an executor of their own run: the client's executor.
   executor_type get_executor() const;
 
+  /// The same semaphore: one name of one client.
   friend LATCHKEY_EXPORT bool operator==(permit_semaphore const& a, permit_semaphore const& b) noexcept;
 
  private:

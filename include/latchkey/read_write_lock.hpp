@@ -64,6 +64,7 @@ class LATCHKEY_EXPORT read_write_lock {
   /// The name as given to the client. No I/O.
   std::string const& name() const noexcept;
 
+  /// The same lock: one name of one client.
   friend LATCHKEY_EXPORT bool operator==(read_write_lock const& a, read_write_lock const& b) noexcept;
 
  private:
@@ -85,6 +86,7 @@ class LATCHKEY_EXPORT read_write_lock {
 /// exclusive one; who holds the shared side only and asks for the exclusive one gets `errc::would_deadlock`.
 class LATCHKEY_EXPORT std_shared_mutex {
  public:
+  /// Both sides of this lock. No I/O.
   explicit std_shared_mutex(read_write_lock const& lock);
 
   /// As `std_mutex::lock`, of the exclusive side.

@@ -58,7 +58,7 @@ namespace latchkey {
 /// Redisson's `RSemaphore`: a string `name` with the number of free permits, messages on `redisson_sc:{name}`.
 class LATCHKEY_EXPORT semaphore {
  public:
-  using executor_type = asio::any_io_executor;
+  using executor_type = asio::any_io_executor;  ///< of handlers without an executor
 
   /// Sets the number of permits if the name has none yet. False: it has, nothing was changed. Zero is allowed.
   /// \throws lock_error `bad_argument` for a negative number; see *Lost answers*.
@@ -154,6 +154,7 @@ class LATCHKEY_EXPORT semaphore {
   /// Where handlers without an executor of their own run: the client's executor.
   executor_type get_executor() const;
 
+  /// The same semaphore: one name of one client.
   friend LATCHKEY_EXPORT bool operator==(semaphore const& a, semaphore const& b) noexcept;
 
  private:

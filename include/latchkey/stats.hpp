@@ -11,48 +11,48 @@ namespace latchkey {
 
 /// How often something took how long: bucket `i` counts times below 2^i microseconds, the last one all longer ones.
 struct histogram {
-  static constexpr std::size_t size = 32;
-  std::array<std::uint64_t, size> buckets{};
-  std::uint64_t sum = 0;  ///< of all these times, in microseconds
+  static constexpr std::size_t size = 32;     ///< how many buckets
+  std::array<std::uint64_t, size> buckets{};  ///< how often
+  std::uint64_t sum = 0;                      ///< of all these times, in microseconds
 };
 
 /// What one kind of lock has in the counters of `stats`. Locks made of others count as their members.
 struct kind_stats {
   std::string_view kind;  ///< `lock`, `fair_lock`, `read_write_lock` ...; valid for ever
   // counters
-  std::uint64_t acquired = 0;
-  std::uint64_t contended = 0;
-  std::uint64_t handed_off = 0;
-  std::uint64_t released = 0;
-  std::uint64_t lost = 0;
-  std::uint64_t busy = 0;
-  std::uint64_t timeouts = 0;
-  std::uint64_t errors = 0;
+  std::uint64_t acquired = 0;    ///< as `stats::acquired`
+  std::uint64_t contended = 0;   ///< as `stats::contended`
+  std::uint64_t handed_off = 0;  ///< as `stats::handed_off`
+  std::uint64_t released = 0;    ///< as `stats::released`
+  std::uint64_t lost = 0;        ///< as `stats::lost`
+  std::uint64_t busy = 0;        ///< as `stats::busy`
+  std::uint64_t timeouts = 0;    ///< as `stats::timeouts`
+  std::uint64_t errors = 0;      ///< as `stats::errors`
   // gauges
-  std::uint64_t held = 0;
-  std::uint64_t waiting = 0;
+  std::uint64_t held = 0;     ///< as `stats::held`
+  std::uint64_t waiting = 0;  ///< as `stats::waiting`
 };
 
 /// Counters since the client was made, and gauges of this moment.
 struct stats {
   // counters
-  std::uint64_t acquired = 0;    ///< holds that began
-  std::uint64_t contended = 0;   ///< of these, after waiting
-  std::uint64_t handed_off = 0;  ///< of these, passed on inside this client
-  std::uint64_t released = 0;    ///< holds that ended by release
-  std::uint64_t lost = 0;        ///< holds that ended otherwise
-  std::uint64_t busy = 0;        ///< calls that ended without a hold: somebody else had it
-  std::uint64_t timeouts = 0;    ///< the same: `errc::timeout`
-  std::uint64_t errors = 0;      ///< the same for any other reason, but that they were cancelled
-  std::uint64_t given_back = 0;  ///< grants that nobody waited for any more
-  std::uint64_t renewals = 0;    ///< leases renewed by the watchdog
-  std::uint64_t reconnects = 0;  ///< connections made after the first of their kind
-  std::uint64_t kills = 0;       ///< discarded connections that were fenced with CLIENT KILL
-  std::uint64_t commands = 0;    ///< commands sent, scripts included
-  std::uint64_t scripts = 0;     ///< script calls sent
-  std::uint64_t messages = 0;    ///< unlock messages received
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
+  std::uint64_t acquired = 0;        ///< holds that began
+  std::uint64_t contended = 0;       ///< of these, after waiting
+  std::uint64_t handed_off = 0;      ///< of these, passed on inside this client
+  std::uint64_t released = 0;        ///< holds that ended by release
+  std::uint64_t lost = 0;            ///< holds that ended otherwise
+  std::uint64_t busy = 0;            ///< calls that ended without a hold: somebody else had it
+  std::uint64_t timeouts = 0;        ///< the same: `errc::timeout`
+  std::uint64_t errors = 0;          ///< the same for any other reason, but that they were cancelled
+  std::uint64_t given_back = 0;      ///< grants that nobody waited for any more
+  std::uint64_t renewals = 0;        ///< leases renewed by the watchdog
+  std::uint64_t reconnects = 0;      ///< connections made after the first of their kind
+  std::uint64_t kills = 0;           ///< discarded connections that were fenced with CLIENT KILL
+  std::uint64_t commands = 0;        ///< commands sent, scripts included
+  std::uint64_t scripts = 0;         ///< script calls sent
+  std::uint64_t messages = 0;        ///< unlock messages received
+  std::uint64_t bytes_sent = 0;      ///< to the server
+  std::uint64_t bytes_received = 0;  ///< from the server
   // gauges
   std::uint64_t held = 0;           ///< live holds
   std::uint64_t waiting = 0;        ///< callers that wait

@@ -33,7 +33,9 @@ class timespan {
   /// How many milliseconds.
   constexpr milliseconds::rep count() const noexcept { return length_.count(); }
 
+  /// By length.
   friend constexpr bool operator==(timespan, timespan) noexcept = default;
+  /// By length.
   friend constexpr std::strong_ordering operator<=>(timespan a, timespan b) noexcept { return a.count() <=> b.count(); }
 
  private:
