@@ -40,6 +40,7 @@ sqlite_report::sqlite_report(std::string const& file) {
     throw std::runtime_error(sqlite3_errmsg(opened));
 }
 
+// [compare]
 bool sqlite_report::write(std::uint64_t token, std::string const& text) {
   // Compared and written in one statement: nobody comes between.
   statement const update(database_.get(), "UPDATE report SET token = ?1, text = ?2 WHERE id = 1 AND token <= ?1");
@@ -48,6 +49,7 @@ bool sqlite_report::write(std::uint64_t token, std::string const& text) {
   if (sqlite3_step(update.get()) != SQLITE_DONE) throw std::runtime_error(sqlite3_errmsg(database_.get()));
   return sqlite3_changes(database_.get()) == 1;
 }
+// [/compare]
 
 std::string sqlite_report::read() {
   statement const select(database_.get(), "SELECT text FROM report WHERE id = 1");
