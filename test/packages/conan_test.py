@@ -4,8 +4,7 @@ the system (`platform_requires`). The package is built without optimisation: how
 
 import json
 
-from support import (HERE, SOURCE, attempt, clean_environment, copy_of_tree, expect, fresh, options, place, python_tools, run,
-                     version)
+from support import SOURCE, attempt, clean_environment, copy_of_tree, expect, fresh, options, place, python_tools, run, version
 
 PROFILE = """include(default)
 [settings]
@@ -45,7 +44,7 @@ def main():
     listed = conan("list", "latchkey/*")
     expect(f"latchkey/{version()}" in listed, f"P5: not exported:\n{listed}")
 
-    made = conan("create", tree, "-pr:a", folder / "platform.profile", "--test-folder", HERE / "conan")
+    made = conan("create", tree, "-pr:a", folder / "platform.profile", "--test-folder", tree / "test/packages/conan")
     print(made[-3000:])
     packages = list((folder / "home/p/b").glob("latch*/p"))
     files = {path.relative_to(package).as_posix() for package in packages for path in package.rglob("*") if path.is_file()}

@@ -1,0 +1,111 @@
+"""Puts the pages together, in a folder: README.md by chapters, docs/ as it is, what is generated, and sources that are linked to."""
+
+import re
+import shutil
+
+from . import reference
+from .links import Links, slug
+
+# Chapters of the README, and the page that each is; what is not here is on index.md or left out.
+CHAPTERS = {
+    "What it is, and what it is not": "promises.md",
+    "Install": "index.md",
+    "First lock": "first-lock.md",
+    "Kinds": "which-kind.md",
+    "Holding safely": "promises.md",
+    "Settings": "settings.md",
+}
+LEFT_OUT = {"More"}  # a list of pages, as the navigation is
+RIGHTS = "A restricted user ("  # the paragraph of Settings with which the page about rights begins
+TITLES = {"promises.md": "What a lease promises", "which-kind.md": "Which kind of lock"}
+LANGUAGES = {"cpp": "cpp", "hpp": "cpp", "py": "python", "js": "javascript", "go": "go", "txt": "text", "yml": "yaml", "json": "json"}
+STYLE = """.md-typeset table:not([class]) { font-size: .68rem; }
+.md-typeset table:not([class]) td:first-child code { word-break: normal; }
+.md-typeset img { display: block; margin: 1rem auto; }
+"""
+TESTING = """# Test your code
+
+`latchkey::testing` is a modelled server for tests of your own code: it loses a lease on demand, and time passes when the test says so. Its page
+is not part of this version of the documents yet.
+"""
+
+
+def readme_parts(text):
+    """(what stands before the first chapter, [(heading, text)])."""
+    parts = re.split(r"^## (.*)$", text, flags=re.M)
+    return parts[0], list(zip(parts[1::2], parts[2::2]))
+
+
+def raised(text):
+    """Without the mark of a demo's table; chapters one level up where the page has a title of its own."""
+    return re.sub(r"<!-- /?[\w ]+: ?(?:begin|end)? ?-->\n", "", text)
+
+
+def readme_pages(text):
+    """page -> Markdown, and anchor of README.md -> page, with an anchor where it is not the whole page."""
+    intro, chapters = readme_parts(text)
+    pages, anchors = {"index.md": intro}, {slug(intro.splitlines()[0].lstrip("# ")): "index.md"}
+    for heading, body in chapters:
+        if heading in LEFT_OUT:
+            continue
+        if heading not in CHAPTERS:
+            raise SystemExit(f"README.md: the chapter {heading!r} is on no page of the site (scripts/lib/site_pages/stage.py)")
+        page = CHAPTERS[heading]
+        if heading == "Settings":
+            body, mark, rights = body.partition(RIGHTS)
+            pages["acl.md"] = "# Rights of a restricted user\n\n" + mark + rights
+        new = page not in pages
+        title = TITLES.get(page, heading)
+        pages[page] = pages.get(page, f"# {title}\n") + ("" if new and title == heading else f"\n## {heading}\n") + body
+        anchors[slug(heading)] = page if new and title == heading else f"{page}#{slug(heading)}"
+    return pages, anchors
+
+
+def source_page(root, name, readable):
+    path = root / name
+    if path.is_dir():
+        inside = "\n".join(f"* `{one.name}`" for one in sorted(path.iterdir()) if not one.name.startswith("."))
+        return f"---\nsearch:\n  exclude: true\n---\n\n# {name}\n\nA folder of the repository, with:\n\n{inside}\n"
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return readable(text, name)
+    return (f"---\nsearch:\n  exclude: true\n---\n\n# {path.name}\n\n`{name}`, as it is in the repository.\n\n"
+            f"````{LANGUAGES.get(path.suffix[1:], 'text')}\n{text.rstrip()}\n````\n")
+
+
+def put(folder, page, text):
+    (folder / page).parent.mkdir(parents=True, exist_ok=True)
+    (folder / page).write_text(text.rstrip() + "\n", encoding="utf-8")
+
+
+def assemble(root, folder, tool):
+    """Fills `folder`, in which the pages of the API are already. Returns what is wrong."""
+    texts = {path: path.relative_to(root / "docs").as_posix() for path in sorted((root / "docs").rglob("*.md"))}
+    readme, chapters = readme_pages((root / "README.md").read_text(encoding="utf-8"))
+    pages = {f"docs/{name}": name for name in texts.values()} | {"CHANGELOG.md": "changes.md"}
+    if not (root / "docs/testing.md").exists():
+        pages["docs/testing.md"] = "testing.md"
+        put(folder, "testing.md", TESTING)
+    links = Links(root, pages, chapters)
+    for path, name in texts.items():
+        put(folder, name, links.rewritten(path.read_text(encoding="utf-8"), f"docs/{name}", name))
+    for page, text in readme.items():
+        put(folder, page, links.rewritten(raised(text), "README.md", page))
+    put(folder, "changes.md", links.rewritten((root / "CHANGELOG.md").read_text(encoding="utf-8"), "CHANGELOG.md", "changes.md"))
+
+    errors = folder / "errors-of-the-library.part"
+    put(folder, "errors.md", "# Errors and exit codes\n\n## Errors of the library {: #errors }\n\n" + errors.read_text(encoding="utf-8") +
+        "\n## Exit codes\n\nOf the program `latchkey`:\n\n" + reference.exit_codes(tool))
+    errors.unlink()
+    put(folder, "cli.md", reference.command_line(tool))
+    put(folder, "metrics-reference.md", reference.metrics(root))
+    put(folder, "site.css", STYLE)
+    shutil.copytree(root / "docs/plots", folder / "plots", dirs_exist_ok=True)
+
+    done = set()
+    while todo := set(links.sources) - done:  # a page that is linked to may link to more
+        for name in todo:
+            page = links.sources[name]
+            put(folder, page, source_page(root, name, lambda text, file, page=page: links.rewritten(text, file, page)))
+        done |= todo
+    return links.faults
