@@ -1,4 +1,5 @@
-"""plots.py FILE FOLDER: draws what scripts/bench measured, one SVG for each plot. Needs Matplotlib."""
+"""plots.py FILE FOLDER: draws what scripts/bench measured, one SVG for each plot. Needs Matplotlib.
+plots.py --peers PAGE FILE: draws the table of scripts/bench peers, as it stands in PAGE (docs/performance.md), into one picture."""
 
 import json
 import os
@@ -54,6 +55,10 @@ def draw(name, curves, folder):
     axes.grid(alpha=0.3)
     axes.legend()
     file_name = os.path.join(folder, re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".svg")
+    save(figure, file_name)
+
+
+def save(figure, file_name):
     figure.savefig(file_name, metadata={"Date": None})
     pyplot.close(figure)
     with open(file_name, encoding="utf-8") as drawn:
@@ -63,7 +68,39 @@ def draw(name, curves, folder):
     print(file_name)
 
 
+def peers_of(page):
+    """(library, pair in us, pairs a second) of each row of the table that has both."""
+    with open(page, encoding="utf-8") as file:
+        table = file.read().partition("| library | free pair p50, us | many locks, pairs/s |")[2]
+    for line in table.split("\n\n")[0].splitlines()[2:]:
+        name, pair, rate = (cell.strip() for cell in line.split("|")[1:4])
+        if pair and rate and not pair.startswith("missing"):
+            yield name, pair, rate
+
+
+def draw_peers(page, file_name):
+    rows = list(peers_of(page))[::-1]
+    if len(rows) < 3:
+        sys.exit(f"{page} has no table of peers")
+    figure, parts = pyplot.subplots(2, 1, figsize=(6.4, 4.8), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    titles = ("A free lock, taken and released: µs, less is better", "Pairs a second, 1,000 locks: more is better")
+    for part, title, column in zip(parts, titles, (1, 2)):
+        values = [float(row[column].replace(",", "")) for row in rows]
+        colours = ["#00897b" if row[0] == "latchkey" else "#9aa5b1" for row in rows]
+        bars = part.barh([row[0] for row in rows], values, color=colours, height=0.7)
+        part.bar_label(bars, [row[column] for row in rows], padding=4, fontsize=11)
+        part.set_title(title, fontsize=11.5, loc="left", fontweight="bold", x=-0.28)
+        part.margins(x=0.2)
+        part.tick_params(left=False, bottom=False, labelbottom=False, labelsize=11)
+        for side in part.spines.values():
+            side.set_visible(False)
+    save(figure, file_name)
+
+
 def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "--peers":
+        return draw_peers(*sys.argv[2:])
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as file:

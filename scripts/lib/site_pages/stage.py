@@ -21,7 +21,7 @@ TITLES = {"promises.md": "What a lease promises", "which-kind.md": "Which kind o
 LANGUAGES = {"cpp": "cpp", "hpp": "cpp", "py": "python", "js": "javascript", "go": "go", "txt": "text", "yml": "yaml", "json": "json"}
 STYLE = """.md-typeset table:not([class]) { font-size: .68rem; }
 .md-typeset table:not([class]) td:first-child code { word-break: normal; }
-.md-typeset img { display: block; margin: 1rem auto; }
+.md-typeset img[src$=svg] { display: block; margin: 1rem auto; background: white; border-radius: .4rem; }
 """
 TESTING = """# Test your code
 
@@ -108,4 +108,6 @@ def assemble(root, folder, tool):
             page = links.sources[name]
             put(folder, page, source_page(root, name, lambda text, file, page=page: links.rewritten(text, file, page)))
         done |= todo
-    return links.faults
+    navigation = set(re.findall(r"\b([\w/-]+\.md)$", (root / "mkdocs.yml").read_text(encoding="utf-8"), re.M))
+    made = {path.relative_to(folder).as_posix() for path in (folder / "api").iterdir()}
+    return links.faults + [f"mkdocs.yml: {page} is not in the navigation" for page in sorted(made - navigation)]
