@@ -6,6 +6,7 @@ declare -A about=(
   [docs]="the code in README.md and docs/ is the code of compiled files"
   [package]="programs that find the library by find_package, add_subdirectory and pkg-config"
   [packages]="what packages promise: BUILD_TESTING, components, the Boost guard, Debian packages in a bare root, releases"
+  [site]="the site is built, offline, by two programs, and a browser finds nothing wrong with any page; needs chromium"
   [server]="the library against real Redis servers, started on private sockets"
   [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
   [testing]="latchkey::testing: time, losses and faults as a test orders them; test/server against it; T1 to T5 by number"
@@ -28,7 +29,7 @@ declare -A about=(
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server outside testing tools costs example demo)
-slow_groups=(packages stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
+slow_groups=(packages site stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -68,7 +69,7 @@ targets_of() {
     mutants) echo latchkey_unit_tests latchkey_simulate ;;
     compile) echo latchkey_compile_tests ;;
     package) echo latchkey latchkey_tool ;;
-    tools) echo latchkey_tool ;;
+    tools | site) echo latchkey_tool ;;
     example | demo) echo latchkey_examples ;;
     asan-ubsan | tsan)
       echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests latchkey_testing_tests ;;
@@ -83,9 +84,12 @@ packages_of() {
     tidy) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 clang-tidy-14 ;;
     clang) echo "${packages_build[@]}" "${packages_test[@]}" clang-14 ;;
     fuzz) echo "${packages_build[@]}" "${packages_fuzz[@]}" ;;
-    unit | compile | docs | package | mutants) echo "${packages_build[@]}" "${packages_test[@]}" ;;
+    unit | compile | package | mutants) echo "${packages_build[@]}" "${packages_test[@]}" ;;
     packages) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_packages[@]}" ;;
     model) echo g++ python3 ;;
+    site) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_site[@]}" "${packages_browser[@]}" ;;
+    docs) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_contrib[@]}" ;;
+    example | demo) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_example[@]}" ;;
     interop)
       echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)
       ;;
