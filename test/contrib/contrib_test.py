@@ -1,4 +1,4 @@
-"""What contrib/ has for Prometheus and Grafana names metrics that the library exports, and passes promtool if that is
+"""M2, M3: what contrib/ has for Prometheus and Grafana names metrics that the library exports, and passes promtool if that is
 installed. --self-test: a board that names others is refused."""
 
 import json

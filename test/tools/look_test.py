@@ -90,7 +90,7 @@ class Look(Case):
         self.server.cli("SET", self.name, "text")
         self.assertEqual(self.latchkey("status", self.name).returncode, 76)
 
-    def test_status_needs_rights(self):
+    def test_W4_status_needs_rights(self):
         server = Server()
         self.addCleanup(server.stop)
         server.cli("ACL", "SETUSER", "default", "-client|list")
@@ -99,7 +99,7 @@ class Look(Case):
         self.assertEqual((made.returncode, made.stdout), (77, ""))
         self.assertIn("+client|list", made.stderr)
 
-    def test_missing_rights(self):
+    def test_W4_missing_rights(self):
         """Of each command that is needed: one line with the words that grant it."""
         server = Server()
         self.addCleanup(server.stop)

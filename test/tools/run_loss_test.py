@@ -1,12 +1,13 @@
 """R1 and R2 of `latchkey run`: the command runs only while the lease is valid, whatever stops or dies first."""
 
+import concurrent.futures
 import os
 import random
 import signal
 import time
 
 import support
-from support import Case, Server, STUBBORN, alive, children_of, processes_of, wait_until
+from support import Case, Server, STUBBORN, alive, children_of, processes_of, processes_with, wait_until
 
 TELLS_TERM = """
 trap 'echo TERM' TERM
@@ -167,24 +168,32 @@ class Killed(Case):
         self.assertEqual(process.wait(support.PATIENCE), 79)
 
     def test_R2_random_moments(self):
-        """The next one holds as soon as the lease is over, and never beside a process of the one before."""
-        rounds = 50 if support.long_form else 5
+        """50 kills of the front, 50 of the keeper, some at a time: no process of the command lives a second later, and the next one holds as
+        soon as the lease is over, never beside one of them."""
         seed = int.from_bytes(os.urandom(4), "big")
-        chance = random.Random(seed)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            rounds = [pool.submit(self.kill_one, i, random.Random(seed + i)) for i in range(100)]
+            for i, one in enumerate(rounds):
+                with self.subTest(seed=seed, round=i):
+                    one.result()
+
+    def kill_one(self, i, chance):
+        name = f"{self.name}:{i}"
         script = STUBBORN.replace("sleep 300 &", "sleep 300 & sleep 300 & (sleep 0.1; sleep 300) &")
-        for i in range(2 * rounds):
-            name = f"{self.name}:{i}"
-            process = self.begin("run", "--lease", "500ms", "--grace", "0", name, "env", f"LIVES={name}", "sh", "-c",
-                                 script)
-            time.sleep(chance.uniform(0, 0.15))
-            [victim] = [process.pid] if i % 2 else wait_until(lambda: children_of(process.pid))
-            os.kill(victim, signal.SIGKILL)
-            killed = time.monotonic()
-            made = self.latchkey("run", name, "sh", "-c", f"grep -lsxz LIVES={name} /proc/[0-9]*/environ; true")
-            self.assertEqual((made.returncode, made.stdout), (0, ""), f"seed {seed}, round {i}")
-            self.assertLess(time.monotonic() - killed, 1 + 5 * LATE)
-            process.kill()
-            process.wait()
+        process = self.begin("run", "--lease", "500ms", "--grace", "0", name, "env", f"LIVES={name}", "sh", "-c", script)
+        time.sleep(chance.uniform(0, 0.15))
+        [victim] = [process.pid] if i % 2 else wait_until(lambda: children_of(process.pid))
+        os.kill(victim, signal.SIGKILL)
+        killed = time.monotonic()
+        waiter = self.begin("run", name, "sh", "-c", f"grep -lsxz LIVES={name} /proc/[0-9]*/environ; true")
+        dead = wait_until(lambda: not processes_with(f"LIVES={name}"), 1 + LATE, pause=0.05)
+        left = processes_with(f"LIVES={name}")
+        said, errors = waiter.communicate(timeout=support.PATIENCE)
+        process.kill()
+        process.wait()
+        self.assertTrue(dead, f"{1 + LATE} s later there are {left}")
+        self.assertEqual((waiter.returncode, said), (0, ""), errors)
+        self.assertLess(time.monotonic() - killed, 1 + 5 * LATE)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """C1 to C4: messages, durations, where the URI comes from, secrets."""
 
+import json
 import subprocess
 
 import support
@@ -24,6 +25,30 @@ class Settings(Case):
             made = self.latchkey("run", "-n", name, "true")
             self.assertEqual(made.stderr, f"latchkey: {shown} is still busy\n")
             self.assertEqual(self.latchkey("-q", "run", "-n", name, "true").stderr, "")
+
+    def test_C1_json(self):
+        """One object a line, with its schema; times are whole milliseconds."""
+        token = self.latchkey("acquire", "--lease", "1h", self.name).stdout.strip()
+        spare = f"{self.name}:spare"
+        for code, words in ((0, ("status", self.name)), (1, ("status", spare)), (0, ("list",)), (0, ("held", token)),
+                            (0, ("extend", "--lease", "2h", token)),
+                            (0, ("acquire", "--lease", "1m", spare)), (0, ("bench", "--duration", "100ms", "--threads", "1")),
+                            (0, ("doctor",)), (0, ("force-unlock", spare, "--any", "--yes")), (0, ("release", token)),
+                            (1, ("held", token))):
+            made = self.latchkey("--json", *words)
+            self.assertEqual(made.returncode, code, f"{words}: {made.stderr}")
+            objects = [json.loads(line) for line in made.stdout.splitlines()]
+            self.assertTrue(objects, words)
+            for one in objects:
+                self.assertEqual(one["schema"], 1, words)
+                times = {name: value for name, value in one.items() if name.endswith("_ms")}
+                self.assertTrue(all(value is None or isinstance(value, int) for value in times.values()), f"{words}: {times}")
+
+    def test_C1_colour(self):
+        """No escape sequence where nobody looks."""
+        for words in (("doctor",), ("status", self.name), ("list",), ("--help",)):
+            made = self.latchkey(*words)
+            self.assertNotIn("\x1b", made.stdout + made.stderr)
 
     def test_C2_durations(self):
         for good in ("250ms", "30s", "1m30s", "2h", "1d", "0.5s", "7", "0.25", "1d2h3m4s5ms", "0", "forever", "1.5m",

@@ -1,6 +1,6 @@
 """What the tests of the program `latchkey` share: private servers, the program itself, and a look at processes.
 
-Each test file is a program: FILE --tool PATH [--long] [unittest's own words]."""
+Each test file is a program: FILE --tool PATH [unittest's own words]."""
 
 import contextlib
 import os
@@ -26,23 +26,21 @@ while :; do sleep 1; done
 """
 
 tool = None
-long_form = False
 
 
 def main():
-    global tool, long_form
+    global tool
     arguments = sys.argv[1:]
     tool = arguments[arguments.index("--tool") + 1]
-    long_form = "--long" in arguments
-    rest = [word for word in arguments if word not in ("--tool", tool, "--long")]
+    rest = [word for word in arguments if word not in ("--tool", tool)]
     unittest.main(argv=[sys.argv[0], "-v", *rest], module="__main__")
 
 
-def wait_until(true, limit=PATIENCE):
+def wait_until(true, limit=PATIENCE, pause=0.005):
     """What `true` gave in the end."""
     deadline = time.monotonic() + limit
     while not (result := true()) and time.monotonic() < deadline:
-        time.sleep(0.005)
+        time.sleep(pause)
     return result
 
 
@@ -94,7 +92,12 @@ def alive(pid):
 
 def processes_of(name):
     """Living processes that belong to the command under this lock: the keeper gave them the variable."""
-    mark = f"\0LATCHKEY_LOCK={name}\0".encode()
+    return processes_with(f"LATCHKEY_LOCK={name}")
+
+
+def processes_with(variable):
+    """Living processes in whose environment this stands."""
+    mark = f"\0{variable}\0".encode()
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
