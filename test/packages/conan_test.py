@@ -30,7 +30,7 @@ def main():
                                     PATH=f"{python_tools(given.build)}:/usr/local/bin:/usr/bin:/bin")
     tree = copy_of_tree(folder / "tree")
 
-    def conan(*words, seconds=600):
+    def conan(*words, seconds=1400):
         return run("conan", *words, cwd=folder, env=environment, seconds=seconds)
 
     conan("remote", "disable", "*")

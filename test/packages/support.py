@@ -38,7 +38,7 @@ def clean_environment(**more):
             "LC_ALL": "C.UTF-8", **more}
 
 
-def attempt(*command, cwd=None, env=None, seconds=300):
+def attempt(*command, cwd=None, env=None, seconds=600):
     """(exit code, what it said). The command is shown, and its output if it failed."""
     words = [str(word) for word in command]
     print("$", *words, flush=True)
