@@ -4,7 +4,7 @@ import re
 import shutil
 
 from . import reference
-from .links import Links, slug
+from .links import Links, outside_code, slug
 
 # Chapters of the README, and the page that each is; what is not here is on index.md or left out.
 CHAPTERS = {
@@ -20,7 +20,9 @@ RIGHTS = "A restricted user ("  # the paragraph of Settings with which the page 
 TITLES = {"promises.md": "What a lease promises", "which-kind.md": "Which kind of lock"}
 LANGUAGES = {"cpp": "cpp", "hpp": "cpp", "py": "python", "js": "javascript", "go": "go", "txt": "text", "yml": "yaml", "json": "json"}
 STYLE = """.md-typeset table:not([class]) { font-size: .68rem; }
-.md-typeset table:not([class]) td:first-child code { word-break: normal; }
+.md-typeset table:not([class]) th, .md-typeset table:not([class]) td { min-width: 0; padding: .6em .9em; }
+.md-typeset table:not([class]) td code { overflow-wrap: normal; word-break: normal; }
+.md-typeset thead:not(:has(th:not(:empty))) { display: none; }
 .md-typeset img[src$=svg] { display: block; margin: 1rem auto; background: white; border-radius: .4rem; }
 """
 TESTING = """# Test your code
@@ -73,9 +75,18 @@ def source_page(root, name, readable):
             f"````{LANGUAGES.get(path.suffix[1:], 'text')}\n{text.rstrip()}\n````\n")
 
 
+def with_bars(text):
+    """Where a cell has code with a bar, GitHub reads `\\|` as the bar, and Python-Markdown as both."""
+    def code(found):
+        inner = found[1].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\\|", "&#124;")
+        return f"<code>{inner}</code>" if "\\|" in found[1] else found[0]
+
+    return outside_code(text, lambda line: re.sub(r"`([^`]+)`", code, line) if line.startswith("|") else line)
+
+
 def put(folder, page, text):
     (folder / page).parent.mkdir(parents=True, exist_ok=True)
-    (folder / page).write_text(text.rstrip() + "\n", encoding="utf-8")
+    (folder / page).write_text(with_bars(text).rstrip() + "\n", encoding="utf-8")
 
 
 def assemble(root, folder, tool):
