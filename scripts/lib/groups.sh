@@ -89,6 +89,7 @@ packages_of() {
     model) echo g++ python3 ;;
     site) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_site[@]}" "${packages_browser[@]}" ;;
     docs) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_contrib[@]}" ;;
+    outside) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_contrib[@]}" ;;
     example | demo) echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_example[@]}" ;;
     interop)
       echo "${packages_build[@]}" "${packages_test[@]}" "${packages_server[@]}" "${packages_interop[@]}" $(toolchains)
