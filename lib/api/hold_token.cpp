@@ -9,7 +9,8 @@ namespace {
 constexpr std::string_view token_mark = "lk1.";
 constexpr std::string_view base64_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::string_view hex_digits = "0123456789abcdef";
-constexpr std::size_t longest_token = 128 * 1'024;
+// A name of 64 KiB has six times as many characters at most, each byte as \u00xx, and base64 a third more.
+constexpr std::size_t longest_token = 640 * 1'024;
 
 std::string to_base64url(std::string_view bytes) {
   std::string text;

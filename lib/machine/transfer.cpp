@@ -53,6 +53,9 @@ void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
   call.lease = milliseconds(1);  // not the watchdog's
   into.holders_.keep(one, call, call.mode, into.shared_.now, end);
   one.find(call.hold)->adopted = true;
+  ++into.shared_.counters.acquired;  // since its end is counted, too
+  ++into.tally_.acquired;
+  into.note(event_type::granted, call.owner, {}, {}, into.shared_.now - call.started, {});
   call.yes = true;
   into.complete(call);
 }

@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 #include <support/child_process.hpp>
 #include <support/errors.hpp>
+#include <support/event_log.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
@@ -161,4 +162,39 @@ TEST_CASE("a client has the UUID that it is given", "[outside][detach]") {
     settings.client_id = wrong;
     CHECK(error_of([&] { client(shared_server().uri(), settings); }) == errc::bad_argument);
   }
+}
+
+TEST_CASE_METHOD(two_clients, "a name of any bytes, as long as it may be, goes by a token", "[outside][detach]") {
+  for (auto const& odd : {std::string(64 * 1'024, '\1'), std::string(64 * 1'024, '"'), std::string("\xff\0{}\\", 5)}) {
+    CAPTURE(odd.size());
+    lease held = ours.get_lock(odd).acquire({.lease = 1min});
+    auto const token = held.detach();
+    lease mine = second.adopt(token);
+    REQUIRE(mine);
+    CHECK(mine.name() == odd);
+    CHECK(mine.release() == release_result::released);
+  }
+}
+
+TEST_CASE("an adopted hold is counted as one that began, and told", "[outside][detach]") {
+  test::event_log seen;
+  client const first(shared_server().uri()), second(shared_server().uri(), {.on_event = seen.callback()});
+  auto const lock = first.get_lock(fresh_name());
+  for (bool const lost : {false, true}) {
+    lease mine = second.adopt(lock.acquire({.lease = 1min}).detach());
+    REQUIRE(mine);
+    CHECK(seen.wait_for(event_type::granted, lost ? 2 : 1));
+    if (lost) {
+      CHECK(lock.force_unlock());
+      CHECK_FALSE(mine.extend(1min));
+    }
+    static_cast<void>(mine.release());
+  }
+  auto const counted = second.snapshot();
+  CHECK(counted.acquired == 2);
+  CHECK(counted.released == 1);
+  CHECK(counted.lost == 1);
+  CHECK(counted.held == 0);
+  REQUIRE(counted.kinds.size() == 1);
+  CHECK(counted.kinds.front().acquired == 2);
 }
