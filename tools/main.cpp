@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <latchkey/error.hpp>
+#include <unistd.h>
 
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
@@ -22,6 +24,13 @@ namespace {
 int print(std::string const& text) {
   bool const written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
   return written ? yes : internal_error;
+}
+
+// What the caller has closed would become the number of a socket, to which a message would then be written. Commands
+// find it closed, and writing fails as it would have.
+void fill_standard_descriptors() {
+  for (int const one : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(one, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 int start(std::vector<std::string> const& arguments) {
@@ -51,9 +60,12 @@ int start(std::vector<std::string> const& arguments) {
 }  // namespace latchkey::tool
 
 int main(int count, char** words) try {
+  latchkey::tool::fill_standard_descriptors();
   std::vector<std::string> const arguments(words + 1, words + count);
   latchkey::tool::hide_passwords(count, words);
-  return latchkey::tool::start(arguments);
+  auto const code = latchkey::tool::start(arguments);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  throw latchkey::tool::failure(latchkey::tool::internal_error, "the result cannot be written");
 } catch (latchkey::tool::failure const& error) {
   if (*error.what()) latchkey::tool::complain(error.what());
   return error.code();

@@ -1,5 +1,6 @@
 #include <boost/json.hpp>
 
+#include <base/json.hpp>
 #include <base/say.hpp>
 #include <cstdio>
 #include <doctor/findings.hpp>
@@ -14,7 +15,7 @@ void findings::add(verdict what, std::string_view id, std::string_view words, st
   if (json_) {
     boost::json::object made{{"schema", 1}, {"verdict", name}, {"id", id}, {"text", said}};
     made["remedy"] = remedy.empty() ? boost::json::value(nullptr) : boost::json::value(remedy);
-    std::puts(boost::json::serialize(made).c_str());
+    std::puts(json_text(made).c_str());
   } else {
     auto text = std::string(name) + ' ' + std::string(id) + ": " + said;
     if (!remedy.empty()) (text += "; ") += remedy;

@@ -2,6 +2,7 @@
 
 #include <base/duration.hpp>
 #include <base/exit_code.hpp>
+#include <base/json.hpp>
 #include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <base/token.hpp>
@@ -59,7 +60,7 @@ bool print(token const& taken, bool as_json) {
     boost::json::object made{{"schema", 1},          {"name", taken.names.front()}, {"kind", taken.kind},
                              {"owner", taken.owner}, {"lease_ms", taken.lease_ms},  {"token", text}};
     made["fence"] = taken.fence ? boost::json::value(*taken.fence) : boost::json::value(nullptr);
-    text = boost::json::serialize(made);
+    text = json_text(made);
   }
   return std::puts(text.c_str()) >= 0 && std::fflush(stdout) == 0;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
+#include <base/json.hpp>
 #include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <cstdio>
@@ -69,7 +70,7 @@ void tell(command_line const& line, std::string const& name, std::vector<latchke
     if (line.has("json")) {
       boost::json::object made{{"schema", 1}, {"name", name}, {"ended", owner_of(one)}, {"count", one.count}};
       made["writes"] = one.writes;
-      std::puts(boost::json::serialize(made).c_str());
+      std::puts(json_text(made).c_str());
     } else {
       std::printf("%s: ended the hold of %s\n", quoted(name).c_str(), in_words(one).c_str());
     }

@@ -4,6 +4,7 @@
 #include <base/duration.hpp>
 #include <base/environment.hpp>
 #include <base/exit_code.hpp>
+#include <base/json.hpp>
 #include <base/say.hpp>
 #include <charconv>
 #include <cstdio>
@@ -104,7 +105,7 @@ int tell(command_line const& line, token const& hold, std::optional<milliseconds
     boost::json::object made{
         {"schema", 1}, {"name", hold.names.front()}, {"kind", hold.kind}, {"held", left.has_value()}};
     made["remaining_ms"] = left ? boost::json::value(left->count()) : boost::json::value(nullptr);
-    std::puts(boost::json::serialize(made).c_str());
+    std::puts(json_text(made).c_str());
   } else if (left) {
     std::printf("%s is held and ends in %s\n", all_names(hold).c_str(), in_words(*left).c_str());
   } else {
@@ -179,7 +180,7 @@ int release(command_line const& line) {
   if (line.has("json")) {
     boost::json::object const made{
         {"schema", 1}, {"name", hold.names.front()}, {"kind", hold.kind}, {"released", done}};
-    std::puts(boost::json::serialize(made).c_str());
+    std::puts(json_text(made).c_str());
   } else if (!done) {
     say(all_names(hold) + " was not held any more");
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
+#include <base/json.hpp>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -49,7 +50,7 @@ void print(std::vector<std::int64_t> pairs, double seconds, bool as_json) {
   if (as_json) {
     boost::json::object const made{
         {"schema", 1}, {"pairs", pairs.size()}, {"pairs_per_s", rate}, {"p50_us", p50}, {"p99_us", p99}};
-    std::puts(boost::json::serialize(made).c_str());
+    std::puts(json_text(made).c_str());
   } else {
     std::printf("%lld pairs/s  p50 %lld us  p99 %lld us\n", static_cast<long long>(rate), static_cast<long long>(p50),
                 static_cast<long long>(p99));

@@ -1,6 +1,7 @@
 #include <boost/json.hpp>
 
 #include <base/duration.hpp>
+#include <base/json.hpp>
 #include <base/say.hpp>
 #include <look/locks.hpp>
 
@@ -68,7 +69,7 @@ std::string as_json(found_lock const& lock) {
   made["kind"] = lock.kind.empty() ? boost::json::value(nullptr) : boost::json::value(lock.kind);
   made["holders"] = std::move(holders);
   made["remaining_ms"] = lock.remaining < 0 ? boost::json::value(nullptr) : boost::json::value(lock.remaining);
-  return boost::json::serialize(made);
+  return json_text(made);
 }
 
 }  // namespace latchkey::tool

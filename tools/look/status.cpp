@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <base/exit_code.hpp>
+#include <base/json.hpp>
 #include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <cstdio>
@@ -91,7 +92,7 @@ void print_json(status_of_lock const& status) {
   }
   made["line"] = json::array(status.line.begin(), status.line.end());
   made["listeners"] = status.listeners;
-  std::puts(json::serialize(made).c_str());
+  std::puts(json_text(made).c_str());
 }
 
 std::string origin_of(std::string const& owner, std::optional<peer> const& from) {
