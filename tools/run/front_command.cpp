@@ -41,7 +41,10 @@ void front::begin() {
   tell("OWNER", about.owner);
   tell("TOKEN", write_token(about));
   tell("LEASE_MS", std::to_string(about.lease_ms));
-  if (about.fence) tell("FENCE", std::to_string(*about.fence));
+  if (about.fence)
+    tell("FENCE", std::to_string(*about.fence));
+  else
+    keeper_.send("env", "LATCHKEY_FENCE");  // that of a surrounding run numbers another lock
   send_deadline();
   keeper_.send("go");
 }
@@ -125,7 +128,7 @@ void front::stopped(int number) {
     if (number == SIGTSTP) keeper_.send("signal", SIGCONT);
     return;
   }
-  had_terminal_ = had_terminal_ || !screen_.is_ours();
+  had_terminal_ = had_terminal_ || screen_.is_of(command_);
   screen_.take_from(command_);
   say(quoted(plan_.name) + " ends in " + in_words(left()) + " unless continued");
   // Who shares our group would have been stopped by the key, had the command not been in a group of its own. The signal

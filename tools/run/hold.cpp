@@ -102,10 +102,14 @@ void hold::on_lost(std::function<void(error_code)> f) {
 void hold::renew() {
   auto const now = boot_clock();
   if (now < renew_at_) return;
-  auto const room = last_ == never ? lease_ : std::min(lease_, milliseconds((last_ - now) / one_ms));
-  if (room <= milliseconds(1)) return;
+  auto const length = room();
+  if (length <= milliseconds(1)) return;
   renew_at_ = now + lease_.count() * one_ms / 3;
-  extend(room, [](error_code, bool) {});
+  extend(length, [](error_code, bool) {});
+}
+
+milliseconds hold::room() const {
+  return last_ == never ? lease_ : std::min(lease_, milliseconds((last_ - boot_clock()) / one_ms));
 }
 
 void hold::stop_renewal() {
@@ -122,7 +126,7 @@ void hold::confirm(std::function<void(error_code, bool)> done) {
   if (auto const* const held = std::get_if<latchkey::lease>(&held_))
     lock_->async_is_held_by(held->owner(), std::move(done));
   else
-    extend(lease_, std::move(done));
+    extend(std::max(room(), milliseconds(1)), std::move(done));
 }
 
 void hold::release(std::function<void(error_code, release_result)> done) {

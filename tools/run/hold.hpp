@@ -36,6 +36,8 @@ class hold {
 
  private:
   void extend(milliseconds length, std::function<void(error_code, bool)> done);
+  // How long a lease may be that begins now.
+  milliseconds room() const;
 
   std::variant<latchkey::lease, permit> held_;
   std::optional<distributed_lock> lock_;

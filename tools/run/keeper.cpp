@@ -126,7 +126,11 @@ void keeper::obey(message_end::message const& said) {
     start();
   } else if (said.word == "env") {
     auto const equals = said.rest.find('=');
-    ::setenv(said.rest.substr(0, equals).c_str(), said.rest.substr(equals + 1).c_str(), 1);
+    auto const name = said.rest.substr(0, equals);
+    if (equals == said.rest.npos)
+      ::unsetenv(name.c_str());
+    else
+      ::setenv(name.c_str(), said.rest.substr(equals + 1).c_str(), 1);
   }
 }
 

@@ -19,6 +19,8 @@ struct outcome {
 };
 
 // Replaces the file by one line of JSON, at once. Throws `failure` (`bad_setting`), and leaves the file as it was.
+// Throws `failure` (`bad_setting`): nothing can be written there, or what is there is no file, which would be replaced.
+std::string file_of_result(std::string const& path);
 void write_outcome(std::string const& path, outcome const& ended);
 
 }  // namespace latchkey::tool

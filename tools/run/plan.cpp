@@ -1,11 +1,10 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <base/environment.hpp>
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
 #include <base/token.hpp>
 #include <run/command.hpp>
+#include <run/outcome.hpp>
 #include <run/plan.hpp>
 
 namespace latchkey::tool {
@@ -59,14 +58,6 @@ void check_nesting(run_plan const& plan) {
       throw failure(wrong_usage, quoted(name) + " is already held by the caller (LATCHKEY_TOKEN): it would deadlock");
 }
 
-void check_result_file(std::string const& path) {
-  if (path.empty()) return;
-  auto const slash = path.rfind('/');
-  auto const folder = slash == path.npos ? std::string(".") : path.substr(0, slash + 1);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    throw failure(bad_setting, "--result: cannot write in " + quoted(folder));
-}
-
 void read_times(run_plan& plan, command_line const& line) {
   constexpr milliseconds zero{0};
   if (line.has("no-wait") && line.has("wait")) throw failure(wrong_usage, "--wait and --no-wait were given");
@@ -101,7 +92,7 @@ run_plan plan_of(command_line const& line) {
   check_nesting(plan);
   plan.server = connection_of(line);
   plan.server.settings.lock_watchdog_timeout = plan.lease;
-  check_result_file(plan.result_file);
+  if (!plan.result_file.empty()) static_cast<void>(file_of_result(plan.result_file));
   plan.orders.path = find_program(plan.orders.words.front());
   return plan;
 }

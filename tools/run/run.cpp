@@ -53,7 +53,7 @@ int run(command_line const& line) {
     try {
       tell();
     } catch (failure const& second) {
-      complain(second.what());
+      if (std::string(second.what()) != error.what()) complain(second.what());
     }
     throw;
   }

@@ -21,16 +21,18 @@ terminal::~terminal() {
   if (device_ >= 0) ::close(device_);
 }
 
-bool terminal::is_ours() const { return device_ >= 0 && ::tcgetpgrp(device_) == our_group_; }
+bool terminal::is_ours() const { return is_of(our_group_); }
 
 bool terminal::is_ours_alone() const { return is_ours() && !is_pipe(STDIN_FILENO) && !is_pipe(STDOUT_FILENO); }
+
+bool terminal::is_of(pid_t group) const { return device_ >= 0 && ::tcgetpgrp(device_) == group; }
 
 void terminal::give_to(pid_t group) const {
   if (device_ >= 0) ::tcsetpgrp(device_, group);
 }
 
 void terminal::take_from(pid_t group) const {
-  if (device_ >= 0 && ::tcgetpgrp(device_) == group) ::tcsetpgrp(device_, our_group_);
+  if (is_of(group)) ::tcsetpgrp(device_, our_group_);
 }
 
 bool somebody_continues_us() {

@@ -16,6 +16,7 @@ class terminal {
   bool is_ours() const;
   // And to nobody beside us: we are not part of a pipeline.
   bool is_ours_alone() const;
+  bool is_of(pid_t group) const;
   void give_to(pid_t group) const;
   // Takes it back from that group, if the group still has it.
   void take_from(pid_t group) const;
