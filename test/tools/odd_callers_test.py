@@ -81,6 +81,21 @@ class OddCallers(Case):
         made = self.latchkey("run", "--kind", "fenced", self.name, *inner)
         self.assertEqual((made.returncode, made.stdout), (0, "fence none\n"))
 
+    def test_R1_extend_never_shortens(self):
+        """What a surrounding run was told by the server stays true: nobody else comes in while its command works."""
+        for kind in ("lock", "semaphore"):
+            name = f"{self.name}:{kind}"
+            options = ("--kind", kind) + (("--permits", "1") if kind == "semaphore" else ())
+            process = self.begin("run", *options, name, "--shell",
+                                 f"'{support.tool}' extend --lease 50ms; echo $?; read -r line", stdin=subprocess.PIPE)
+            self.addCleanup(process.stdin.close)
+            self.assertIn(" is held and ends in 29 s", process.stdout.readline())
+            self.assertEqual(process.stdout.readline(), "0\n")
+            busy = self.latchkey("run", "-w", "200ms", "--kind", kind, name, "true")
+            self.assertEqual(busy.returncode, 75, busy.stderr)
+            process.stdin.close()
+            process.wait(support.PATIENCE)
+
     def test_R1_max_hold_of_a_permit_that_is_continued(self):
         began = time.monotonic()
         process = self.begin_run("--kind", "semaphore", "--permits", "1", "--max-hold", "1500ms", self.name, "sh", "-c",

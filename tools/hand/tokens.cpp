@@ -61,8 +61,10 @@ class adopted {
     for (auto const& name : hold.names) leases_.push_back(from_.adopt(token_of_one(hold, name)));
     return std::all_of(leases_.begin(), leases_.end(), [](lease const& one) { return one.held(); });
   }
+  // Never shorter than it is: a surrounding run believes what the server has told it.
   bool extend(milliseconds length) {
-    return std::all_of(leases_.begin(), leases_.end(), [&](lease& one) { return one.extend(length); });
+    return std::all_of(leases_.begin(), leases_.end(),
+                       [&](lease& one) { return length <= one.remaining() ? one.held() : one.extend(length); });
   }
   milliseconds remaining() const {
     auto least = milliseconds::max();
@@ -162,11 +164,15 @@ int extend(command_line const& line) {
   if (length == forever) throw failure(wrong_usage, "--lease has an end");
   if (length < shortest_lease) throw failure(wrong_usage, "--lease is missing: the token does not say one");
   auto server = server_of(line);
-  client from(server.uri, std::move(server.settings));
   if (hold.kind == "semaphore") {
+    session asks(server);
+    auto const left = rest_of_permit(asks, hold);
+    if (!left || *left >= length) return tell(line, hold, left);
+    client const from(server.uri, std::move(server.settings));
     bool const done = from.get_permit_semaphore(hold.names.front()).update_lease_time(hold.owner, length);
     return tell(line, hold, done ? std::optional(length) : std::nullopt);
   }
+  client from(server.uri, std::move(server.settings));
   adopted taken(from);
   bool const done = taken.take(hold) && taken.extend(length);
   return tell(line, hold, done ? std::optional(taken.remaining()) : std::nullopt);

@@ -149,7 +149,8 @@ constexpr subcommand all_subcommands[] = {
      {},
      "begin the lease of a token anew",
      "The token is that of acquire, or of a surrounding run: the operand, the first line of standard input for -, or "
-     "LATCHKEY_TOKEN. The exit code is 1 if the lock is not held by it any more.",
+     "LATCHKEY_TOKEN. A lease that is longer already stays as it is. The exit code is 1 if the lock is not held by it "
+     "any more.",
      extend_options,
      0,
      1,
