@@ -3,11 +3,12 @@
 #include <joint/joint_task.hpp>
 #include <joint/machine/joint_acquire.hpp>
 
-#include <boost/asio/steady_timer.hpp>
 
 #include <unordered_map>
 
 namespace latchkey::detail {
+
+class later;
 
 // Performs what a joint_acquire decides.
 class joint_acquiring final : public joint_task {
@@ -45,7 +46,7 @@ class joint_acquiring final : public joint_task {
   std::unordered_map<joint_acquire::attempt, std::shared_ptr<member_call>> asked_;
   bool performing_ = false;
   instant sleeps_until_ = never;
-  std::weak_ptr<asio::steady_timer> timer_;
+  std::weak_ptr<later> timer_;
 };
 
 }  // namespace latchkey::detail

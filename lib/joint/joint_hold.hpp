@@ -4,7 +4,6 @@
 #include <engine/loss_listener.hpp>
 #include <joint/machine/joint_count.hpp>
 
-#include <boost/asio/steady_timer.hpp>
 
 #include <atomic>
 #include <memory>
@@ -15,6 +14,7 @@ namespace latchkey::detail {
 
 class joint_hold;
 class joint_lock;
+class later;
 class joint_task;
 
 // Whoever has it may touch what belongs to a joint lock: its calls, its holds and their parts. It is given up for calls
@@ -109,7 +109,7 @@ class joint_hold final : public composite_hold, public std::enable_shared_from_t
   joint_count<part> count_;
   hold_link* link_;
   std::weak_ptr<joint_task> asking_;
-  std::weak_ptr<asio::steady_timer> timer_;
+  std::weak_ptr<later> timer_;
 };
 
 }  // namespace latchkey::detail

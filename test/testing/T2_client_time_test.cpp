@@ -134,6 +134,20 @@ TEST_CASE("T2: locks of several members, and their waits") {
   CHECK(watch.passed() < at_once);
 }
 
+TEST_CASE("T2: a red lock ends before its members, by the drift of their clocks") {
+  testing::server redis;
+  client const own(redis.uri());
+  auto hold = own.get_red_lock({own.get_lock("a"), own.get_lock("b"), own.get_lock("c")}).acquire({.lease = 1h});
+  REQUIRE(hold.held());
+  watched_loss loss(hold);
+  auto const trusted = hold.remaining();
+  REQUIRE(trusted < 1h);
+  redis.advance(trusted + 1ms);
+  CHECK_FALSE(hold.held());
+  CHECK(redis.holders("a").size() == 1);
+  CHECK(loss.came());
+}
+
 TEST_CASE("T2: a client on the caller's own loop") {
   testing::server redis;
   asio::io_context loop;

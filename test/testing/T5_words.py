@@ -51,7 +51,7 @@ class Package:
             "cmake_minimum_required(VERSION 3.24)\nproject(asks LANGUAGES CXX)\n"
             f"find_package(latchkey 0.2 CONFIG {wanted})\n"
             'message(STATUS "found=${latchkey_FOUND} testing=${latchkey_testing_FOUND}")\n'
-            "if(TARGET latchkey::testing)\n  message(STATUS there)\nendif()\n", encoding="utf-8")
+            "if(TARGET latchkey::testing)\n  message(STATUS linkable)\nendif()\n", encoding="utf-8")
         shutil.rmtree(source / "build", ignore_errors=True)
         return cmake("-S", source, "-B", source / "build", "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={self.given.compiler}",
                      f"-DCMAKE_PREFIX_PATH={self.prefix}", *settings)
@@ -63,7 +63,7 @@ def refused(package, words, *settings):
     for word in ("latchkey::testing is missing", *words):
         expect(word in said, f"T5: {package.name} is refused without the words {word!r}:\n{said}")
     code, said = package.asked("REQUIRED OPTIONAL_COMPONENTS testing", *settings)
-    expect(code == 0 and "there" not in said and "found=1" in said.replace("TRUE", "1"), f"T5: {package.name}, optional:\n{said}")
+    expect(code == 0 and "linkable" not in said and "found=1" in said.replace("TRUE", "1"), f"T5: {package.name}, optional:\n{said}")
     expect("latchkey::testing is missing" in said, f"T5: {package.name}, optional, says nothing:\n{said}")
     code, said = package.asked("REQUIRED", *settings)
     expect(code == 0 and "missing" not in said, f"T5: {package.name}, not asked for:\n{said}")
@@ -85,7 +85,7 @@ def main():
 
     whole = Package(given, "whole")
     code, said = whole.asked("REQUIRED COMPONENTS testing")
-    expect(code == 0 and "there" in said, f"T5: it is not found where it is:\n{said}")
+    expect(code == 0 and "linkable" in said, f"T5: it is not found where it is:\n{said}")
     refused(whole, ["needs Lua 5.1", "liblua5.1-0-dev"], NO_LUA)
     for path in whole.prefix.rglob("latchkey-testing-*.cmake"):
         path.unlink()
