@@ -51,7 +51,7 @@ class LatchkeyConan(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.user_presets_path = False  # the presets of a source tree are the developer's
         toolchain.cache_variables.update({"BUILD_TESTING": False, "LATCHKEY_EXAMPLES": False, "LATCHKEY_BENCH": False,
-                                          "LATCHKEY_TOOLS": bool(self.options.tools)})
+                                          "LATCHKEY_TESTING": False, "LATCHKEY_TOOLS": bool(self.options.tools)})
         toolchain.generate()
 
     def build(self):

@@ -8,7 +8,8 @@ from .refusal import Refusal, run
 SETTINGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DLATCHKEY_STATIC_TOO=ON", "-DBUILD_TESTING=OFF",
             "-DLATCHKEY_EXAMPLES=OFF", "-DLATCHKEY_BENCH=OFF"]
 # Whatever is built: how bytes depend on folders does not depend on how much the compiler optimises.
-FAST = ["-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG", "-DLATCHKEY_TOOLS=OFF", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12"]
+FAST = ["-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG", "-DLATCHKEY_TOOLS=OFF", "-DLATCHKEY_TESTING=OFF",
+        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12"]
 
 
 def once(tarball, folder, fast):

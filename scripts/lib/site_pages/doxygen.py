@@ -7,11 +7,11 @@ import subprocess
 import xml.etree.ElementTree as xml
 
 SETTINGS = """PROJECT_NAME = latchkey
-INPUT = {source}/include/latchkey
+INPUT = {source}/include/latchkey {source}/testing/include/latchkey/testing
 EXCLUDE = {source}/include/latchkey/detail
 EXCLUDE_SYMBOLS = latchkey::detail latchkey::detail::* std std::* boost boost::*
 FILE_PATTERNS = *.hpp
-STRIP_FROM_PATH = {source}/include
+STRIP_FROM_PATH = {source}/testing/include {source}/include
 OUTPUT_DIRECTORY = {out}
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
@@ -23,6 +23,7 @@ PREDEFINED = LATCHKEY_EXPORT=
 QUIET = YES
 WARN_IF_UNDOCUMENTED = NO
 """
+FOLDERS = ("include", "testing/include")
 # Doxygen 1.9.4 looks for the enclosing scope of a specialisation in another namespace, which we do not read.
 HARMLESS = re.compile(r"scope for class (boost::system::is_error_code_enum|std::hash)\b")
 
@@ -175,7 +176,8 @@ def description(element, pages):
 
 def declaration(source, file, line):
     """As the header has it, without comment, body and export macro."""
-    lines = pathlib.Path(source, "include", file).read_text(encoding="utf-8").splitlines()
+    path = next(one for one in (pathlib.Path(source, folder, file) for folder in FOLDERS) if one.exists())
+    lines = path.read_text(encoding="utf-8").splitlines()
     first = line - 1
     while first and not re.search(r"(^\s*$|^\s*//|[;{}]\s*(//.*)?$|^\s*(public|private):)", lines[first - 1]):
         first -= 1

@@ -6,11 +6,11 @@ import shutil
 from . import reference
 from .links import Links, outside_code, slug
 
-# Chapters of the README, and the page that each is; what is not here is on index.md or left out.
+# Chapters of the README, and the page that each is; any other is on index.md.
 CHAPTERS = {
     "What it is, and what it is not": "promises.md",
-    "Install": "index.md",
     "First lock": "first-lock.md",
+    "In tests": "first-lock.md",
     "Kinds": "which-kind.md",
     "Holding safely": "promises.md",
     "Settings": "settings.md",
@@ -24,11 +24,6 @@ STYLE = """.md-typeset table:not([class]) { font-size: .68rem; }
 .md-typeset table:not([class]) td code { overflow-wrap: normal; word-break: normal; }
 .md-typeset thead:not(:has(th:not(:empty))) { display: none; }
 .md-typeset img[src$=svg] { display: block; margin: 1rem auto; background: white; border-radius: .4rem; }
-"""
-TESTING = """# Test your code
-
-`latchkey::testing` is a modelled server for tests of your own code: it loses a lease on demand, and time passes when the test says so. Its page
-is not part of this version of the documents yet.
 """
 
 
@@ -50,11 +45,11 @@ def readme_pages(text):
     for heading, body in chapters:
         if heading in LEFT_OUT:
             continue
-        if heading not in CHAPTERS:
-            raise SystemExit(f"README.md: the chapter {heading!r} is on no page of the site (scripts/lib/site_pages/stage.py)")
-        page = CHAPTERS[heading]
+        page = CHAPTERS.get(heading, "index.md")
         if heading == "Settings":
             body, mark, rights = body.partition(RIGHTS)
+            if not mark:
+                raise SystemExit(f"README.md: no paragraph of {heading} begins with {RIGHTS!r}")
             pages["acl.md"] = "# Rights of a restricted user\n\n" + mark + rights
         new = page not in pages
         title = TITLES.get(page, heading)
@@ -94,9 +89,6 @@ def assemble(root, folder, tool):
     texts = {path: path.relative_to(root / "docs").as_posix() for path in sorted((root / "docs").rglob("*.md"))}
     readme, chapters = readme_pages((root / "README.md").read_text(encoding="utf-8"))
     pages = {f"docs/{name}": name for name in texts.values()} | {"CHANGELOG.md": "changes.md"}
-    if not (root / "docs/testing.md").exists():
-        pages["docs/testing.md"] = "testing.md"
-        put(folder, "testing.md", TESTING)
     links = Links(root, pages, chapters)
     for path, name in texts.items():
         put(folder, name, links.rewritten(path.read_text(encoding="utf-8"), f"docs/{name}", name))

@@ -12,6 +12,7 @@ vcpkg_cmake_configure(
     ${feature_options}
     -DBUILD_TESTING=OFF
     -DLATCHKEY_TESTS=OFF
+    -DLATCHKEY_TESTING=OFF
     -DLATCHKEY_EXAMPLES=OFF
     -DLATCHKEY_BENCH=OFF
     -DLATCHKEY_INSTALL=ON
