@@ -12,7 +12,8 @@
 
 namespace latchkey::detail {
 
-// Something that runs when its time has come. Its timer lives in its own handler, so that it never outlives the executor.
+// Something that runs when its time has come. Its timer lives in its own handler, so that it never outlives the
+// executor.
 class later : public std::enable_shared_from_this<later> {
  public:
   later(core const& engine, instant when) : timer_(engine.threads().io_executor()), when_(when) {}

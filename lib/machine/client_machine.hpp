@@ -110,7 +110,7 @@ class client_machine {
   // Nothing is left to be said to the server.
   bool quiet() const;
 
-  // Nothing is due, and no answer is awaited: only time, callers and the server can change anything.
+  // Nothing is due, and no answer is awaited: only time, callers and messages can change anything.
   bool settled(instant now) const;
 
   // Nobody holds, waits or listens, and nothing is under way for any name.

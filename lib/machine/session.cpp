@@ -143,7 +143,14 @@ void session::forget_plain_calls(error_code const& why) {
 
 bool session::quiet() const { return !orphans_.any_in_doubt() && shared_.requests->empty() && links_.idle(); }
 
-bool session::settled() const { return quiet() && links_.settled() && !shared_.channels->pending(); }
+bool session::settled() const {
+  auto const pauses = [this](role of) {
+    link const& one = links_.of(of);
+    return one.at == link::state::down && one.retry_at > shared_.now;
+  };
+  bool const heard = !shared_.channels->pending() || pauses(role::messages);
+  return links_.settled() && (writer_.paused() || pauses(role::shared) || (quiet() && heard));
+}
 
 // --- the message connection ---
 

@@ -63,7 +63,7 @@ class session final : private connections_user, private orphans_user, private pl
   void forget_plain_calls(error_code const& why);  // closing
 
   bool quiet() const;
-  // Nor is any other answer awaited, nor a connection being made.
+  // Nor is any other answer awaited, nor a connection being made; or before that a pause has to end.
   bool settled() const;
 
  private:

@@ -336,7 +336,8 @@ TEST_CASE("mute: a release is told to nobody, and the waiter looks by itself in 
   CHECK(hold.release() == release_result::released);
   CHECK(granted.wait_for(50ms) == std::future_status::timeout);
   redis.advance(31s);
-  CHECK(got(std::move(granted)).held());
+  auto const mine = got(std::move(granted));
+  CHECK(mine.held());
 
   redis.mute(false);
   auto again = other.get_lock("job").async_acquire(asio::use_future);

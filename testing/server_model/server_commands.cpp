@@ -164,7 +164,7 @@ void server::show(handle which, words_view words) {
   auto const& from = connections_.at(which).address;
   std::string line = std::to_string(data.microseconds / 1'000'000) + ".0 [0 " +
                      (from.starts_with('/') ? "unix:" + from.substr(0, from.rfind(':')) : from) + "]";
-  for (auto const& word : words) ((line += " \"") += word) += '"';
+  for (auto const& one : words) ((line += " \"") += one) += '"';
   std::replace(line.begin(), line.end(), '\r', ' ');
   std::replace(line.begin(), line.end(), '\n', ' ');
   for (auto const& [to, one] : connections_)

@@ -31,7 +31,7 @@ namespace latchkey::testing {
 /// change is changed when they return, between two commands of clients. `advance`, `lose` and `take` first let the
 /// clients of this server, as far as they are of this process, finish what is under way, and afterwards what follows:
 /// when they return, `held` and `remaining` say so, renewals are answered, and waiters wait again. This takes
-/// microseconds; what cannot be finished is awaited for half a second, or for 10 ms where the program runs the client's
+/// microseconds; what cannot be finished is awaited for 5 s, or for 10 ms where the program runs the client's
 /// executor. Callbacks and handlers run on their own threads, and may come later: wait for them, with a limit.
 ///
 /// \par Errors
