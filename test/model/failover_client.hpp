@@ -1,0 +1,234 @@
+#pragma once
+// The client of the model of failovers: what it asks, what it makes of answers, and what it does when it hears of a new
+// master.
+
+#include "failover_servers.hpp"
+
+struct failover_client : failover_servers {
+  static u8 field_of(int x) { return u8(x + 1); }
+  int trust(u8 lease, u8 age) const { return lease - age - (rules.margin ? sizes.skew : 0); }
+
+  // Does the number of copies that have it do? Each question is asked when its answer is read.
+  bool synced(request const& r) const { return sizes.copies <= 0 || r.behind == 0; }
+
+  // --- sending ---
+
+  void ask_for(int x, u8 what, u8 lease) {
+    all[x].ask = request{};
+    all[x].ask.what = what, all[x].ask.lease = lease, all[x].ask.where = outbox;
+  }
+
+  // Only the head of the queue tries, and not before another owner's release was answered; after a new master was heard
+  // of, nor before the holds were asserted.
+  bool in_doubt(int except) const {
+    for (int x = 0; x < sizes.owners; ++x) {
+      auto const& w = all[x];
+      if (x == except) continue;
+      if (w.ask.what == release || w.sleeps || (w.ask.what == acquire && w.ask.where != outbox)) return true;
+      if (rules.settles && w.beside.where != nowhere && w.beside.repeated) return true;
+    }
+    return false;
+  }
+
+  bool fenced(int x) const {
+    auto const& w = all[x];
+    bool const asks_more = w.ask.what == extend || (w.ask.what == acquire && !w.ask.repeated);
+    return asks_more && w.owed != 0;
+  }
+
+  bool may_send(int x) const {
+    auto const& w = all[x];
+    if (w.ask.where != outbox || (rules.kill_first && debts[route])) return false;
+    if (w.ask.what == release) return true;
+    if (w.ask.what == acquire && (in_doubt(x) || quarantined)) return false;
+    return !fenced(x);
+  }
+
+  void send(request& r) { r.where = sent, r.at = route, r.age = 0, r.says = silent, r.behind = never; }
+
+  void run(int x, request& r) {
+    r.where = answered;
+    if (at[r.at].role == copy) {
+      r.says = elsewhere;
+      return;
+    }
+    u8 const holder = at[r.at].data.holder;
+    r.says = failover_servers::run(r.at, field_of(x), r.what, r.lease, r.left);
+    r.behind = behind(r.at);
+    if (r.what != acquire || r.says != busy) return;
+    if (!all[x].sleeps && heard_at != r.at + 1) heard_at = u8(r.at + 1), message = 0;
+    if (holder != stranger && r.at == truth && known && !all[holder - 1].left && !all[holder - 1].ask.what)
+      violate(self_busy);
+  }
+
+  // --- answers ---
+
+  // The holds of the others end with a grant: the server has lost them.
+  void believe(int x, u8 left, u8 lease, u8 from) {
+    if (known && from != truth) violate(stale);
+    auto& w = all[x];
+    w.left = left, w.lease = lease;
+  }
+
+  void end_hold(int x) {
+    auto& w = all[x];
+    w.left = w.lease = 0, w.ended = 1;
+    w.beside = request{};
+    if (w.ask.what == extend || w.ask.what == release) w.ask = request{};
+  }
+
+  void give_back(int x) {
+    end_hold(x);
+    ask_for(x, release, 0);
+  }
+
+  void grant(int x, request const& r, bool met) {
+    auto& w = all[x];
+    int const left = trust(r.lease, r.age);
+    bool const tells = met || !rules.grants_wait;
+    w.ask = request{};
+    w.ended = 1;
+    if (!tells || r.abandoned || left <= 0) {
+      w.wants = w.sleeps = 0;
+      if (tells || rules.unsynced_returns) ask_for(x, release, 0);
+      return;
+    }
+    for (int y = 0; y < sizes.owners; ++y)
+      if (y != x && all[y].left > 0) end_hold(y);
+    w.wants = w.sleeps = 0;
+    believe(x, u8(left), r.lease, r.at);
+  }
+
+  void answer(int x, bool met) {
+    auto& w = all[x];
+    request const r = w.ask;
+    if (r.says == elsewhere) {
+      w.ask.where = outbox;
+      return;
+    }
+    if (r.what == acquire && r.says == granted) return grant(x, r, met);
+    w.ask = request{};
+    if (r.what == acquire && r.says == busy) {
+      w.sleeps = w.wants && !r.abandoned;
+      if (r.abandoned) w.wants = 0;
+      if (w.sleeps && message) wake();
+    }
+    if (r.what == extend && r.says == done && w.left > 0 && (met || !rules.renewals_wait)) {
+      int const left = trust(r.lease, r.age);
+      if (left > w.left) believe(x, u8(left), r.lease, r.at);
+    }
+    if (r.what == extend && r.says == absent) give_back(x);
+  }
+
+  void answer_beside(int x, bool met) {
+    auto& w = all[x];
+    request const r = w.beside;
+    w.beside = request{};
+    if (r.says == elsewhere) {
+      w.beside = r, w.beside.where = outbox;
+      return;
+    }
+    if (w.left == 0) return;
+    if (r.says == absent) return w.ask.what == release ? end_hold(x) : give_back(x);
+    int const left = r.what == look ? r.left - r.age : trust(r.lease, r.age);
+    if (r.what == look && rules.looks && left < w.left) {
+      if (left <= 0) return give_back(x);
+      w.left = u8(left);
+    }
+    if (r.what == renew && (met || !rules.renewals_wait) && left > w.left) believe(x, u8(left), w.lease, r.at);
+  }
+
+  void late_answer(late_copy const& c, u8 says) {
+    auto& w = all[c.by];
+    if (w.ask.what != c.what) return;
+    w.ask.at = c.at, w.ask.says = says, w.ask.where = answered;
+    answer(c.by, true);
+  }
+
+  // --- messages ---
+
+  // One that comes during a try makes the head try once more.
+  bool tries() const { return all[0].ask.what == acquire || all[1].ask.what == acquire; }
+  void wake() {
+    message = 0;
+    for (int x = 0; x < sizes.owners; ++x)
+      if (all[x].sleeps) {
+        all[x].sleeps = 0;
+        return ask_for(x, acquire, all[x].wants);
+      }
+  }
+
+  // --- a new master ---
+
+  void leave_behind(int x, request const& r) {
+    if (r.where == answered && r.says == elsewhere) return;
+    debts[r.at] = 1;
+    bool const counts =
+        r.what != renew && r.what != look && (rules.fence == 2 || (rules.fence == 1 && r.what == release));
+    if (counts) all[x].owed = u8(all[x].owed | 1 << r.at);
+    if (r.where != sent || at[r.at].role == down) return;
+    if (late_count == most_late) return violate(overflow);
+    late[late_count++] = {r.what, u8(x), r.lease, r.at, u8(!rules.orphan)};
+  }
+
+  void go_to(u8 s) {
+    route = s;
+    for (int x = 0; x < sizes.owners; ++x) {
+      auto& w = all[x];
+      if (w.beside.where == sent || w.beside.where == answered) leave_behind(x, w.beside);
+      w.beside = request{};
+      if (w.ask.where == sent || w.ask.where == answered) {
+        bool const abandoned = w.ask.abandoned;
+        leave_behind(x, w.ask);
+        ask_for(x, abandoned ? u8(release) : w.ask.what, abandoned ? u8(0) : w.ask.lease);
+        w.ask.repeated = !abandoned;
+        if (rules.returns == 2) w.ended = 1;
+        if (abandoned) w.wants = 0;
+      }
+      if (w.left > 0 && w.ask.what != release && rules.asserts) {
+        bool const fixed = w.lease != watchdog;
+        w.beside.what = fixed ? look : renew, w.beside.lease = fixed ? u8(0) : w.lease;
+        w.beside.where = outbox, w.beside.repeated = 1;
+      }
+      if (w.left == 0 && w.ended && !w.ask.what && !w.sleeps && rules.returns) ask_for(x, release, 0);
+    }
+    heard_at = message = 0;
+    for (int x = 0; x < sizes.owners; ++x) {
+      auto& w = all[x];
+      if (rules.hears_again && w.sleeps && !w.ask.what) w.sleeps = 0, ask_for(x, acquire, w.wants);
+      if (rules.owes && w.ended && w.ask.what == acquire) w.ask.owes = 1;
+    }
+  }
+
+  void learn() {
+    known = 1;
+    quarantined = u8(sizes.quarantine);
+    go_to(truth);
+  }
+
+  void settle_debts(u8 s) {
+    forget_late(s);
+    debts[s] = 0;
+    for (auto& w : all) w.owed = u8(w.owed & ~(1 << s));
+  }
+  void take_for_settled(u8 s) {
+    for (auto& w : all) w.owed = u8(w.owed & ~(1 << s));
+  }
+
+  // --- time ---
+
+  void tick_client() {
+    for (int x = 0; x < sizes.owners; ++x) {
+      auto& w = all[x];
+      for (request* r : {&w.ask, &w.beside})
+        if (r->where == sent || r->where == answered) r->age = later(r->age);
+      if (w.left > 0 && --w.left == 0) {
+        if (w.ask.what == release)
+          w.lease = 0;
+        else
+          give_back(x);
+      }
+    }
+    if (quarantined > 0) --quarantined;
+  }
+};
