@@ -107,9 +107,9 @@ class Tab:
             raise RuntimeError(f"{script}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def until(self, script, what):
+    def until(self, script, what, limit=PATIENCE):
         """The first true value of a script."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + limit
         while not (value := self.run(script)):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{what} does not come")
