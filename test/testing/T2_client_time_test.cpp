@@ -145,7 +145,6 @@ TEST_CASE("T2: a red lock ends before its members, by the drift of their clocks"
   REQUIRE(trusted < 1h);
   redis.advance(trusted + 1ms);
   CHECK_FALSE(hold.held());
-  CHECK(redis.holders("a").size() == 1);
   CHECK(loss.came());
 }
 
