@@ -58,7 +58,7 @@ latchkey::config quiet_config() {
 
 namespace {
 
-constexpr std::array<group, 13> groups{{
+constexpr std::array<group, 14> groups{{
     {"pair", "a free pair from a thread, in six regimes, beside bare clients that sleep or poll", run_pair},
     {"scope", "a lease whose release nobody waits for, on many locks and again and again on one", run_scope},
     {"coroutine", "a free pair on the caller's executor, in six regimes", run_coroutine},
@@ -72,6 +72,7 @@ constexpr std::array<group, 13> groups{{
     {"allocations", "how often memory is allocated", run_allocations},
     {"first_lock", "round trips until a new client has its first lock", run_first_lock},
     {"settings", "what busy_poll, local_handoff and the batch size of the watchdog do", run_settings},
+    {"sizing", "what a lock of each kind costs its server: bytes, calls, time", run_sizing},
 }};
 
 }  // namespace

@@ -60,5 +60,6 @@ void run_kinds(stage& on);
 void run_allocations(stage& on);
 void run_first_lock(stage& on);
 void run_settings(stage& on);
+void run_sizing(stage& on);
 
 }  // namespace bench
