@@ -1,10 +1,14 @@
-"""Callers that close descriptors, use names that are no text, point --result at a device, or stop us by hand."""
+"""Callers that close descriptors, use names that are no text, point --result at a device, or stop us by hand; and peers
+that are no Redis server."""
 
+import contextlib
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import support
@@ -127,6 +131,58 @@ class OddCallers(Case):
         os.kill(front, signal.SIGCONT)
         group.stdin.close()
         self.assertEqual(group.wait(support.PATIENCE), 0)
+
+
+class OddServers(Case):
+    """`status` and the others read answers themselves."""
+
+    def serve(self, answer):
+        """A peer that says `answer` to whatever it is sent; None: it closes the connection."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def talk(connection):
+            with connection, contextlib.suppress(OSError):
+                while connection.recv(4096) and answer is not None:
+                    connection.sendall(answer)
+
+        def accept():
+            while True:
+                try:
+                    threading.Thread(target=talk, args=(listener.accept()[0],), daemon=True).start()
+                except OSError:
+                    return
+
+        threading.Thread(target=accept, daemon=True).start()
+        return {"LATCHKEY_URI": f"redis://127.0.0.1:{listener.getsockname()[1]}"}
+
+    def test_a_closed_connection_ends_no_program(self):
+        """By SIGPIPE: which of the requests meets the closed connection is chance."""
+        env = self.serve(None)
+        for words in (("status", self.name), ("list",), ("wait", self.name), ("watch", self.name)):
+            for _ in range(5):
+                made = self.latchkey(*words, env=env)
+                self.assertEqual((made.returncode, made.stdout), (69, ""), words)
+                self.assertIn("cannot use the server", made.stderr)
+
+    def test_answers_that_make_no_sense(self):
+        for answer in (b"*0\r\n", b"$-1\r\n", b"+OK\r\n" * 3):
+            env = self.serve(answer)
+            for words in (("list",), ("wait", "-w", "0", self.name)):
+                made = self.latchkey(*words, env=env)
+                self.assertEqual((made.returncode, made.stdout), (76, ""), (answer, words, made.stderr))
+                self.assertIn("is no Redis server", made.stderr)
+
+    def test_a_silent_server_is_waited_for_once(self):
+        token = self.latchkey("acquire", "--lease", "1m", self.name).stdout.strip()
+        self.server.pause()
+        try:
+            began = time.monotonic()
+            processes = [self.begin(word, token) for word in ("held", "extend", "release")]
+            self.assertEqual([one.wait(support.PATIENCE) for one in processes], [69] * 3)
+            self.assertLess(time.monotonic() - began, 12)  # 5 s, and not as often as the library tries
+        finally:
+            self.server.resume()
 
 
 if __name__ == "__main__":

@@ -96,7 +96,8 @@ std::optional<milliseconds> rest_of_permit(session& server, token const& hold) {
   auto const end = server.ask({"ZSCORE", key, bytes_of_permit(hold.owner)});
   auto const now = server.ask({"TIME"});
   if (end.what == answer::type::nothing) return {};
-  auto const now_ms = std::atoll(now.list.at(0).text.c_str()) * 1'000 + std::atoll(now.list.at(1).text.c_str()) / 1'000;
+  if (now.list.size() != 2) server.strange();
+  auto const now_ms = std::atoll(now.list[0].text.c_str()) * 1'000 + std::atoll(now.list[1].text.c_str()) / 1'000;
   auto const left = std::atoll(end.text.c_str()) - now_ms;
   return left > 0 ? std::optional(milliseconds(left)) : std::nullopt;
 }
@@ -154,6 +155,7 @@ int held(command_line const& line) {
     return tell(line, hold, rest_of_permit(asks, hold));
   }
   client from(server.uri, std::move(server.settings));
+  from.connect();
   adopted taken(from);
   return tell(line, hold, taken.take(hold) ? std::optional(taken.remaining()) : std::nullopt);
 }
@@ -173,6 +175,7 @@ int extend(command_line const& line) {
     return tell(line, hold, done ? std::optional(length) : std::nullopt);
   }
   client from(server.uri, std::move(server.settings));
+  from.connect();
   adopted taken(from);
   bool const done = taken.take(hold) && taken.extend(length);
   return tell(line, hold, done ? std::optional(taken.remaining()) : std::nullopt);
@@ -182,6 +185,7 @@ int release(command_line const& line) {
   auto const hold = token_of(line);
   auto server = connection_of(line);
   client const from(server.uri, std::move(server.settings));
+  from.connect();
   bool const done = release_hold(from, hold);
   if (line.has("json")) {
     boost::json::object const made{

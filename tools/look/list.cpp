@@ -67,8 +67,9 @@ int list(command_line const& line, session& server) {
     command scan{"SCAN", cursor, "COUNT", "512", "TYPE", plain ? "string" : "hash"};
     if (!line.operands().empty()) scan.insert(scan.end(), {"MATCH", line.operands().front()});
     auto const page = server.ask(scan);
-    cursor = page.list.at(0).text;
-    auto const& keys = page.list.at(1).list;
+    if (page.list.size() != 2 || page.list[0].text.empty()) server.strange();
+    cursor = page.list[0].text;
+    auto const& keys = page.list[1].list;
     for (auto const& lock : plain ? look_at_strings(server, keys) : look_at_hashes(server, keys)) {
       if (std::find(told.begin(), told.end(), lock.name) != told.end()) continue;
       std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str());

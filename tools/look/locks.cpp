@@ -41,6 +41,7 @@ found_lock look_at(session& server, std::string const& name) {
   for (auto const& one : seen)
     if (one.what == answer::type::error && !one.text.starts_with("WRONGTYPE")) refuse(one.text);
   found_lock const free{name, {}, {}, -1};
+  if (seen[2].what != answer::type::number) server.strange();
   auto const remaining = seen[2].number;
   if (remaining == -2) return free;
   auto lock = read_hash(name, seen[0].list);

@@ -1,6 +1,7 @@
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.hpp>
 #include <poll.h>
+#include <signal.h>
 #include <sys/time.h>
 
 #include <array>
@@ -15,6 +16,31 @@ namespace latchkey::tool {
 namespace {
 
 constexpr timeval patience{5, 0};
+
+// A server that has closed the connection is an error of this call, and not the end of the program by SIGPIPE, which is
+// meant for standard output.
+class without_sigpipe {
+ public:
+  without_sigpipe() {
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  without_sigpipe(without_sigpipe const&) = delete;
+  without_sigpipe& operator=(without_sigpipe const&) = delete;
+  ~without_sigpipe() {
+    timespec const at_once{};
+    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_ = false;
+};
 
 int digit_of(char c) { return c <= '9' ? c - '0' : (c | 32) - 'a' + 10; }
 
@@ -113,6 +139,7 @@ session::session(connection const& to) {
 session::~session() { ::redisFree(socket_); }
 
 void session::connect(connection const& to) {
+  without_sigpipe const guard;
   auto const where = place_of(to.uri);
   where_ = where.socket.empty() ? where.host + ':' + std::to_string(where.port) : where.socket;
   socket_ = where.socket.empty() ? ::redisConnectWithTimeout(where.host.c_str(), where.port, patience)
@@ -131,7 +158,10 @@ void session::lost() const {
   throw failure(unavailable, "cannot use the server at " + quoted(where_) + ": " + why);
 }
 
+void session::strange() const { throw failure(refused, "what answers at " + quoted(where_) + " is no Redis server"); }
+
 void session::send(command const& words) {
+  without_sigpipe const guard;
   std::vector<char const*> starts;
   std::vector<std::size_t> lengths;
   for (auto const& word : words) {
@@ -158,6 +188,7 @@ void* session::received() {
 }
 
 answer session::next() {
+  without_sigpipe const guard;  // reading may have to write, by TLS
   void* reply = nullptr;
   if (!tls_ && ::redisGetReply(socket_, &reply) != REDIS_OK) lost();
   while (tls_ && (reply = received()) == nullptr) {
@@ -173,6 +204,12 @@ answer session::ask(command const& words) {
   auto found = next();
   if (found.what == answer::type::error) refuse(found.text);
   return found;
+}
+
+std::int64_t session::ask_number(command const& words) {
+  auto const found = ask(words);
+  if (found.what != answer::type::number) strange();
+  return found.number;
 }
 
 std::vector<answer> session::ask_all(std::vector<command> const& all) {

@@ -35,6 +35,9 @@ class session {
 
   // An error of the server fails with the code that it stands for.
   answer ask(command const& words);
+  std::int64_t ask_number(command const& words);
+  // Fails with `refused`: no Redis server answers so.
+  [[noreturn]] void strange() const;
   // In one round trip; errors are among the answers.
   std::vector<answer> ask_all(std::vector<command> const& all);
 

@@ -26,7 +26,7 @@ int wait(command_line const& line) {
   listens.send(subscribe);
   bool told = false;
   for (;;) {
-    auto const left = with_rights("+pttl", [&] { return looks.ask({"PTTL", name}).number; });
+    auto const left = with_rights("+pttl", [&] { return looks.ask_number({"PTTL", name}); });
     if (left == -2) return yes;
     auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
     if (passed >= limit) throw failure(still_busy, line.has("quiet") ? "" : quoted(name) + " is still busy");

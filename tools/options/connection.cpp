@@ -4,16 +4,27 @@
 #include <boost/algorithm/string/predicate.hpp>
 #include <cstring>
 #include <latchkey/client.hpp>
+#include <optional>
 #include <options/connection.hpp>
+#include <string_view>
 
 namespace latchkey::tool {
 namespace {
 
 using std::chrono::seconds;
 
+// Between a colon and the last @, also where that is no valid URI.
+std::optional<std::string_view> password_in(std::string_view uri) {
+  auto const slashes = uri.find("://");
+  auto const colon = slashes == uri.npos ? uri.npos : uri.find(':', slashes + 3);
+  auto const at = uri.rfind('@');
+  if (at == uri.npos || colon >= at) return {};
+  return uri.substr(colon + 1, at - colon - 1);
+}
+
 std::string find_uri(command_line const& line) {
   if (auto const given = line.text("uri")) {
-    if (without_passwords(*given) != *given)
+    if (password_in(*given))
       throw failure(wrong_usage,
                     "a password on the command line can be read by everybody: give it by LATCHKEY_PASSWORD or "
                     "LATCHKEY_PASSWORD_FILE, or the whole URI by LATCHKEY_URI or LATCHKEY_URI_FILE");
@@ -75,10 +86,8 @@ void hide_passwords(int count, char** words) {
   for (int i = 1; i < count; ++i) {
     auto const word = std::string_view(words[i]);
     bool const is_uri = word.starts_with("--uri=") || std::string_view(words[i - 1]) == "--uri";
-    auto const slashes = word.find("://");
-    auto const at = word.rfind('@');
-    auto const colon = slashes == word.npos ? word.npos : word.find(':', slashes + 3);
-    if (is_uri && at != word.npos && colon < at) std::memset(words[i] + colon + 1, '*', at - colon - 1);
+    auto const secret = password_in(word);
+    if (is_uri && secret) std::memset(words[i] + (secret->data() - word.data()), '*', secret->size());
   }
 }
 
