@@ -4,6 +4,7 @@ that are no Redis server."""
 import contextlib
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
@@ -15,6 +16,12 @@ import support
 from support import Case, processes_of, state_of, wait_until
 
 NOT_UTF8 = b"\xff\xc0\x80\xed\xa0\x80 name"
+
+
+def pending(pid):
+    """Was it sent what it has not read yet?"""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return any(int(line.split()[1], 16) for line in text.splitlines() if line.startswith("ShdPnd"))
 
 
 class OddCallers(Case):
@@ -108,13 +115,13 @@ class OddCallers(Case):
         self.assertEqual(process.wait(support.PATIENCE), 79)
         self.assertLess(time.monotonic() - began, 8)
 
-    def test_R5_without_a_terminal_nobody_else_is_stopped(self):
-        """TSTP by hand stops the tool and its command, not those who happen to share the tool's group."""
-        # A session without a terminal, in which a shell stands above the group of the tool and its caller.
-        caller = '"$0" run "$1" sleep 60 </dev/null & echo $!; while read -r line; do echo "$line"; done; wait'
-        above = f"set -m; bash -c '{caller}' \"$0\" \"$1\" <&0 & wait"
-        group = subprocess.Popen(["bash", "-c", above, support.tool, self.name], text=True, bufsize=1,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    def begin_below_shell(self, *words):
+        """In a session without a terminal, in which a shell stands above the group of the tool and its caller. That one
+        tells the pid of the tool, then what it reads, and in the end how the tool ended."""
+        caller = '"$@" </dev/null & echo $!; while read -r line; do echo "$line"; done; wait $!; echo $?'
+        above = f"set -m; bash -c '{caller}' bash \"$@\" <&0 & wait"
+        group = subprocess.Popen(["bash", "-c", above, "bash", support.tool, "run", self.name, *words], text=True,
+                                 bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                  env=self.environment(), start_new_session=True)
         for stream in (group.stdout, group.stdin):
             self.addCleanup(stream.close)
@@ -122,6 +129,11 @@ class OddCallers(Case):
         self.addCleanup(lambda: os.killpg(os.getpgid(front), signal.SIGKILL) if support.alive(front) else None)
         self.addCleanup(support.kill_group_of, group)
         self.assertTrue(wait_until(lambda: len(processes_of(self.name)) == 1))
+        return group, front
+
+    def test_R5_without_a_terminal_nobody_else_is_stopped(self):
+        """TSTP by hand stops the tool and its command, not those who happen to share the tool's group."""
+        group, front = self.begin_below_shell("sleep", "60")
         os.kill(front, signal.SIGTSTP)
         self.assertTrue(wait_until(lambda: state_of(front) == "T"))
         group.stdin.write("goes on\n")
@@ -130,7 +142,27 @@ class OddCallers(Case):
         os.kill(front, signal.SIGTERM)
         os.kill(front, signal.SIGCONT)
         group.stdin.close()
-        self.assertEqual(group.wait(support.PATIENCE), 0)
+        self.assertEqual(group.stdout.readline(), "143\n")
+
+    def test_R5_continued_before_it_has_stopped(self):
+        """CONT may overtake the stop of the command; nobody would send it once more."""
+        group, front = self.begin_below_shell("sleep", "60")
+        keeper, = support.children_of(front)
+        command, = processes_of(self.name)
+        os.kill(keeper, signal.SIGSTOP)  # so that the stop is late
+        self.server.pause()  # which is asked before the command is continued
+        try:
+            for number in (signal.SIGTSTP, signal.SIGCONT):
+                os.kill(front, number)
+                self.assertTrue(wait_until(lambda: not pending(front)))
+            os.kill(keeper, signal.SIGCONT)
+            self.assertTrue(wait_until(lambda: state_of(command) == "T"))
+        finally:
+            self.server.resume()
+        self.assertTrue(wait_until(lambda: state_of(command) == "S"))
+        os.kill(front, signal.SIGTERM)
+        group.stdin.close()
+        self.assertEqual(group.stdout.readline(), "143\n")
 
 
 class OddServers(Case):

@@ -90,7 +90,7 @@ class Loss(Case):
         self.assertEqual(processes_of(self.name), [])
 
     def test_R1_is_renewed(self):
-        process = self.begin_run("--lease", "300ms", self.name, "sh", "-c", "echo began; sleep 1.2")
+        process = self.begin_run("--lease", "1s", self.name, "sh", "-c", "echo began; sleep 2.5")
         while process.poll() is None:
             if processes_of(self.name):
                 self.assertTrue(int(self.server.cli("PTTL", self.name)) > 0 or not processes_of(self.name))

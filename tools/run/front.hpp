@@ -97,6 +97,8 @@ class front {
   bool lost_ = false;        // the lock, while the command ran
   bool keeper_ended_ = false;
   bool had_terminal_ = false;  // the command, when it stopped
+  bool stop_passed_ = false;   // to the command, which has not stopped yet
+  bool overtaken_ = false;     // by a SIGCONT: what was passed on before
   bool to_continue_ = false;   // when the server has confirmed the hold
   bool confirming_ = false;
   pid_t command_ = -1;

@@ -118,6 +118,8 @@ void front::orphan_left(std::string const& rest) {
 void front::stopped(int number) {
   bool const for_terminal = number == SIGTTIN || number == SIGTTOU;
   if (number != SIGTSTP && !for_terminal) return;
+  // Whoever stopped us has continued us by now, and will not do so once more.
+  if (std::exchange(stop_passed_, false) && std::exchange(overtaken_, false)) return continued();
   if (for_terminal && screen_.is_ours()) {
     screen_.give_to(command_);
     keeper_.send("signal", SIGCONT);

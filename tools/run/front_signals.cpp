@@ -31,7 +31,9 @@ void front::read_signals() {
 void front::signalled(int number) {
   if (number == SIGCHLD) return look_at_keeper();
   if (phase_ == phase::running) {
+    overtaken_ = number == SIGCONT && stop_passed_;
     if (number == SIGCONT) return continued();
+    stop_passed_ = stop_passed_ || number == SIGTSTP;
     passed_int_ = passed_int_ || number == SIGINT;
     keeper_.send("signal", number);
     return;
