@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,6 +134,9 @@ void front::stopped(int number) {
   had_terminal_ = had_terminal_ || screen_.is_of(command_);
   screen_.take_from(command_);
   say(quoted(plan_.name) + " ends in " + in_words(left()) + " unless continued");
+  sigset_t unread;
+  ::sigpending(&unread);
+  if (::sigismember(&unread, SIGCONT) == 1) return;  // a stop would take it back; it is read next
   // Who shares our group would have been stopped by the key, had the command not been in a group of its own. The signal
   // is blocked here, and SIGCONT takes it back.
   if (had_terminal_) ::kill(0, SIGTSTP);
