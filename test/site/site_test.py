@@ -29,6 +29,12 @@ COLOURS = """(() => {
   return [light(getComputedStyle(document.body).backgroundColor), light(getComputedStyle(document.querySelector('main p, main h1, p') ||
           document.body).color)];
 })()"""
+# What Python-Markdown has taken for text, where GitHub sees a list, a link or bold letters.
+UNREAD = r"""(() => {
+  const words = one => [...one.childNodes].map(part => part.nodeType == 3 ? part.data : part.matches?.('code, pre') ? '' : words(part)).join('');
+  return [...document.querySelectorAll('article p, article li, article td')].map(words)
+      .map(text => text.match(/\*\*|\]\(|(^|\n)\s*[*-] |[.:?)]\s\d\. [A-Z]|[^\n]{0,20}`[^\n]{0,20}/)?.[0]).filter(Boolean);
+})()"""
 FOUND = """(() => {
   const inside = root => [...root.querySelectorAll('a[href]')].concat(
       ...[...root.querySelectorAll('*')].filter(one => one.shadowRoot).map(one => inside(one.shadowRoot)));
@@ -100,6 +106,8 @@ def visit(tab, home, name, pictures):
         if (width, dark) == LOOKS[0]:
             tab.visit(home + address(name))
         judge_look(tab, name, width, dark, faults)
+        if (width, dark) == LOOKS[0]:
+            faults += [f"{name}: Markdown is shown as it is written: {one!r}" for one in tab.run(UNREAD)]
         if pictures:
             colour = "dark" if dark else "light"
             tab.picture(pictures / f"{address(name).strip('/').replace('/', '-') or 'index'}-{width}-{colour}.png")
@@ -151,6 +159,8 @@ BAD = {
     "<a href=#gone>gone</a>": "no such place #gone",
     "<img src=gone.png>": "answered with 404",
     "<div style='width: 600px'>wide</div>": "at 390 px, light: scrolls sideways, 6",
+    "<article><p>says more. 2. Is it alive?</p></article>": "Markdown is shown as it is written",
+    "<article><p>one\n* two</p></article>": "Markdown is shown as it is written",
     "<style>body { background: white !important; }</style>": "dark: background 1.00",
 }
 

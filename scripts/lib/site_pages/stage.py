@@ -5,6 +5,7 @@ import shutil
 
 from . import reference
 from .links import Links, outside_code, slug
+from .lists import with_indents
 
 # Chapters of the README, and the page that each is; any other is on index.md.
 CHAPTERS = {
@@ -81,7 +82,7 @@ def with_bars(text):
 
 def put(folder, page, text):
     (folder / page).parent.mkdir(parents=True, exist_ok=True)
-    (folder / page).write_text(with_bars(text).rstrip() + "\n", encoding="utf-8")
+    (folder / page).write_text(with_indents(with_bars(text)).rstrip() + "\n", encoding="utf-8")
 
 
 def assemble(root, folder, tool):
