@@ -25,12 +25,14 @@
 
 namespace latchkey {
 
-/// Connections to one Redis server and everything that is held and waited for through them.
+/// Connections to a Redis server and everything that is held and waited for through them.
 ///
 /// URIs: `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` for TLS (see `tls_options`),
 /// `unix:///path/to.sock[?db=n]`, and `embedded:`, which starts a private `redis-server` on a temporary Unix socket and
-/// stops it with the client (for first steps and tests). `redis-sentinel://` and `redis-cluster://` are read, but not
-/// supported yet.
+/// stops it with the client (for first steps and tests).
+/// `redis-sentinel://[user[:password]@]host[:26379],host2.../master[/db][?sentinel_user=u&sentinel_password=p]`, and
+/// `rediss-sentinel://` with TLS to sentinels and servers, follow the master of that name; docs/topologies.md says what
+/// a failover may cost. `redis-cluster://` is read, but not supported yet.
 ///
 /// \par Threads
 /// Safe to use from several threads, but for moving and destroying it. The name in a URI is looked up on a thread of

@@ -4,8 +4,10 @@
 #include <latchkey/event.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace latchkey {
 
@@ -17,8 +19,8 @@ enum class tls_version {
   tls1_3,  ///< 1.3
 };
 
-/// How to speak TLS. Read by `rediss://` alone. Files are in PEM and read when the client is made, and again by
-/// `client::reload_tls`. A client refuses those that cannot be used with `errc::bad_argument`.
+/// How to speak TLS. Read by `rediss://` and `rediss-sentinel://` alone. Files are in PEM and read when the client is
+/// made, and again by `client::reload_tls`. A client refuses those that cannot be used with `errc::bad_argument`.
 ///
 /// A server that is refused, or refuses, ends calls at once with `errc::tls_failed` and OpenSSL's words.
 struct tls_options {
@@ -36,7 +38,7 @@ struct tls_options {
   /// whoever answers is the server.
   bool verify_peer = true;
   /// The name (or address) that the certificate must have, and that a server with several is asked for. Empty: the host
-  /// of the URI.
+  /// of the URI, or the one that a sentinel names.
   std::string server_name{};
   /// What is older is refused.
   tls_version minimum = tls_version::tls1_2;
@@ -58,10 +60,21 @@ struct config {
   milliseconds lock_watchdog_timeout{30'000};
   /// Most holds renewed by one script call. 1 to 1000.
   int lock_watchdog_batch_size = 100;
-  /// Ask replicas to confirm a grant. Without effect on one standalone server, as in Redisson.
+  /// By `redis-sentinel://`: tell of a grant, of an extension and of a renewal only when replicas have it, too (WAIT);
+  /// see `min_synced_replicas`. A grant that they do not confirm in time is given back and asked for again, while the
+  /// call has time or `retry_attempts` left, and ends with `errc::not_synced`; a renewal counts as not answered.
+  /// Without effect on one standalone server, as in Redisson.
   bool check_lock_synced_replicas = true;
-  /// How long replicas may take to confirm.
+  /// How long replicas may take to confirm. Shorter than `timeout`.
   milliseconds replicas_sync_timeout{1'000};
+  /// How many replicas have to confirm. 0: one, if the master has any at all, as Redisson; if it has none nothing is
+  /// checked, and `event_type::unsynced` tells. More: so many, whether it has them or not. -1: all that the sentinels
+  /// know; then a grant that was told outlives one failover to any of them.
+  int min_synced_replicas = 0;
+  /// By `redis-sentinel://`: for so long after a failover was heard of nothing is asked for but by owners who hold it
+  /// already, and by those whom a holder of this client passes it on to. With as much as the longest lease in use, in
+  /// all clients, no grant that was lost with the old master meets one by the new. Zero: off.
+  milliseconds failover_quarantine{0};
   /// After this time a silent waiter of a fair lock counts as dead.
   milliseconds fair_lock_wait_timeout{300'000};
   /// A fenced lock whose counter is missing on the server starts it at the server's time in microseconds instead of 1,
@@ -89,8 +102,21 @@ struct config {
   std::string password{};
   /// Number of the database. The URI wins.
   int database = 0;
-  /// Certificates and rules of `rediss://`.
+  /// Certificates and rules of `rediss://` and `rediss-sentinel://`.
   tls_options tls{};
+  /// By `redis-sentinel://`: how often a sentinel is asked for the master while there is something to do with it; its
+  /// announcements are heard meanwhile, and while there is no master it is asked more often. Zero: 1 s. Until the
+  /// client has heard of a failover it may be granted locks by the old master that count for nothing.
+  milliseconds scan_interval{0};
+  /// ACL user for sentinels, who are asked as nobody if both are empty; `username` and `password` are for the servers
+  /// with the locks. The URI wins.
+  std::string sentinel_username{};
+  std::string sentinel_password{};
+  /// Also ask sentinels that the given ones know. False: the URI has all of them.
+  bool sentinels_discovery = true;
+  /// Under which address this client reaches a server that sentinels know by this host and port. Empty: the same.
+  /// Called with the client's mutex held: it is to be quick, not to throw and not to use the client.
+  std::function<std::pair<std::string, std::uint16_t>(std::string const& host, std::uint16_t port)> nat_map{};
   /// How long the callers of this client may pass a lock on among themselves.
   local_handoff_options local_handoff{};
   /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the

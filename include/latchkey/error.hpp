@@ -57,6 +57,9 @@ enum class errc {
   /// other's certificate, or they have no version or cipher in common; the text has the server's address and OpenSSL's
   /// words. Nothing is left behind on the server.
   tls_failed,
+  /// By `redis-sentinel://`: no sentinel knows a master of this name, in its own words. Nothing is left behind on any
+  /// server.
+  no_master,
 };
 
 /// The category of `errc`.
@@ -66,7 +69,7 @@ LATCHKEY_EXPORT boost::system::error_category const& error_category() noexcept;
 inline error_code make_error_code(errc value) noexcept { return {static_cast<int>(value), error_category()}; }
 
 /// May the same call succeed later without anybody changing a setting?
-/// True for `timeout`, `connection_lost`, `connect_failed`, `read_only` and `not_synced`.
+/// True for `timeout`, `connection_lost`, `connect_failed`, `read_only`, `not_synced` and `no_master`.
 /// For a `server_error` ask `lock_error::transient()`, which looks at the server's words.
 LATCHKEY_EXPORT bool is_transient(error_code const& error) noexcept;
 

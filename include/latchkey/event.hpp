@@ -39,6 +39,9 @@ enum class event_type {
                         ///< lease and the server refused its release; `error` says why
   callback_failed,      ///< a callback of the user threw
   tls_reloaded,         ///< `client::reload_tls` has read the certificates again
+  quarantined,          ///< for `took` nothing new is asked for: see `config::failover_quarantine`
+  unsynced,             ///< grants are no more confirmed by replicas: the master has none; see `min_synced_replicas`
+  topology_changed,     ///< another server has the locks; `text` says from which to which, and its epoch
   warning,              ///< anything else worth a line in a log; see `text`. Of a server that refuses for a while: once
 };
 

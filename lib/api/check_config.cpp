@@ -35,11 +35,15 @@ void check_config(config const& given) {
   require(given.lock_watchdog_batch_size >= 1 && given.lock_watchdog_batch_size <= 1000,
           "lock_watchdog_batch_size must be 1 to 1000");
   require(within(given.replicas_sync_timeout, zero), "replicas_sync_timeout must be zero to a year");
+  require(given.min_synced_replicas >= -1 && given.min_synced_replicas <= 1000,
+          "min_synced_replicas must be -1 to 1000");
+  require(within(given.failover_quarantine, zero), "failover_quarantine must be zero to a year");
   require(within(given.fair_lock_wait_timeout, one), "fair_lock_wait_timeout must be 1 ms to a year");
   require(within(given.connect_timeout, one), "connect_timeout must be 1 ms to a year");
   require(within(given.timeout, one), "timeout must be 1 ms to a year");
   require(given.retry_attempts >= 0 && given.retry_attempts <= 1'000'000, "retry_attempts must be 0 to a million");
   require(within(given.retry_delay, one), "retry_delay must be 1 ms to a year");
+  require(within(given.scan_interval, zero), "scan_interval must be zero to a year");
   require(within(given.ping_interval, zero), "ping_interval must be zero to a year");
   for (char const c : given.client_name)
     require(c > ' ' && c <= '~', "client_name must consist of printable ASCII characters");

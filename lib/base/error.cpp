@@ -28,6 +28,7 @@ char const* text_of(errc value) noexcept {
     case errc::would_deadlock: return "the call would wait for its own thread or owner";
     case errc::cross_slot: return "the names derived from this lock name lie in different slots of the cluster";
     case errc::tls_failed: return "the client and the server do not agree about TLS";
+    case errc::no_master: return "no sentinel knows the master";
   }
   return "unknown error";
 }
@@ -62,7 +63,8 @@ bool is_transient(error_code const& error) noexcept {
     case errc::connection_lost:
     case errc::connect_failed:
     case errc::read_only:
-    case errc::not_synced: return true;
+    case errc::not_synced:
+    case errc::no_master: return true;
     default: return false;
   }
 }

@@ -28,6 +28,9 @@ std::string_view to_string(event_type type) noexcept {
     case event_type::permit_lost: return "permit_lost";
     case event_type::callback_failed: return "callback_failed";
     case event_type::tls_reloaded: return "tls_reloaded";
+    case event_type::quarantined: return "quarantined";
+    case event_type::unsynced: return "unsynced";
+    case event_type::topology_changed: return "topology_changed";
     case event_type::warning: return "warning";
   }
   return "unknown";

@@ -12,6 +12,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/socket_base.hpp>
 #include <boost/asio/write.hpp>
 
 #include <sys/socket.h>
@@ -45,6 +46,7 @@ connection::~connection() { lookup_->forget(asked_); }
 
 void connection::open(target const& where) try {
   connect_end_ = std::chrono::steady_clock::now() + limits_.connect_timeout;
+  host_ = where.host;
   if (where.how != target::scheme::tcp) {
     candidates_.emplace_back(asio::local::stream_protocol::endpoint(where.path));
     return try_next();
@@ -59,8 +61,9 @@ void connection::open(target const& where) try {
   open_failed(problem.what());
 }
 
-void connection::open(endpoint const& peer) {
+void connection::open(endpoint const& peer, std::string host) {
   connect_end_ = std::chrono::steady_clock::now() + limits_.connect_timeout;
+  host_ = std::move(host);
   candidates_.push_back(peer);
   try_next();
 }
@@ -128,7 +131,7 @@ void connection::connected() {
 }
 
 void connection::begin_tls() {
-  tls_ = secure_->begin(socket_.native_handle());
+  tls_ = secure_->begin(socket_.native_handle(), host_);
   if (!tls_) return open_failed("TLS: no memory");
   // A little earlier than whoever waits for it gives up: this knows better what was missing.
   attempt_timer_.expires_at(connect_end_ - std::min(limits_.connect_timeout / 20, milliseconds(50)));
@@ -280,6 +283,12 @@ void connection::close() {
   attempt_timer_.cancel();
   error_code ignored;
   socket_.close(ignored);
+}
+
+void connection::abort() {
+  error_code ignored;
+  if (socket_.is_open()) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  close();
 }
 
 void connection::end() {

@@ -64,10 +64,14 @@ class connection : public std::enable_shared_from_this<connection> {
 
   // To a URI: asks for the addresses anew each time, and tries all of them within the limit.
   void open(target const& where);
-  void open(endpoint const& peer);
+  // Where another one led, whose host it is.
+  void open(endpoint const& peer, std::string host);
+  std::string const& host() const { return host_; }
   void write(std::string&& bytes);
   // Nothing more is told; what was not written yet is dropped.
   void close();
+  // The same, and what has not left yet never does.
+  void abort();
   // The listener is going away, and perhaps the execution context with it.
   void detach();
   // As close, and the server is told so.
@@ -111,6 +115,7 @@ class connection : public std::enable_shared_from_this<connection> {
   name_lookup::endpoints candidates_;
   std::size_t next_candidate_ = 0;
   bool attempt_timed_out_ = false;
+  std::string host_;  // who the server is to prove to be
   endpoint peer_;
 
   std::array<char, 16 * 1024> incoming_;

@@ -36,6 +36,10 @@ client_machine::identity identity_of(target const& where, config const& given, s
   who.password = where.password.empty() ? given.password : where.password;
   who.address = where.how == target::scheme::tcp ? where.host + ':' + std::to_string(where.port) : where.path;
   who.database = where.database < 0 ? given.database : where.database;
+  who.sentinels = where.seeds;
+  who.master = where.master;
+  who.sentinel_username = where.sentinel_username.empty() ? given.sentinel_username : where.sentinel_username;
+  who.sentinel_password = where.sentinel_password.empty() ? given.sentinel_password : where.sentinel_password;
   std::random_device source;
   who.seed = (std::uint64_t{source()} << 32) | source();
   return who;
@@ -80,7 +84,7 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
 
 core::core(std::optional<asio::any_io_executor> executor, target const& where, config given)
     : settings_(std::move(given)),
-      to_{where, where.tls ? std::make_unique<tls_context>(settings_.tls, where.host) : nullptr},
+      to_{where, where.tls ? std::make_unique<tls_context>(settings_.tls) : nullptr},
       id_(settings_.client_id.empty() ? new_id() : settings_.client_id),
       threads_(std::move(executor), forks_),
       events_(settings_, threads_, [this] { post([self = shared_from_this()] { self->events_.deliver(); }); }),
@@ -157,9 +161,9 @@ void core::begin_transport() noexcept {
   });
 }
 
-void core::lane_closed(std::uint32_t serial) {
+void core::lane_closed(std::uint32_t serial, bool abruptly) {
   auto const gone = steps_.look([&](client_machine&) { return lanes_.end(serial); });
-  if (gone) gone->shut();
+  if (gone) abruptly ? gone->abort() : gone->shut();
 }
 
 }  // namespace latchkey::detail

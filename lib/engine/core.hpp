@@ -99,8 +99,9 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
 
   // --- the transport ---
 
-  // Shuts the lane if it is this one. Any thread, outside the mutex.
-  void lane_closed(std::uint32_t serial);
+  // Shuts the lane if it is this one; `abruptly`: nothing more of what was said on it arrives. Any thread, outside the
+  // mutex.
+  void lane_closed(std::uint32_t serial, bool abruptly = false);
   bool closing();
   // All sockets are closed.
   void finished() noexcept override;

@@ -73,6 +73,14 @@ void direct_lane::take(std::string& request) {
 
 void direct_lane::shut() noexcept { ::shutdown(fd_, SHUT_RDWR); }
 
+// Of TCP: on a Unix socket everything has arrived that was sent.
+void direct_lane::abort() noexcept {
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  ::connect(fd_, &nowhere, sizeof nowhere);
+  shut();
+}
+
 int direct_lane::duplicate() const noexcept { return ::fcntl(fd_, F_DUPFD_CLOEXEC, 0); }
 
 void direct_lane::make_blocking() noexcept {

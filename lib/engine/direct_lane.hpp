@@ -41,6 +41,8 @@ class direct_lane {
 
   // Engine: nothing comes through any more, and a borrower who sleeps wakes up. Any thread.
   void shut() noexcept;
+  // The same, and what has not left yet never does.
+  void abort() noexcept;
 
   // Engine: another descriptor of the same socket, owned by the caller; -1 if there is none left.
   int duplicate() const noexcept;

@@ -40,10 +40,7 @@ bool expect(SSL* ssl, std::string const& host) {
 
 }  // namespace
 
-tls_context::tls_context(tls_options settings, std::string host)
-    : settings_(std::move(settings)),
-      host_(settings_.server_name.empty() ? std::move(host) : settings_.server_name),
-      context_(read_files()) {}
+tls_context::tls_context(tls_options settings) : settings_(std::move(settings)), context_(read_files()) {}
 
 void tls_context::reload() {
   auto made = read_files();
@@ -82,14 +79,15 @@ std::shared_ptr<tls_context::context> tls_context::read_files() const {
   return made;
 }
 
-std::unique_ptr<tls_session> tls_context::begin(int fd) const {
+std::unique_ptr<tls_session> tls_context::begin(int fd, std::string const& host) const {
   std::unique_lock lock(mutex_);
   auto const from = context_;
   lock.unlock();
   SSL* const made = ::SSL_new(from->native_handle());
   if (made == nullptr) return nullptr;
   auto session = std::make_unique<tls_session>(made, fd);
-  return expect(made, host_) ? std::move(session) : nullptr;
+  auto const& expected = settings_.server_name.empty() ? host : settings_.server_name;
+  return expect(made, expected) ? std::move(session) : nullptr;
 }
 
 }  // namespace latchkey::detail

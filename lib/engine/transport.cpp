@@ -51,6 +51,7 @@ void transport::turn() {
 
 void transport::perform_io() {
   for (std::uint32_t const serial : io_.close) discard(serial);
+  for (std::uint32_t const serial : io_.abort) abort(serial);
   for (auto const& one : io_.open) open(one);
   for (auto& one : io_.write) write(one);
 }
@@ -59,9 +60,15 @@ void transport::open(io_actions::opening const& one) {
   connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
   auto made = std::make_shared<connection>(strand_, *this, names_, one.serial, most, core_->server().tls.get());
   connections_.push_back(made);
-  if (one.to_peer) return made->open(peer_);
-  leader_ = one.serial;
-  made->open(core_->server().where);
+  if (one.to_peer) {
+    connection const* const leader = find(one.leader);
+    return leader ? made->open(leader->peer(), leader->host()) : forget(one.serial);
+  }
+  if (one.to.host.empty()) return made->open(core_->server().where);
+  target where;
+  where.host = one.to.host;
+  where.port = one.to.port;
+  made->open(where);
 }
 
 void transport::write(io_actions::writing& one) {
@@ -80,6 +87,12 @@ void transport::discard(std::uint32_t serial) {
     check_.reset();
   }
   core_->lane_closed(serial);
+}
+
+void transport::abort(std::uint32_t serial) {
+  if (connection* const one = find(serial)) one->abort();
+  core_->lane_closed(serial, true);
+  discard(serial);
 }
 
 void transport::lend(std::uint32_t serial) {

@@ -36,6 +36,7 @@ class transport final : public connection::listener,
   void open(io_actions::opening const& one);
   void write(io_actions::writing& one);
   void discard(std::uint32_t serial);
+  void abort(std::uint32_t serial);
   // Under the client's mutex, so that nobody borrows a lane that is not there yet.
   void lend(std::uint32_t serial);
   connection* find(std::uint32_t serial);
@@ -58,8 +59,6 @@ class transport final : public connection::listener,
   std::shared_ptr<name_lookup> const names_ = std::make_shared<name_lookup>();
   std::vector<std::shared_ptr<connection>> connections_;
   std::shared_ptr<lane_check> check_;
-  std::uint32_t leader_ = 0;   // serial of the connection that others follow
-  connection::endpoint peer_;  // where it led
   io_actions io_;
   bool finished_ = false;
 };

@@ -7,7 +7,6 @@ namespace latchkey::detail {
 
 void transport::on_opened(connection& which) {
   executor_probe::mark const here(core_->threads().probe());
-  if (which.serial() == leader_) peer_ = which.peer();
   core_->machine_steps().take(
       [&](client_machine& machine, instant now, actions& out) { machine.opened(which.serial(), now, out); });
 }

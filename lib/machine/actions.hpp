@@ -2,6 +2,7 @@
 
 #include <latchkey/event.hpp>
 #include <machine/operation.hpp>
+#include <wire/node_address.hpp>
 
 #include <cstdint>
 #include <string>
@@ -42,15 +43,17 @@ struct actions {
   bool empty() const { return completed.empty() && lost.empty() && notes.empty() && !turn; }
 };
 
-// The three connections of a session. The shared one leads; the others go to its peer.
-enum class role : unsigned char { shared, direct, messages };
+// The three connections of a session. The shared one leads; the others go to its peer. A scout's are of no session.
+enum class role : unsigned char { shared, direct, messages, scout };
 
 // What a turn asks the engine to do with sockets. Serials name connections and are never reused.
 struct io_actions {
   struct opening {
     role as;
     std::uint32_t serial;
-    bool to_peer;  // the address that the shared connection reached, not the name again
+    bool to_peer = false;      // the address that the shared connection reached, not the name again
+    std::uint32_t leader = 0;  // that connection
+    node_address to{};         // else
   };
   struct writing {
     std::uint32_t serial;
@@ -58,12 +61,14 @@ struct io_actions {
   };
 
   std::vector<std::uint32_t> close;  // discard at once; nothing more is to be heard of it
+  std::vector<std::uint32_t> abort;  // the same, and what has not left yet is never to arrive
   std::vector<opening> open;
   std::vector<writing> write;
   std::vector<std::uint32_t> lend;  // direct: the handshake is over, blocking callers may borrow the socket
 
   void clear() {
     close.clear();
+    abort.clear();
     open.clear();
     write.clear();
     lend.clear();

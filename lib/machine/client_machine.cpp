@@ -1,10 +1,12 @@
 #include <machine/client_machine.hpp>
 
 #include <machine/context.hpp>
+#include <machine/fleet.hpp>
 #include <machine/name_set.hpp>
 #include <machine/outbox.hpp>
-#include <machine/session.hpp>
+#include <machine/recent_releases.hpp>
 #include <machine/subscriptions.hpp>
+#include <machine/takeover.hpp>
 #include <machine/transfer.hpp>
 #include <machine/watchdog.hpp>
 
@@ -23,18 +25,22 @@ bool is_plain(operation const& call) {
 
 }  // namespace
 
-struct client_machine::impl final : session_user {
+struct client_machine::impl final : fleet_user {
   impl(config const& settings, identity who)
       : shared(settings),
         requests(shared),
         channels(shared),
         renewals(shared),
-        server(shared, {who.username, who.password, who.database, who.address}, *this) {
+        servers(shared,
+                {{who.username, who.password, who.database, who.address, {}},
+                 {who.sentinels, who.master, who.sentinel_username, who.sentinel_password}},
+                *this) {
     shared.client_id = std::move(who.client_id);
     shared.random_state = who.seed;
     shared.requests = &requests;
     shared.channels = &channels;
     shared.renewals = &renewals;
+    if (servers.may_change()) shared.released = &released;
   }
 
   ~impl() {
@@ -79,7 +85,7 @@ struct client_machine::impl final : session_user {
     for (auto const& name : names) name->give_up_calls();  // some end holds, which are then not left
     shared.at = context::stage::closed;
     shared.timers.drop(closing);
-    server.forget_plain_calls(errc::closed);
+    servers.forget_plain_calls(errc::closed);
     for (auto const& name : names) name->leave();
     requests.forget_renewals();
     shared.out->turn = true;
@@ -95,9 +101,9 @@ struct client_machine::impl final : session_user {
     std::vector<operation*> plain;
     for (auto& call : requests.plain()) plain.push_back(&call);
     for (operation* call : plain) {
-      if (transient && server.plain().goes_on(*call, why, text)) continue;
+      if (transient && servers.plain().goes_on(*call, why, text)) continue;
       call->text = text;
-      server.plain().expire(*call, why);
+      servers.plain().expire(*call, why);
     }
   }
 
@@ -137,9 +143,16 @@ struct client_machine::impl final : session_user {
 
   std::span<script const* const> scripts() const override { return scripts_; }
 
+  void moved() override {
+    if (shared.closed()) return;
+    for (auto const& name : names) takeover::look_after_holds(*name);
+    for (auto const& one : released.take(shared.now))
+      takeover::release_again(of(*one.which, one.name), one.owner, one.mode);
+  }
+
   void start_plain(operation& call) {
     call.where = operation::place::plain;
-    if (call.what == operation::type::connect) server.connect_begins();
+    if (call.what == operation::type::connect) servers.connect_begins();
     if (call.what == operation::type::query && call.owner != 0)
       if (name_machine const* const found = known(*call.which, call.name)) transfer::name_adopted(*found, call);
     // A force-unlock leaves by the shared connection: what its message wakes tries there, behind it.
@@ -157,7 +170,7 @@ struct client_machine::impl final : session_user {
 
   void expire(operation& call) {
     if (call.where == operation::place::idle) return;
-    if (call.where == operation::place::plain) return server.plain().expire(call);
+    if (call.where == operation::place::plain) return servers.plain().expire(call);
     call.of_owner->of.expire(call);
   }
 
@@ -172,8 +185,9 @@ struct client_machine::impl final : session_user {
       case timer_node::type::own_hint: return static_cast<own_channel*>(node.of)->on_hint();
       case timer_node::type::linger: return static_cast<shared_channel_waiters*>(node.of)->on_linger();
       case timer_node::type::turn: return static_cast<name_machine*>(node.of)->on_turn_due();
-      case timer_node::type::link: return server.on_link_timer(*static_cast<link*>(node.of));
-      case timer_node::type::session: return server.on_timer();
+      case timer_node::type::link: return servers.on_link_timer(*static_cast<link*>(node.of));
+      case timer_node::type::session: return servers.on_session_timer();
+      case timer_node::type::scout: return servers.on_scout_timer();
       case timer_node::type::watchdog: return renewals.tick();
       case timer_node::type::closing: return end();
     }
@@ -183,10 +197,11 @@ struct client_machine::impl final : session_user {
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;
   std::vector<script const*> scripts_;
+  recent_releases released;
   outbox requests;
   subscriptions channels;
   watchdog renewals;
-  session server;
+  fleet servers;
   timer_node closing;  // when leases have had their time
   std::size_t sweep_at = 1'024;
 };
@@ -214,8 +229,8 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
     shared.complete(call);
     return false;
   }
-  if (may_borrow) me.server.want_direct();
-  shared.lane_offered = may_borrow && me.server.direct_idle();
+  if (may_borrow) me.servers.want_direct();
+  shared.lane_offered = may_borrow && me.servers.direct_idle();
   shared.lane_record = nullptr;
   shared.lane_plain = nullptr;
   if (is_plain(call))
@@ -223,15 +238,15 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
   else
     me.of(*call.which, call.name).start(call);
   shared.lane_offered = false;
-  if (shared.lane_record) me.server.lend_to(*shared.lane_record);
-  if (shared.lane_plain) me.server.lend_to(*shared.lane_plain);
+  if (shared.lane_record) me.servers.lend_to(*shared.lane_record);
+  if (shared.lane_plain) me.servers.lend_to(*shared.lane_plain);
   return shared.lane_record || shared.lane_plain;
 }
 
 void client_machine::cancel(operation& call, instant now, actions& out) {
   impl_->at(now, out);
   if (call.where == operation::place::plain && call.what == operation::type::connect)
-    impl_->server.plain().expire(call, error_code(ECANCELED, boost::system::system_category()));
+    impl_->servers.plain().expire(call, error_code(ECANCELED, boost::system::system_category()));
   else if (call.where != operation::place::idle && call.what == operation::type::acquire)
     call.of_owner->of.cancel(call);
 }
@@ -281,21 +296,21 @@ instant client_machine::trusted_until(kind const& which, std::string_view name, 
   return found ? found->trusted_until(owner, hold) : instant{};
 }
 
-std::uint32_t client_machine::lane_serial() const { return impl_->server.lane_serial(); }
+std::uint32_t client_machine::lane_serial() const { return impl_->servers.lane_serial(); }
 
-std::string& client_machine::lane_bytes() { return impl_->server.lane_bytes(); }
+std::string& client_machine::lane_bytes() { return impl_->servers.lane_bytes(); }
 
 client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply const& answer, instant now,
                                                       actions& out) {
   auto& me = impl_->at(now, out);
-  if (!me.server.lent(serial)) return lane_next::taken;
-  bool const again = me.server.lane_answer(answer);
+  if (!me.servers.lent(serial)) return lane_next::taken;
+  bool const again = me.servers.lane_answer(answer);
   if (!me.requests.empty()) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }
 
 void client_machine::lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  impl_->at(now, out).server.lane_failed(serial, why);
+  impl_->at(now, out).servers.lane_failed(serial, why);
 }
 
 void client_machine::turn(instant now, io_actions& io, actions& out) {
@@ -303,16 +318,16 @@ void client_machine::turn(instant now, io_actions& io, actions& out) {
   auto& me = impl_->at(now, out);
   out.turn = another;  // this is the one that every step asks for while the client closes
   if (me.left_alone()) me.end();
-  me.server.turn(io);
+  me.servers.turn(io);
 }
 
 void client_machine::opened(std::uint32_t serial, instant now, actions& out) {
-  impl_->at(now, out).server.opened(serial);
+  impl_->at(now, out).servers.opened(serial);
 }
 
 void client_machine::open_failed(std::uint32_t serial, error_code const& why, std::string_view text, instant now,
                                  actions& out) {
-  impl_->at(now, out).server.open_failed(serial, why, text);
+  impl_->at(now, out).servers.open_failed(serial, why, text);
 }
 
 void client_machine::unreachable(std::string_view text, instant now, actions& out) {
@@ -324,11 +339,11 @@ void client_machine::unreachable(std::string_view text, instant now, actions& ou
 }
 
 void client_machine::received(std::uint32_t serial, std::string_view bytes, instant now, actions& out) {
-  impl_->at(now, out).server.received(serial, bytes);
+  impl_->at(now, out).servers.received(serial, bytes);
 }
 
 void client_machine::broken(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  impl_->at(now, out).server.broken(serial, why);
+  impl_->at(now, out).servers.broken(serial, why);
 }
 
 void client_machine::time(instant now, actions& out) {
@@ -359,7 +374,7 @@ void client_machine::close(std::uint64_t closer, instant now, actions& out) {
     milliseconds const most = shared.settings.close_timeout;
     me.closing.what = timer_node::type::closing;
     shared.timers.set(me.closing, after(now, most - std::min(most / 5, milliseconds(200))));
-    me.server.forget_plain_calls(errc::closed);
+    me.servers.forget_plain_calls(errc::closed);
   }
   for (auto const& name : me.names) name->close(closer);
   if (me.left_alone()) me.end();
@@ -378,9 +393,9 @@ void client_machine::close_now(instant now, actions& out) {
 
 bool client_machine::closed() const { return impl_->shared.closed(); }
 
-bool client_machine::quiet() const { return impl_->server.quiet(); }
+bool client_machine::quiet() const { return impl_->servers.quiet(); }
 
-bool client_machine::settled(instant now) const { return impl_->server.settled() && wake_at() > now; }
+bool client_machine::settled(instant now) const { return impl_->servers.settled() && wake_at() > now; }
 
 bool client_machine::idle() const {
   return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&

@@ -6,11 +6,13 @@
 #include <latchkey/stats.hpp>
 #include <machine/actions.hpp>
 #include <machine/operation.hpp>
+#include <wire/node_address.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latchkey::detail {
 
@@ -28,6 +30,11 @@ class client_machine {
     int database = 0;
     std::uint64_t seed = 1;  // of the back-off's randomness
     std::string address{};   // of the server, for texts
+    // Not empty: they know the server of this name.
+    std::vector<node_address> sentinels{};
+    std::string master{};
+    std::string sentinel_username{};
+    std::string sentinel_password{};
   };
 
   client_machine(config const& settings, identity who);

@@ -20,6 +20,10 @@ connections::connections(context& shared, identity who, connections_user& user, 
   shared_.trouble = at_address("no connection yet");
 }
 
+connections::~connections() {
+  for (auto& one : links_) shared_.timers.drop(one.timer);
+}
+
 link* connections::find(std::uint32_t serial) {
   for (auto& one : links_)
     if (one.serial == serial && one.at != link::state::down) return &one;
@@ -35,8 +39,10 @@ void connections::flush(io_actions& io) {
       io.write.push_back({one.serial, std::exchange(one.out, {})});
     }
   io.close.insert(io.close.end(), closing_.begin(), closing_.end());
+  io.abort.insert(io.abort.end(), aborting_.begin(), aborting_.end());
   io.lend.insert(io.lend.end(), lending_.begin(), lending_.end());
   closing_.clear();
+  aborting_.clear();
   lending_.clear();
 }
 
@@ -56,7 +62,12 @@ void connections::open(link& one, io_actions& io) {
   one.serial = shared_.next_serial++;
   one.at = link::state::opening;
   one.since = one.heard = shared_.now;
-  io.open.push_back({one.of, one.serial, one.of != role::shared});
+  bool const leads = one.of == role::shared;
+  io.open.push_back({.as = one.of,
+                     .serial = one.serial,
+                     .to_peer = !leads,
+                     .leader = leads ? 0 : of(role::shared).serial,
+                     .to = who_.at});
   one.plan(shared_);
 }
 
@@ -65,7 +76,8 @@ void connections::opened(std::uint32_t serial) {
   if (!one || one->at != link::state::opening) return;
   one->at = link::state::greeting;
   one->heard = shared_.now;
-  if (one->of == role::shared) shared_.trouble = at_address("connected, but the server has not answered yet");
+  if (one->of == role::shared && !aside_)
+    shared_.trouble = at_address("connected, but the server has not answered yet");
   greet(*one);
   shared_.out->turn = true;
 }
@@ -76,15 +88,16 @@ void connections::ready(link& one) {
   shared_.counters.reconnects += one.was_up;
   one.was_up = true;
   shared_.out->turn = true;
-  switch (one.of) {
-    case role::shared:
-      shared_.counters.connected = true;
-      shared_.trouble.clear();
-      shared_.note(event_type::connected, {}, 0, {}, one.address);
-      break;
-    case role::direct: lending_.push_back(one.serial); break;
-    case role::messages: break;
-  }
+  if (!aside_) switch (one.of) {
+      case role::shared:
+        shared_.counters.connected = true;
+        shared_.trouble.clear();
+        shared_.note(event_type::connected, {}, 0, {}, one.address);
+        break;
+      case role::direct: lending_.push_back(one.serial); break;
+      case role::messages:
+      case role::scout: break;
+    }
   user_.on_up(one);
   one.plan(shared_);
 }
@@ -105,8 +118,8 @@ void connections::failed(link& one, error_code const& why, std::string_view word
   bool const leads = one.of == role::shared;
   bool const no_server = why == errc::connect_failed || why == errc::tls_failed;
   std::string const text = no_server ? at_address(words) : std::string(words);
-  if (leads) shared_.trouble = at_address(words);
-  if (one.of != role::direct) shared_.note(event_type::connect_failed, {}, 0, why, text);
+  if (leads && !aside_) shared_.trouble = at_address(words);
+  if (one.of != role::direct && !aside_) shared_.note(event_type::connect_failed, {}, 0, why, text);
   discard(one, why, text);
   if (leads) user_.on_trouble(why, text, transient);
 }
@@ -152,15 +165,17 @@ void connections::discard(link& one, error_code const& why, std::string_view tex
   shared_.out->turn = true;
   // What was not sent on it, or waits for a KILL, has waited for it in vain; what was sent counts that below.
   // A server that refused was told of by its answer.
-  if (one.of == role::shared && was_up && why != errc::read_only) user_.on_trouble(why, text, true);
+  if (one.of == role::shared && was_up && why != errc::read_only && !aside_) user_.on_trouble(why, text, true);
   remains left{one.id, one.address, run_id_, one.serial, std::exchange(one.unanswered, {})};
+  for (; !one.unsynced.empty(); one.unsynced.pop_back()) left.calls.push_front(std::move(one.unsynced.back().call));
   if (one.lent) left.calls.push_back(std::exchange(one.borrowed, {}));
   plan_reconnect(one, was_up);
   one.reset();
   shared_.timers.drop(one.timer);
   bool const messages_alone = one.of == role::messages && of(role::shared).at != link::state::down;
-  if (was_up && (one.of == role::shared || messages_alone)) shared_.note(event_type::disconnected, {}, 0, why, text);
-  if (one.of == role::shared) {
+  if (was_up && !aside_ && (one.of == role::shared || messages_alone))
+    shared_.note(event_type::disconnected, {}, 0, why, text);
+  if (one.of == role::shared && !aside_) {
     shared_.counters.connected = false;
     if (was_up) shared_.trouble = at_address(text.empty() ? why.message() : std::string(text));
     discard(of(role::direct), why);
@@ -169,6 +184,27 @@ void connections::discard(link& one, error_code const& why, std::string_view tex
     of(role::direct).retry_at = of(role::messages).retry_at = shared_.now;
   }
   user_.on_down(one, std::move(left), why, text);
+}
+
+// --- another server has taken over ---
+
+void connections::abandon() {
+  std::vector<std::uint32_t> const before = std::exchange(closing_, {});
+  discard(of(role::shared), errc::connection_lost, "another server has taken over");
+  aborting_ = std::exchange(closing_, before);
+  aside_ = true;
+  for (auto& one : links_) one.retry_at = shared_.now;
+}
+
+void connections::lead() {
+  aside_ = false;
+  shared_.trouble = at_address("no connection yet");
+  end();
+  for (auto& one : links_) one.retry_at = shared_.now;
+}
+
+void connections::end() {
+  if (of(role::shared).at != link::state::down) discard(of(role::shared), errc::connection_lost);
 }
 
 // --- time ---
@@ -205,6 +241,16 @@ bool connections::look_again(link& one, instant since, milliseconds limit) {
   one.looked = shared_.now;
   shared_.timers.set(one.timer, after(shared_.now, time_to_read));
   return true;
+}
+
+void connections::ask_role() {
+  link& one = of(role::shared);
+  auto const asked = [](sent_call const& call) { return call.what == sent_call::type::role; };
+  if (one.at != link::state::up || std::any_of(one.unanswered.begin(), one.unanswered.end(), asked)) return;
+  command_.clear();
+  command_.add("ROLE");
+  one.write(shared_, command_, {.what = sent_call::type::role});
+  shared_.out->turn = true;
 }
 
 void connections::ping(link& one) {
@@ -260,6 +306,7 @@ std::optional<sent_call> connections::answered(link& one, reply const& answer) {
     case asked::hello: on_hello(one, *call, answer); return {};
     case asked::check: on_check(*call, answer); return {};
     case asked::ping: one.polled = false; return {};
+    case asked::role: on_role(one, answer); return {};
     default: return call;
   }
 }
@@ -288,21 +335,27 @@ void connections::forget(operation& plain) {
     if (one.borrowed.plain == &plain) one.borrowed.plain = nullptr;
     for (auto& sent : one.unanswered)
       if (sent.plain == &plain) sent.plain = nullptr;
+    for (auto& kept : one.unsynced)
+      if (kept.call.plain == &plain) kept.call.plain = nullptr;
   }
 }
 
 void connections::collect(std::vector<operation*>& plain) const {
   if (operation* const borrowed = of(role::direct).borrowed.plain) plain.push_back(borrowed);
-  for (auto const& one : links_)
+  for (auto const& one : links_) {
     for (auto const& sent : one.unanswered)
       if (sent.plain) plain.push_back(sent.plain);
+    for (auto const& kept : one.unsynced)
+      if (kept.call.plain) plain.push_back(kept.call.plain);
+  }
 }
 
 bool connections::idle() const {
   return std::all_of(links_.begin(), links_.end(), [](link const& one) {
-    return !one.lent && std::none_of(one.unanswered.begin(), one.unanswered.end(), [](sent_call const& call) {
-      return call.what == sent_call::type::script || call.what == sent_call::type::plain;
-    });
+    return !one.lent && one.unsynced.empty() &&
+           std::none_of(one.unanswered.begin(), one.unanswered.end(), [](sent_call const& call) {
+             return call.what == sent_call::type::script || call.what == sent_call::type::plain;
+           });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <machine/context.hpp>
 #include <machine/link.hpp>
+#include <wire/node_address.hpp>
 
 #include <array>
 #include <optional>
@@ -18,6 +19,8 @@ class connections_user {
   virtual void on_up(link& one) = 0;
   virtual void on_down(link const& one, remains&& left, error_code const& why, std::string_view text) = 0;
   virtual void on_trouble(error_code const& why, std::string_view text, bool transient) = 0;
+  virtual void on_replica() = 0;                   // the server says that it is one, or has become one
+  virtual void on_replicas(std::size_t many) = 0;  // so many follow it
   virtual void on_kill_allowed() = 0;
   virtual void on_kill_refused(std::string_view text) = 0;
   virtual void on_unknown(script const& text) = 0;
@@ -39,6 +42,7 @@ class connections {
     std::string password;
     int database = 0;
     std::string address;  // of the server, for texts
+    node_address at{};    // the same, to connect to
   };
   // Which of them somebody wants.
   struct needs {
@@ -49,10 +53,15 @@ class connections {
 
   // `timer` makes the session take a turn.
   connections(context& shared, identity who, connections_user& user, timer_node& timer);
+  ~connections();
+  connections(connections const&) = delete;
+  connections& operator=(connections const&) = delete;
 
   link& of(role which) { return links_[static_cast<std::size_t>(which)]; }
   link const& of(role which) const { return links_[static_cast<std::size_t>(which)]; }
   std::string const& run_id() const { return run_id_; }  // of the process that the shared connection leads to
+  node_address const& where() const { return who_.at; }
+  bool has(link const& one) const { return &one >= links_.data() && &one < links_.data() + links_.size(); }
   // Is it there, or will it not be soon?
   bool decided(role which) const;
 
@@ -72,6 +81,18 @@ class connections {
   std::optional<sent_call> answered(link& one, reply const& answer);
 
   void discard(link& one, error_code const& why, std::string_view text = {});
+
+  // --- another server has taken over ---
+  // All of them, and nothing that has not left yet arrives there. From now on what becomes of the shared one concerns
+  // nobody else.
+  void abandon();
+  // As in the beginning.
+  void lead();
+  // The shared one has nothing more to say.
+  void end();
+
+  // Is the server what it was, and how many follow it?
+  void ask_role();
 
   // --- the direct lane ---
   bool lane_idle() const;
@@ -100,6 +121,7 @@ class connections {
   void on_hello(link& one, sent_call const& call, reply const& answer);
   void greeted(link& one);
   void on_check(sent_call const& call, reply const& answer);
+  void on_role(link& one, reply const& answer);
   void ask_for_scripts(link& one);
   void learn_scripts(reply const& answer);
 
@@ -108,7 +130,9 @@ class connections {
   connections_user& user_;
   timer_node& timer_;
   std::array<link, 3> links_{link(role::shared), link(role::direct), link(role::messages)};
+  bool aside_ = false;
   std::vector<std::uint32_t> closing_;    // serials that the engine is to close
+  std::vector<std::uint32_t> aborting_;   // the same, and what has not left yet never does
   std::vector<std::uint32_t> lending_;    // serials that callers may borrow from now on
   std::vector<script const*> asked_for_;  // scripts that the handshake asks for
   std::string run_id_;

@@ -15,6 +15,7 @@
 namespace latchkey::detail {
 
 class outbox;
+class recent_releases;
 class subscriptions;
 class watchdog;
 
@@ -42,6 +43,7 @@ struct context {
   outbox* requests = nullptr;
   subscriptions* channels = nullptr;
   watchdog* renewals = nullptr;
+  recent_releases* released = nullptr;  // null: no other server ever takes over
 
   // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.
   bool lane_offered = false;
@@ -59,6 +61,15 @@ struct context {
 
   // The server refuses our PUBLISH, and that of others like us: a release by them is told to nobody.
   bool unpublished = false;
+
+  // Of the server that has the names, where there may be another one day.
+  struct {
+    std::size_t connected = 0;  // as it said last
+    std::size_t named = 0;      // as the sentinels say
+    bool missed = false;        // there was none to confirm a grant, which was told
+  } replicas;
+  // Until then nobody begins to hold anything.
+  instant quarantined_until{};
 
   // What no event and no error may contain, whatever the server repeats.
   std::string secret;

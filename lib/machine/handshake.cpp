@@ -100,8 +100,12 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
   switch (call.step) {
     case hello::role:
       // A replica answers a busy lock like its primary does, but never grants: callers would wait for nothing.
-      if (answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave")
-        return failed(one, errc::read_only, "connected to a replica", true);
+      if (answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave") {
+        failed(one, errc::read_only, "connected to a replica", true);
+        user_.on_replica();
+      } else if (answer.is_array() && answer.elements.size() > 2) {
+        user_.on_replicas(answer.elements[2].elements.size());
+      }
       return;
     case hello::server: run_id_ = run_id_of(answer.text); return;
     case hello::probe:
@@ -117,6 +121,16 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
       if (answer.kind != reply::type::status)
         failed(one, errc::protocol_error, "unexpected answer in the handshake", false);
   }
+}
+
+void connections::on_role(link& one, reply const& answer) {
+  if (!answer.is_array() || answer.elements.empty()) return;  // it may not be asked
+  if (answer.elements[0].text != "slave") {
+    if (answer.elements.size() > 2) user_.on_replicas(answer.elements[2].elements.size());
+    return;
+  }
+  discard(one, errc::read_only, "the server has become a replica");
+  user_.on_replica();
 }
 
 void connections::greeted(link& one) {

@@ -26,6 +26,8 @@ struct sent_call {
     kill,      // of an orphan
     check,     // does a lane lead to the same server?
     ping,
+    wait,  // until replicas have what was answered
+    role,
     subscribe,
     unsubscribe,
     may_subscribe,  // asks for a channel of our own, to hear whether SUBSCRIBE is allowed
@@ -44,6 +46,12 @@ struct sent_call {
   operation* plain = nullptr;  // null: its caller has left
   std::uint32_t serial = 0;    // kill, check: of which connection
   instant sent{};
+};
+
+// A call whose answer is not believed yet: replicas are to have what it says.
+struct unsynced_call {
+  sent_call call;
+  reply answer;
 };
 
 // Told what became of a request that no owner has under way: a query, a force-unlock, a connect.
@@ -96,6 +104,8 @@ struct link {
   void reset() {
     at = state::down;
     unanswered.clear();
+    unsynced.clear();
+    waits = false;
     reader = reply_reader{};
     out.clear();
     id.clear();
@@ -109,6 +119,9 @@ struct link {
   std::uint32_t serial = 0;
   state at = state::down;
   std::deque<sent_call> unanswered;
+  std::deque<unsynced_call> unsynced;  // the oldest first
+  bool waits = false;                  // a WAIT is under way, for them and what is answered before it
+  std::size_t replicas_asked = 0;      // by that WAIT
   reply_reader reader;
   std::string out;  // bytes to write at the end of the turn
   std::string id;   // as CLIENT INFO says; empty: it may not be asked

@@ -9,11 +9,18 @@ namespace latchkey::detail {
 namespace {
 
 constexpr std::string_view held_too_often = "held too often";
+constexpr std::string_view too_few_replicas = "too few replicas have confirmed it";
 
 // Of the lease that was asked for the lock delay is not trusted.
 instant end_of(request const& was, operation const* call, instant sent) {
   if (was.lease <= 0) return never;
   return after(sent, milliseconds(was.lease) - delay_of(call ? call->link : nullptr));
+}
+
+// A grant that replicas did not confirm is nobody's. The pause was in the WAIT.
+bool goes_on_unsynced(operation& call, int attempts) {
+  call.text = too_few_replicas;
+  return !call.late && (call.waits() || ++call.attempts <= static_cast<unsigned>(attempts));
 }
 
 }  // namespace
@@ -102,15 +109,18 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
       }
   }
 
-  if (!call || deadline <= shared_.now || outer_lost) {
+  if (!call || deadline <= shared_.now || outer_lost || answer.unsynced) {
     if (kind_.rules().takes) note(event_type::abandoned, one.owner, {}, {}, {}, was.context);
     repair(one, was.mode);
     if (!call) return;
     bool const was_head = queue().is_head(*call);
     waiters_->leave(*call);
-    if (outer_lost && deadline > shared_.now) {  // the count is repaired first, then it tries anew
+    bool const again = outer_lost || (answer.unsynced && goes_on_unsynced(*call, shared_.settings.retry_attempts));
+    if (again && deadline > shared_.now) {  // the count is repaired first, then it tries anew
       one.behind.push_back(*call);
       call->where = operation::place::behind_owner;
+    } else if (answer.unsynced) {
+      complete(*call, errc::not_synced, too_few_replicas);
     } else {
       complete(*call, errc::timeout, "the lease had ended before its answer came");
     }

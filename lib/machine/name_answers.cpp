@@ -1,5 +1,6 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
+#include <machine/recent_releases.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -85,6 +86,8 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
 void name_machine::conclude_release(owner_state& one, request const& was, outcome const& answer) {
   error_code error;
   release_result found = release_result::released;
+  if (shared_.released && was.target == 0 && kind_.rules().exclusive)
+    shared_.released->add(kind_, name_, one.field, was.mode, shared_.now);
   switch (answer.what) {
     case outcome::type::released: break;
     case outcome::type::still_held: found = release_result::still_held; break;
@@ -155,6 +158,10 @@ void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
   switch (answer.what) {
     case outcome::type::extended: {
       instant const until = after(was.sent, was.wanted);
+      if (answer.unsynced) {
+        if (was.call) complete(*was.call, errc::not_synced, "too few replicas have confirmed it");
+        break;
+      }
       tenure_.confirmed(one, was, after(was.sent, milliseconds(was.lease)));
       if (live && until > extended->deadline) holders_.move_end(*extended, until);
       if (was.call) was.call->yes = live && until > shared_.now;
@@ -204,11 +211,13 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
       if (h->link) h->link->show(until);
     }
     ++shared_.counters.renewals;
+    side.looks = false;
   } else if (answer.what == outcome::type::absent) {
-    if (side.covers_any()) {
+    if (side.concerns_any()) {
       lose_side(one, side.mode, errc::lease_lost);
       repair(one, side.mode);
     }
+    side.looks = false;
   } else {
     note_at_risk(side, error_of(answer), answer.text);
   }
@@ -223,7 +232,7 @@ void name_machine::renewal_unanswered(renewal& side, error_code const& why) {
 
 void name_machine::note_at_risk(renewal& side, error_code const& why, std::string_view text) {
   auto const& holds = side.of->holds;
-  auto const first = std::find_if(holds.begin(), holds.end(), [&](auto const& one) { return side.covers(*one); });
+  auto const first = std::find_if(holds.begin(), holds.end(), [&](auto const& one) { return side.concerns(*one); });
   if (first == holds.end() || side.failures++ > 0) return;
   note(event_type::at_risk, side.of->owner, why, text, {}, (*first)->context);
 }

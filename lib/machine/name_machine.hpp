@@ -89,6 +89,7 @@ class name_machine final : private waited_name {
 
  private:
   friend struct transfer;  // holds that pass between clients
+  friend struct takeover;  // what becomes of it on another server
 
   // name_machine.cpp
   owner_state& record_of(std::uint64_t owner);

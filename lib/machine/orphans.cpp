@@ -124,6 +124,11 @@ bool orphans::outlived(orphan const& gone, std::string_view id, std::string_view
   return number(id) <= number(gone.id);
 }
 
+void orphans::forgive() {
+  for (auto const& one : std::exchange(all_, {})) killed(one);
+  resolve();
+}
+
 void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
   auto const first =
       std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id, run_id); });

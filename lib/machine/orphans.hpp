@@ -40,6 +40,10 @@ class orphans {
 
   bool empty() const { return all_.empty(); }
   bool any_in_doubt() const { return !in_doubt_.empty(); }
+  // What waits for them is resolved all the same: it goes to another server. docs/topologies.md says why it may.
+  void let_go() { resolve(); }
+  // They are no more asked for: nothing of them can run, or nothing can be done about it.
+  void forgive();
   // Its calls are told. Whether it is an orphan depends on what they were.
   void give_up(remains&& left, error_code const& why, std::string_view text);
 

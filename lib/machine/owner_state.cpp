@@ -51,8 +51,12 @@ bool renewal::covers(hold const& one) const {
   return one.mode == mode && one.watchdog && !one.lost && one.generation <= newest;
 }
 
-bool renewal::covers_any() const {
-  return std::any_of(of->holds.begin(), of->holds.end(), [&](auto const& one) { return covers(*one); });
+bool renewal::concerns(hold const& one) const {
+  return covers(one) || (looks && one.mode == mode && !one.lost && one.id <= newest);
+}
+
+bool renewal::concerns_any() const {
+  return std::any_of(of->holds.begin(), of->holds.end(), [&](auto const& one) { return concerns(*one); });
 }
 
 hold& owner_state::add(hold made) {

@@ -96,13 +96,16 @@ struct request {
 struct renewal : boost::intrusive::list_base_hook<> {
   renewal(owner_state& whose, unsigned char side) : of(&whose), mode(side) {}
 
-  // Does its answer count for this hold, or for any?
+  // Does its answer say how long this hold lasts?
   bool covers(hold const& one) const;
-  bool covers_any() const;
+  // It looks after every hold of this side that there was when it was sent.
+  bool concerns(hold const& one) const;
+  bool concerns_any() const;
 
   owner_state* const of;
   unsigned char const mode;
   bool under_way = false;
+  bool looks = false;  // another server has taken over: is it there at all, whatever lease it has?
   unsigned failures = 0;
   hold_id newest = 0;  // holds above it did not exist when the renewal was sent
   instant due = never;

@@ -4,16 +4,99 @@
 #include <machine/request_writer.hpp>
 #include <machine/watchdog.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace latchkey::detail {
 
-void request_writer::answered(sent_call& call, reply const& answer) {
-  if (call.what == sent_call::type::plain)
+void request_writer::answered(link& on, sent_call& call, reply& answer) {
+  if (call.what == sent_call::type::wait) {
+    on.waits = false;
+    return synced(on, confirmed(on, answer));
+  }
+  // A force-unlock ran behind what it removes: it is heard of behind it, too.
+  bool const behind = call.what == sent_call::type::plain && call.asked == ask::force_unlock && !on.unsynced.empty();
+  if (behind || needs_replicas(call, answer)) {
+    on.unsynced.push_back({std::move(call), std::move(answer)});
+    shared_.out->turn = true;
+  } else if (call.what == sent_call::type::plain) {
     on_plain(call, answer);
-  else
+  } else {
     on_script(call, answer);
+  }
 }
 
-void request_writer::on_script(sent_call& call, reply const& answer) {
+// --- replicas ---
+
+// How many have to have it before anybody is told.
+std::size_t request_writer::replicas_needed() {
+  auto const& settings = shared_.settings;
+  if (!shared_.released || !settings.check_lock_synced_replicas) return 0;
+  if (settings.min_synced_replicas > 0) return static_cast<std::size_t>(settings.min_synced_replicas);
+  if (settings.min_synced_replicas < 0) return shared_.replicas.named;
+  if (shared_.replicas.connected > 0) return 1;
+  if (!std::exchange(shared_.replicas.missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
+  return 0;
+}
+
+item request_writer::item_of(sent_call const& call, std::size_t i) {
+  request const* const was = i < call.owners.size() ? &call.owners[i]->ask_ : nullptr;
+  item said{.what = call.asked, .mode = was ? was->mode : call.renewals[i]->mode, .bundled = call.bundled};
+  if (!was) return said;
+  said.target = was->target;
+  said.lease = was->lease;
+  said.command = was->command;
+  said.repeated = was->repeated;
+  return said;
+}
+
+// Has anything been granted or made longer?
+bool request_writer::needs_replicas(sent_call const& call, reply const& answer) {
+  if (!shared_.released || call.what == sent_call::type::plain || !answer.is_array()) return false;
+  std::size_t const asked = call.owners.size() + call.renewals.size();
+  if (answer.elements.size() != asked || call.asked == ask::release || call.asked == ask::command) return false;
+  for (std::size_t i = 0; i < asked; ++i) {
+    auto const found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
+    using type = outcome::type;
+    if (found.what == type::granted || found.grant == type::granted || found.what == type::extended)
+      return replicas_needed() > 0;
+  }
+  return false;
+}
+
+void request_writer::wait_words(link& on) {
+  on.replicas_asked = replicas_needed();
+  command_.clear();
+  command_.add(std::string_view("WAIT"));
+  command_.add(static_cast<std::int64_t>(on.replicas_asked));
+  command_.add(std::max<std::int64_t>(shared_.settings.replicas_sync_timeout.count(), 1));
+}
+
+bool request_writer::confirmed(link const& on, reply const& answer) {
+  return answer.is_integer() && answer.integer >= static_cast<std::int64_t>(on.replicas_asked);
+}
+
+// One WAIT for all that was answered meanwhile. What is behind it waits, too: there is no second one.
+void request_writer::send_wait(link& to) {
+  if (to.unsynced.empty() || to.waits) return;
+  wait_words(to);
+  to.waits = true;
+  to.write(shared_, command_, {.what = sent_call::type::wait});
+  to.unanswered.back().sent = after(shared_.now, shared_.settings.replicas_sync_timeout);
+}
+
+void request_writer::synced(link& on, bool met) {
+  while (!on.unsynced.empty()) {
+    unsynced_call one = std::move(on.unsynced.front());
+    on.unsynced.pop_front();
+    if (one.call.what == sent_call::type::plain)
+      on_plain(one.call, one.answer);
+    else
+      on_script(one.call, one.answer, met);
+  }
+}
+
+void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
   if (answer.is_error()) {
     auto const why = classify(answer.text);
     if (why.no_script && !call.whole) {
@@ -32,14 +115,8 @@ void request_writer::on_script(sent_call& call, reply const& answer) {
     owner_state* one = i < call.owners.size() ? call.owners[i] : nullptr;
     renewal* side = one ? nullptr : call.renewals[i - call.owners.size()];
     request const* was = one ? &one->ask_ : nullptr;
-    item said{.what = call.asked, .mode = was ? was->mode : side->mode, .bundled = call.bundled};
-    if (was) {
-      said.target = was->target;
-      said.lease = was->lease;
-      said.command = was->command;
-      said.repeated = was->repeated;
-    }
-    if (whole) found = call.which->read(call.asked, said, answer.elements[i]);
+    if (whole) found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
+    found.unsynced = !met;
     if (answer.is_error()) {
       bool const refused = classify(answer.text).executed == server_error::ran::no;
       found.what = found.grant = refused ? outcome::type::refused : outcome::type::malformed;
@@ -57,6 +134,8 @@ void request_writer::on_script(sent_call& call, reply const& answer) {
       one->of.not_run(*one, &why, found.text);
     else if (one)
       one->of.answered(*one, found);
+    else if (!met && found.what == outcome::type::extended)
+      side->of->of.renewal_unanswered(*side, errc::not_synced);
     else
       side->of->of.renewed(*side, found);
   }

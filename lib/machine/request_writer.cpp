@@ -25,7 +25,15 @@ script const& script_of(kind const& which, item const& asked) {
 
 }  // namespace
 
-bool request_writer::may_send(link const& to) const { return !paused() && to.unanswered.size() < most_unanswered; }
+// Whoever holds it already, or has had a request of his repeated, is not kept waiting.
+bool request_writer::held_back(owner_state const& one, instant quarantined_until, instant now) {
+  return now < quarantined_until && one.ask_.what == ask::acquire && one.live() == 0 && !one.ask_.repeated;
+}
+
+// Behind a WAIT it would only stand on the server instead of here.
+bool request_writer::may_send(link const& to) const {
+  return !paused() && !to.waits && to.unanswered.size() < most_unanswered;
+}
 
 void request_writer::send(outbox& from, link& to) {
   if (!may_send(to)) return;
@@ -42,6 +50,13 @@ void request_writer::send(outbox& from, link& to) {
 
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
+  outbox::owner_list later;
+  for (auto it = list.begin(); shared_.now < shared_.quarantined_until && it != list.end();) {
+    owner_state& one = *it++;
+    if (!held_back(one, shared_.quarantined_until, shared_.now)) continue;
+    list.erase(list.iterator_to(one));
+    later.push_back(one);
+  }
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
   fields.reserve(2 * most_items + 2);  // never moved: the first owner state of the next call stands here, too
@@ -82,6 +97,8 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::shared;
   }
   flush();
+  if (!later.empty()) shared_.timers.set_lazily(timer_, shared_.quarantined_until);
+  list.splice(list.end(), later);
 }
 
 void request_writer::send_renewals(outbox& from, link& to) {
@@ -231,6 +248,12 @@ bool request_writer::still_wanted(sent_call const& call) {
 
 bool request_writer::lane_answer(link& lane, reply const& answer) {
   sent_call call = std::exchange(lane.borrowed, {});
+  if (call.what == sent_call::type::wait) {
+    lane.lent = false;
+    lane.heard = shared_.now;
+    synced(lane, confirmed(lane, answer));
+    return false;
+  }
   bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text && !call.whole;
   if (no_script && still_wanted(call)) {  // nothing ran: EVAL with the text is no repetition
     unknown_.insert(call.text);
@@ -238,10 +261,23 @@ bool request_writer::lane_answer(link& lane, reply const& answer) {
     make_lane_bytes(lane);
     return true;
   }
-  lane.lent = false;
   lane.heard = shared_.now;
   lane.of_use = lane.of_use || !answer.is_error();
-  answered(call, answer);
+  if (needs_replicas(call, answer)) {  // the borrower asks for them, too
+    lane.unsynced.push_back({std::move(call), answer});
+    wait_words(lane);
+    lane.borrowed = {.what = sent_call::type::wait, .sent = after(shared_.now, shared_.settings.replicas_sync_timeout)};
+    lane_out_.clear();
+    append_command(lane_out_, command_);
+    ++shared_.counters.commands;
+    shared_.counters.bytes_sent += lane_out_.size();
+    return true;
+  }
+  lane.lent = false;
+  if (call.what == sent_call::type::plain)
+    on_plain(call, answer);
+  else
+    on_script(call, answer);
   call.owners.clear();
   lane.borrowed.owners = std::move(call.owners);  // its memory serves the next one
   return false;

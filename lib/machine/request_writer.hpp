@@ -29,7 +29,10 @@ class request_writer {
 
   // Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
   void send(outbox& from, link& to);
-  void answered(sent_call& call, reply const& answer);
+  // `on`: where it came from.
+  void answered(link& on, sent_call& call, reply& answer);
+  // The end of a turn: are replicas to be asked about what was answered?
+  void send_wait(link& to);
 
   // The server runs nothing at the moment.
   bool paused() const { return shared_.now < paused_until_; }
@@ -60,7 +63,14 @@ class request_writer {
   static bool still_wanted(sent_call const& call);
 
   // request_answers.cpp
-  void on_script(sent_call& call, reply const& answer);
+  std::size_t replicas_needed();
+  bool needs_replicas(sent_call const& call, reply const& answer);
+  void wait_words(link& on);
+  static bool confirmed(link const& on, reply const& answer);
+  static item item_of(sent_call const& call, std::size_t i);
+  void synced(link& on, bool met);
+  void on_script(sent_call& call, reply const& answer, bool met = true);
+  static bool held_back(owner_state const& one, instant quarantined_until, instant now);
   void on_plain(sent_call& call, reply const& answer);
   void send_again(sent_call& call);
   void fell_ill(sickness::part what, server_error const& why, std::string_view text);

@@ -12,11 +12,13 @@ constexpr unsigned most_soon_lost = 3;  // message connections, before waiters n
 
 }  // namespace
 
-session::session(context& shared, connections::identity who, session_user& user)
-    : shared_(shared), user_(user), links_(shared, std::move(who), *this, timer_) {
+session::session(context& shared, connections::identity who, session_user& user, plain_calls& plain)
+    : shared_(shared), user_(user), links_(shared, std::move(who), *this, timer_), plain_(plain) {
   timer_.what = timer_node::type::session;
   timer_.of = this;
 }
+
+session::~session() { shared_.timers.drop(timer_); }
 
 // --- a turn ---
 
@@ -24,13 +26,36 @@ void session::turn(io_actions& io) {
   link& leader = links_.of(role::shared);
   if (leader.at == link::state::up) {
     orphans_.send();
+    writer_.send_wait(leader);
     writer_.send(*shared_.requests, leader);
   }
   if (links_.of(role::messages).at == link::state::up) send_subscriptions();
-  bool const needed = user_.needs_server() || orphans_.any_in_doubt() || !orphans_.empty();
-  links_.open_needed({needed, direct_wanted_, shared_.channels->wanted() || plain_.connecting()}, io);
+  links_.open_needed({needed(), direct_wanted_, shared_.channels->wanted() || plain_.connecting()}, io);
   bool const waits = !shared_.requests->empty() || shared_.renewals->wants_all();
   if (writer_.paused() && waits) writer_.wake_after_pause();
+  links_.flush(io);
+}
+
+// --- the end of its lead ---
+
+void session::retire() {
+  aside_ = true;
+  aside_since_ = shared_.now;
+  links_.abandon();
+  plain_.restart_connects();
+  orphans_.let_go();
+}
+
+void session::lead() {
+  links_.lead();
+  aside_ = false;
+}
+
+void session::turn_aside(io_actions& io, milliseconds most) {
+  if (after(aside_since_, most) <= shared_.now) orphans_.forgive();
+  if (up()) orphans_.send();
+  if (orphans_.empty()) links_.end();
+  links_.open_needed({!orphans_.empty(), false, false}, io);
   links_.flush(io);
 }
 
@@ -43,7 +68,7 @@ void session::received(std::uint32_t serial, std::string_view bytes) {
     on_reply(*one, answer);
     if (one->serial != serial || one->at == link::state::down) return;  // it was given up for this answer
   }
-  if (!shared_.requests->empty()) shared_.out->turn = true;
+  if (aside_ || !shared_.requests->empty()) shared_.out->turn = true;
 }
 
 void session::on_reply(link& one, reply& answer) {
@@ -51,7 +76,7 @@ void session::on_reply(link& one, reply& answer) {
   auto call = links_.answered(one, answer);
   if (!call) return;
   if (call->what == sent_call::type::kill) return orphans_.answered(call->serial, answer);
-  writer_.answered(*call, answer);
+  writer_.answered(one, *call, answer);
   end_connects();
   if (writer_.turned_away()) links_.discard(one, errc::read_only, std::string(shared_.trouble));
 }
@@ -59,6 +84,7 @@ void session::on_reply(link& one, reply& answer) {
 // --- what the parts tell ---
 
 void session::on_up(link& one) {
+  if (aside_) return orphans_.connected(one.id, links_.run_id());
   if (one.of == role::shared) {
     shared_.renewals->want_all();
     orphans_.connected(one.id, links_.run_id());
@@ -72,18 +98,32 @@ void session::on_up(link& one) {
 void session::on_down(link const& one, remains&& left, error_code const& why, std::string_view text) {
   if (one.of == role::shared) {
     orphans_.disconnected();
-    plain_.restart_connects();
+    if (!aside_) plain_.restart_connects();
   }
   if (one.of == role::messages) {
     shared_.channels->disconnected(one.soon_lost >= most_soon_lost);
     subscribe_asked_ = false;
   }
   orphans_.give_up(std::move(left), why, text);
+  if (aside_) return;
   end_connects();
+  if (one.of == role::shared) user_.shaken();
 }
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
-  user_.trouble(why, text, transient);
+  if (!aside_) return user_.trouble(why, text, transient);
+  // What reaches a replica does nothing there.
+  if (why == errc::read_only) orphans_.forgive();
+}
+
+void session::on_replica() {
+  if (!aside_) user_.misled();
+}
+
+void session::on_replicas(std::size_t many) {
+  if (aside_) return;
+  shared_.replicas.connected = many;
+  if (many > 0) shared_.replicas.missed = false;
 }
 
 // ADDR protects a stranger if ids started anew.
@@ -117,11 +157,6 @@ void session::lane_failed(std::uint32_t serial, error_code const& why) {
 
 // --- plain calls ---
 
-void session::connect_begins() {
-  plain_.connect_begins();
-  direct_wanted_ = true;
-}
-
 void session::end_connects() {
   if (!plain_.any_connect_answered() || links_.of(role::shared).at != link::state::up) return;
   if (!links_.decided(role::direct) || subscribe_asked_ || !links_.decided(role::messages)) return;
@@ -133,12 +168,9 @@ void session::forget(operation& call) {
   orphans_.forget(call);
 }
 
-void session::forget_plain_calls(error_code const& why) {
-  std::vector<operation*> calls;
-  plain_.collect(calls);
+void session::collect(std::vector<operation*>& calls) const {
   links_.collect(calls);
   for (operation* call : orphans_.forced()) calls.push_back(call);
-  for (operation* call : calls) plain_.expire(*call, why);
 }
 
 bool session::quiet() const { return !orphans_.any_in_doubt() && shared_.requests->empty() && links_.idle(); }

@@ -12,15 +12,14 @@
 
 namespace latchkey::detail {
 
-// Told by the session what concerns all names at once.
+// Told by the session that leads.
 class session_user {
  public:
   virtual void trouble(error_code const& why, std::string_view text, bool transient) = 0;
-  // A force-unlock, sent at that time, has removed whoever had the name.
-  virtual void forced(operation const& call, instant sent) = 0;
-  virtual void forces(operation const& call) = 0;  // it leaves now
-  virtual std::uint64_t shown_as(operation const& call) const = 0;
-  virtual void correct(operation& query) const = 0;
+  // Its server does not answer, or turns requests away: perhaps another one has the names.
+  virtual void shaken() = 0;
+  // Its server says that it has them not.
+  virtual void misled() = 0;
   virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
   // By which names so far are acquired and released; none twice.
   virtual std::span<script const* const> scripts() const = 0;
@@ -30,21 +29,19 @@ class session_user {
 };
 
 // What a client has to do with one server: brings the connections to it, what they left behind, who writes requests and
-// the plain calls together, none of which knows another. Itself it knows what is said on the message connection.
-class session final : private connections_user, private orphans_user, private plain_calls_user {
+// the plain calls together, none of which knows another. Itself it knows what is said on the message connection. It
+// leads until another server has the names; from then on it is aside, and only sees to what it left behind.
+class session final : private connections_user, private orphans_user {
  public:
-  session(context& shared, connections::identity who, session_user& user);
+  session(context& shared, connections::identity who, session_user& user, plain_calls& plain);
+  ~session();
+  session(session const&) = delete;
+  session& operator=(session const&) = delete;
 
   // --- the engine ---
   void turn(io_actions& io);
-  void opened(std::uint32_t serial) { links_.opened(serial); }
-  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-    links_.open_failed(serial, why, text);
-  }
+  connections& links() { return links_; }
   void received(std::uint32_t serial, std::string_view bytes);
-  void broken(std::uint32_t serial, error_code const& why) { links_.broken(serial, why); }
-  void on_link_timer(link& one) { links_.on_timer(one); }
-  void on_timer() { shared_.out->turn = true; }
 
   // --- the direct lane ---
   void want_direct();
@@ -58,9 +55,23 @@ class session final : private connections_user, private orphans_user, private pl
   void lane_failed(std::uint32_t serial, error_code const& why);
 
   // --- plain calls ---
-  void connect_begins();
-  plain_calls& plain() { return plain_; }
-  void forget_plain_calls(error_code const& why);  // closing
+  void forget(operation& call);
+  void collect(std::vector<operation*>& calls) const;
+
+  // --- the end of its lead ---
+  // Somebody wants to reach its server.
+  bool needed() const { return user_.needs_server() || orphans_.any_in_doubt() || !orphans_.empty(); }
+  bool up() const { return links_.of(role::shared).at == link::state::up; }
+  // What was sent on it goes again elsewhere, at once; its connections end before anything more arrives there.
+  void retire();
+  // It leads again.
+  void lead();
+  // A turn while it is aside, at most so long.
+  void turn_aside(io_actions& io, milliseconds most);
+  // What it left behind is no more asked for.
+  void forgive() { orphans_.forgive(); }
+  // Nothing is left to be said to its server.
+  bool paid() const { return orphans_.empty() && links_.of(role::shared).at == link::state::down; }
 
   bool quiet() const;
   // Nor is any other answer awaited, nor a connection being made; or before that a pause has to end.
@@ -73,16 +84,13 @@ class session final : private connections_user, private orphans_user, private pl
   void on_up(link& one) override;
   void on_down(link const& one, remains&& left, error_code const& why, std::string_view text) override;
   void on_trouble(error_code const& why, std::string_view text, bool transient) override;
+  void on_replica() override;
+  void on_replicas(std::size_t many) override;
   void on_kill_allowed() override { orphans_.allow(); }
   void on_kill_refused(std::string_view text) override { orphans_.refuse(text); }
   void on_unknown(script const& text) override { writer_.miss(text); }
   std::span<script const* const> scripts() const override { return user_.scripts(); }
   void kill(orphan const& gone) override;
-  void forced(operation const& call, instant sent) override { user_.forced(call, sent); }
-  void forces(operation const& call) override { user_.forces(call); }
-  std::uint64_t shown_as(operation const& call) const override { return user_.shown_as(call); }
-  void correct(operation& query) const override { user_.correct(query); }
-  void forget(operation& call) override;
 
   // The message connection.
   void send_subscriptions();
@@ -94,9 +102,11 @@ class session final : private connections_user, private orphans_user, private pl
   session_user& user_;
   timer_node timer_;
   connections links_;
-  plain_calls plain_{shared_, *this};
+  plain_calls& plain_;
   orphans orphans_{shared_, *this, plain_, timer_};
   request_writer writer_{shared_, plain_, timer_};
+  bool aside_ = false;
+  instant aside_since_{};
   bool direct_wanted_ = false;
   bool subscribe_asked_ = false;  // may_subscribe is not answered yet
   words command_;

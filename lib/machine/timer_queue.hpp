@@ -10,7 +10,19 @@ namespace latchkey::detail {
 // A client has many of them: the colour of the tree's node stands in one of its pointers.
 struct timer_node : boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,
                                                     boost::intrusive::optimize_size<true>> {
-  enum class type : unsigned char { operation, hold, hint, own_hint, link, session, linger, turn, watchdog, closing };
+  enum class type : unsigned char {
+    operation,
+    hold,
+    hint,
+    own_hint,
+    link,
+    session,
+    scout,
+    linger,
+    turn,
+    watchdog,
+    closing,
+  };
 
   void* of = nullptr;
   instant at = never;

@@ -39,7 +39,7 @@ void watchdog::remove(renewal& side) {
 }
 
 void watchdog::again(renewal& side) {
-  if (side.is_linked() || side.under_way || !has_watchdog_hold(side)) return;
+  if (side.is_linked() || side.under_way || !wanted(side)) return;
   if (side.failures == 0) return add(side);
   milliseconds const most = std::min(period_, shared_.settings.retry_delay);
   instant due = after(shared_.now, shared_.pause(side.failures, most));
@@ -83,6 +83,14 @@ void watchdog::want_all_now() {
   plan();
 }
 
+void watchdog::look_for(renewal& side) {
+  side.looks = true;
+  if (side.under_way) return;  // it leaves for that server
+  if (side.is_linked()) regular_.erase(regular_.iterator_to(side));
+  urgent_.push_back(side);
+  plan();
+}
+
 void watchdog::catch_up() {
   std::size_t taken = 0;
   if (shared_.now >= not_before_) take(urgent_, never, taken);
@@ -94,7 +102,7 @@ void watchdog::take(list& from, instant until, std::size_t& taken) {
     renewal& side = from.front();
     from.pop_front();
     leave_hanging(side);
-    if (!has_watchdog_hold(side)) continue;
+    if (!wanted(side)) continue;
     side.under_way = true;
     side.newest = shared_.next_hold - 1;
     shared_.requests->add(side);
@@ -115,6 +123,11 @@ void watchdog::leave_hanging(renewal& side) {
     side.of->of.note(event_type::warning, side.of->owner, {}, "no progress: the lock is renewed no longer", {},
                      one->context);
   }
+}
+
+bool watchdog::wanted(renewal const& side) {
+  bool const looks = side.looks && side.of->live(side.mode) > 0;
+  return looks || has_watchdog_hold(side);
 }
 
 bool watchdog::has_watchdog_hold(renewal const& side) {

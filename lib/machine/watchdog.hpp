@@ -25,6 +25,8 @@ class watchdog {
   void want_all();
   // The same without a reconnect: soon.
   void want_all_now();
+  // Another server has the lock: is what this owner holds there?
+  void look_for(renewal& side);
   bool wants_all() const { return !urgent_.empty(); }
   void catch_up();  // as much of it as fits into this turn goes to the outbox
 
@@ -32,6 +34,7 @@ class watchdog {
   // Without a size: a renewal leaves either list by itself.
   using list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
   static bool has_watchdog_hold(renewal const& side);
+  static bool wanted(renewal const& side);
   void leave_hanging(renewal& side);
   void plan();
   void take(list& from, instant until, std::size_t& taken);

@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <iterator>
+#include <utility>
 #include <wire/uri.hpp>
 #include <wire/uri_text.hpp>
 
@@ -19,11 +20,11 @@ void read_user(uri_text part, target& to) {
   to.password = password.decoded();
 }
 
-void read_port(uri_text part, target& to) {
+void read_port(uri_text part, node_address& to) {
   to.port = static_cast<std::uint16_t>(part.number(1, 65'535, "the port is not a number from 1 to 65535"));
 }
 
-void read_bracketed(uri_text part, target& to) {
+void read_bracketed(uri_text part, node_address& to) {
   auto const end = part.find(']');
   if (end == uri_text::npos) part.fail(0, "the bracket of an IPv6 address is not closed");
   auto const address = part.first(end).after(0);
@@ -40,7 +41,8 @@ void read_bracketed(uri_text part, target& to) {
   read_port(rest.after(0), to);
 }
 
-void read_host(uri_text part, target& to) {
+// A default for the port stands in `to`.
+void read_host(uri_text part, node_address& to) {
   if (!part.empty() && part[0] == '[') return read_bracketed(part, to);
   auto const colon = part.find(':');
   if (colon != uri_text::npos) {
@@ -61,22 +63,30 @@ int read_database(uri_text part) {
   return static_cast<int>(part.number(0, 2'147'483'647, "the database is not a number of 0 or more"));
 }
 
-target read_tcp(uri_text rest) {
-  target made;
+// What stands before the path, without the user. `path` becomes what follows.
+uri_text read_authority(uri_text rest, uri_text& path, target& to) {
   auto const end = rest.find_any("/?#");
   auto const authority = rest.first(end);
-  auto const path = rest.from(end);
+  path = rest.from(end);
   if (auto const late = path.find('@'); late != uri_text::npos)
     path.fail(0, "in a user name or password, / ? # and @ are written %2F %3F %23 and %40");
   auto const at = authority.find('@');
-  auto host = authority;
-  if (at != uri_text::npos) {
-    host = authority.after(at);
-    if (auto const second = host.find('@'); second != uri_text::npos)
-      host.fail(second, "an @ in a user name or password is written %40");
-    read_user(authority.first(at), made);
-  }
-  read_host(host, made);
+  if (at == uri_text::npos) return authority;
+  auto const hosts = authority.after(at);
+  if (auto const second = hosts.find('@'); second != uri_text::npos)
+    hosts.fail(second, "an @ in a user name or password is written %40");
+  read_user(authority.first(at), to);
+  return hosts;
+}
+
+target read_tcp(uri_text rest) {
+  target made;
+  auto path = rest;
+  auto const host = read_authority(rest, path, made);
+  node_address at{{}, made.port};
+  read_host(host, at);
+  made.host = std::move(at.host);
+  made.port = at.port;
   if (auto const parameters = path.find_any("?#"); parameters != uri_text::npos)
     path.fail(parameters, "no parameters can follow");
   if (path.size() > 1) made.database = read_database(path.after(0));
@@ -100,6 +110,58 @@ target read_unix(uri_text rest) {
   return made;
 }
 
+// `name=value&...`, of which each is given once.
+void read_sentinel_parameters(uri_text rest, target& to) {
+  constexpr std::string_view names[] = {"sentinel_user=", "sentinel_password="};
+  std::string* const values[] = {&to.sentinel_username, &to.sentinel_password};
+  for (bool more = true; more;) {
+    auto const end = rest.find('&');
+    auto const one = rest.first(end);
+    more = end != uri_text::npos;
+    std::size_t which = 0;
+    while (which < std::size(names) && !one.starts_with(names[which])) ++which;
+    if (which == std::size(names)) one.fail(0, "the parameters are sentinel_user= and sentinel_password=");
+    if (!values[which]->empty()) one.fail(0, "a parameter is given twice");
+    *values[which] = one.after(names[which].size() - 1).decoded();
+    if (more) rest = rest.after(end);
+  }
+}
+
+// `/master[/db][?parameters]`
+void read_master(uri_text path, target& to) {
+  if (auto const fragment = path.find('#'); fragment != uri_text::npos) path.fail(fragment, "a # is written %23");
+  auto const question = path.find('?');
+  auto const name = path.first(question);
+  auto const words = name.empty() ? name : name.after(0);
+  auto const slash = words.find('/');
+  to.master = words.first(slash).decoded();
+  if (to.master.empty()) words.fail(0, "the name of the master is missing, as in redis-sentinel://host/name");
+  if (slash != uri_text::npos) to.database = read_database(words.after(slash));
+  if (question != uri_text::npos) read_sentinel_parameters(path.after(question), to);
+}
+
+target read_sentinel(uri_text rest) {
+  constexpr std::size_t most = 32;
+  constexpr std::uint16_t usual_port = 26'379;
+  target made;
+  made.how = target::scheme::sentinel;
+  auto path = rest;
+  auto hosts = read_authority(rest, path, made);
+  for (bool more = true; more;) {
+    auto const end = hosts.find(',');
+    more = end != uri_text::npos;
+    node_address at{{}, usual_port};
+    read_host(hosts.first(end), at);
+    if (made.seeds.size() == most) hosts.fail(0, "more than 32 sentinels");
+    made.seeds.push_back(std::move(at));
+    if (more) hosts = hosts.after(end);
+  }
+  made.host = made.seeds.front().host;
+  made.port = made.seeds.front().port;
+  read_master(path, made);
+  return made;
+}
+
 }  // namespace
 
 target parse_uri(std::string_view text) {
@@ -118,16 +180,18 @@ target parse_uri(std::string_view text) {
     made.how = target::scheme::embedded;
     return made;
   }
-  constexpr std::string_view later[] = {"redis-sentinel", "redis-cluster", "rediss-sentinel", "rediss-cluster"};
-  bool const is_later = std::find(std::begin(later), std::end(later), scheme) != std::end(later);
-  bool const is_tls = scheme == "rediss";
-  if (scheme != "redis" && scheme != "unix" && !is_tls && !is_later)
-    whole.fail(0, "unknown scheme; known are redis://, rediss://, unix:// and embedded:");
+  bool const is_later = scheme == "redis-cluster" || scheme == "rediss-cluster";
+  bool const is_tls = scheme.starts_with("rediss");
+  bool const is_sentinel = scheme == "redis-sentinel" || scheme == "rediss-sentinel";
+  if (scheme != "redis" && scheme != "rediss" && scheme != "unix" && !is_sentinel && !is_later)
+    whole.fail(0,
+               "unknown scheme; known are redis://, rediss://, redis-sentinel://, rediss-sentinel://, unix:// and "
+               "embedded:");
   if (!rest.starts_with("//")) rest.fail(0, "two slashes belong here");
   auto const hierarchy = rest.after(1);
   if (hierarchy.empty()) hierarchy.fail(0, "no host");
   if (is_later) whole.fail(0, "the scheme " + scheme + " is not supported yet");
-  target made = scheme == "unix" ? read_unix(hierarchy) : read_tcp(hierarchy);
+  target made = is_sentinel ? read_sentinel(hierarchy) : scheme == "unix" ? read_unix(hierarchy) : read_tcp(hierarchy);
   made.tls = is_tls;
   return made;
 }

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <wire/node_address.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latchkey::detail {
 
 // Where a client connects to and as whom.
 struct target {
-  enum class scheme : unsigned char { tcp, unix_socket, embedded };
+  enum class scheme : unsigned char { tcp, unix_socket, embedded, sentinel };
 
   scheme how = scheme::tcp;
   std::string host;  // name or address, IPv6 without brackets
@@ -18,6 +21,10 @@ struct target {
   std::string password;  // empty: as in the config
   int database = -1;     // -1: as in the config
   bool tls = false;
+  std::vector<node_address> seeds{};  // the sentinels
+  std::string master{};               // what they know the server by
+  std::string sentinel_username{};    // empty: as in the config
+  std::string sentinel_password{};    // empty: as in the config
 };
 
 // \throws lock_error bad_uri; the text says what is wrong and at which position, and never shows user info.

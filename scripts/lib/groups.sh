@@ -8,6 +8,7 @@ declare -A about=(
   [packages]="what packages promise: BUILD_TESTING, components, the Boost guard, Debian packages in a bare root, releases"
   [site]="the site is built, offline, by two programs, and a browser finds nothing wrong with any page; needs chromium"
   [server]="the library against real Redis servers, started on private sockets"
+  [topologies]="the library behind sentinels: failovers while locks are held, waited for and in doubt"
   [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
   [testing]="latchkey::testing: time, losses and faults as a test orders them; test/server against it; T1 to T5 by number"
   [tools]="the program latchkey: options, exit codes, what happens to a command when something dies, a terminal"
@@ -29,7 +30,7 @@ declare -A about=(
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
 quick_groups=(unit compile docs package server outside testing tools costs example demo)
-slow_groups=(packages site stress interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
+slow_groups=(packages site stress topologies interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
 # Not yet part of --all: its remarks have not all been worked through.
 named_groups=(tidy)
 
@@ -62,7 +63,7 @@ targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
     server) echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests ;;
-    stress | interop | costs | outside) echo "latchkey_$1_tests" ;;
+    stress | interop | costs | outside | topologies) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_simulation_tests latchkey_truth_tests ;;
     testing) echo latchkey_testing_tests latchkey_double latchkey_server_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;

@@ -44,6 +44,25 @@ std::vector<std::string> since_redis_7(std::vector<std::string> words) {
   return words;
 }
 
+pid_t start_program(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (auto& one : words) arguments.push_back(one.data());
+  arguments.push_back(nullptr);
+  pid_t const parent = ::getpid();
+  pid_t const made = ::fork();
+  if (made < 0) throw std::runtime_error("fork failed");
+  if (made > 0) return made;
+  // Only calls that are safe after fork in a program with threads.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  int const null = ::open("/dev/null", O_RDWR);
+  ::dup2(null, 0);
+  ::dup2(null, 1);
+  ::dup2(null, 2);
+  ::execvp(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
 redis_server::redis_server(redis_options options) : options_(std::move(options)), parent_(::getpid()) {
   admin_.path = folder_.path() + "/redis.sock";
   where_ = admin_;
@@ -79,22 +98,7 @@ void redis_server::launch() {
   set("appendfsync", "always");
   for (auto const& word : since_redis_7({"--enable-debug-command", "yes"})) words.push_back(word);
   words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
-  std::vector<char*> arguments;
-  for (auto& one : words) arguments.push_back(one.data());
-  arguments.push_back(nullptr);
-
-  pid_ = ::fork();
-  if (pid_ < 0) throw std::runtime_error("fork failed");
-  if (pid_ > 0) return;
-  // Only calls that are safe after fork in a program with threads.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent_) ::_exit(1);
-  int const null = ::open("/dev/null", O_RDWR);
-  ::dup2(null, 0);
-  ::dup2(null, 1);
-  ::dup2(null, 2);
-  ::execvp(arguments[0], arguments.data());
-  ::_exit(127);
+  pid_ = start_program(std::move(words));
 }
 
 void redis_server::await_answer() {

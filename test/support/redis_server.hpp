@@ -27,6 +27,9 @@ int redis_major();
 // These words for the command line, if the server knows them: Redis 7 brought them.
 std::vector<std::string> since_redis_7(std::vector<std::string> words);
 
+// A program that ends with this process however that ends, without a terminal. Whoever starts it reaps it.
+pid_t start_program(std::vector<std::string> words);
+
 // A redis-server of our own. It ends with this object (not with a copy of it in a forked process), and with this
 // process however that ends.
 class redis_server {

@@ -82,11 +82,11 @@ struct room final : plain_listener {
     return call;
   }
   void send() { writer.send(box, to); }
-  void answer(reply const& given) {
+  void answer(reply given) {
     REQUIRE_FALSE(to.unanswered.empty());
     sent_call call = std::move(to.unanswered.front());
     to.unanswered.pop_front();
-    writer.answered(call, given);
+    writer.answered(to, call, given);
   }
   std::string bytes() { return std::exchange(to.out, {}); }
 

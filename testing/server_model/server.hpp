@@ -68,8 +68,10 @@ class server final : public publisher {
   bool full = false;
   bool busy = false;  // a script runs for long: everything is answered BUSY
   bool refuses_kill = false;
-  bool mute = false;     // messages reach nobody
-  command_names denied;  // to every user
+  std::size_t replicas = 0;         // that follow it
+  std::size_t synced_replicas = 0;  // of them, whatever they are asked
+  bool mute = false;                // messages reach nobody
+  command_names denied;             // to every user
   // So many times this command of a client is answered so, and not run.
   void fail(std::string_view command, std::string_view words, int times);
   // What lasts: it says one word to whatever it is asked, or hangs up.

@@ -23,9 +23,9 @@ struct own_command {
   std::size_t words;
 };
 constexpr own_command own_commands[] = {
-    {"auth", 2},     {"client", 2}, {"dbsize", 1}, {"echo", 2},    {"eval", 3},      {"evalsha", 3},    {"exec", 1},
-    {"flushall", 1}, {"info", 1},   {"keys", 2},   {"monitor", 1}, {"multi", 1},     {"ping", 1},       {"pubsub", 2},
-    {"role", 1},     {"scan", 2},   {"script", 2}, {"select", 2},  {"subscribe", 2}, {"unsubscribe", 1}};
+    {"auth", 2},     {"client", 2}, {"dbsize", 1}, {"echo", 2},    {"eval", 3},      {"evalsha", 3},     {"exec", 1},
+    {"flushall", 1}, {"info", 1},   {"keys", 2},   {"monitor", 1}, {"multi", 1},     {"ping", 1},        {"pubsub", 2},
+    {"role", 1},     {"scan", 2},   {"script", 2}, {"select", 2},  {"subscribe", 2}, {"unsubscribe", 1}, {"wait", 3}};
 constexpr std::string_view subcommands[] = {"client|id",      "client|info",     "client|kill",   "client|list",
                                             "client|setname", "pubsub|channels", "pubsub|numsub", "script|exists",
                                             "script|flush",   "script|load"};
@@ -95,8 +95,11 @@ reply server::run_here(handle which, words_view words) {
   }
   if (is(first, "role")) {
     if (read_only) return array({text("slave"), text("127.0.0.1"), number(6380), text("connected"), number(0)});
-    return array({text("master"), number(0), array()});
+    reply followers = array();
+    followers.elements.resize(replicas, array({text("127.0.0.1"), text("6380"), text("0")}));
+    return array({text("master"), number(0), followers});
   }
+  if (is(first, "wait")) return number(static_cast<std::int64_t>(synced_replicas));
   if (is(first, "info")) return info(words);
   if (loading) return error("LOADING Redis is loading the dataset in memory");
   if (is(first, "script")) return run_stored(words);

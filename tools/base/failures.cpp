@@ -8,6 +8,7 @@ int code_of(error_code const& error, std::string_view words) {
     case errc::timeout:
     case errc::connect_failed:
     case errc::connection_lost:
+    case errc::no_master:
     case errc::not_synced:
     case errc::closed: return unavailable;
     case errc::auth_failed:

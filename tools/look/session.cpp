@@ -1,3 +1,4 @@
+#include <boost/algorithm/string/predicate.hpp>
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.hpp>
 #include <poll.h>
@@ -127,6 +128,8 @@ session::session(connection const& to) {
   } catch (lock_error const& error) {
     throw failure_of("cannot use the server", error);
   }
+  if (boost::algorithm::istarts_with(to.uri, "redis-") || boost::algorithm::istarts_with(to.uri, "rediss-"))
+    throw failure(bad_setting, "this looks at one server: name the master itself, as redis://host");
   if (to.uri.starts_with("embedded")) throw failure(bad_setting, "embedded: is a server of one process alone");
   try {
     connect(to);

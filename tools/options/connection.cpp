@@ -71,7 +71,7 @@ void set_tls(command_line const& line, connection& made) {
 
 connection connection_of(command_line const& line) {
   connection made{find_uri(line), {}};
-  made.by_tls = boost::algorithm::istarts_with(made.uri, "rediss:");
+  made.by_tls = boost::algorithm::istarts_with(made.uri, "rediss");
   made.settings.username = variable_of("LATCHKEY_USERNAME").value_or("");
   if (auto const given = variable_of("LATCHKEY_PASSWORD"))
     made.settings.password = *given;

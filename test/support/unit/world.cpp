@@ -19,12 +19,14 @@ std::string shortened(std::string_view bytes) {
   return made;
 }
 
-world::world(config given, std::size_t clients) : settings(observed(std::move(given))), server(now) {
+world::world(config given, std::size_t clients, bool watched) : settings(observed(std::move(given))), server(now) {
   listen_to(server);
   for (std::size_t i = 0; i < clients; ++i) {
     std::string const id = std::string("client") + static_cast<char>('A' + i);
-    clients_.push_back(std::make_unique<node>(
-        settings, client_machine::identity{id, settings.username, settings.password, settings.database, i + 1}));
+    client_machine::identity who{id, settings.username, settings.password, settings.database, i + 1};
+    if (watched) who.sentinels = {{"sentinel", 26'379}};
+    who.master = "m";
+    clients_.push_back(std::make_unique<node>(settings, std::move(who)));
   }
 }
 
@@ -189,6 +191,9 @@ void world::act(token const& what) {
       return;
     }
     case token::type::deliver: return deliver(what);
+    case token::type::said:
+      if (clients_[what.client]->connections.contains(what.serial)) hear(what.serial, what.text, what.client);
+      return;
     case token::type::ended: {
       std::size_t client = 0;
       std::uint32_t serial = 0;

@@ -41,10 +41,11 @@ std::string client_id(std::size_t client);
 // Clients without I/O, a server without sockets, and a time that only moves when nothing else is to be done.
 // After every event it is checked that nobody holds a lock beside somebody else, and that the server remembers what
 // its holders believe. Bodies: world.cpp (events), world_links.cpp (connections and
-// their faults), world_calls.cpp (callers), world_checks.cpp.
+// their faults), world_sentinel.cpp, world_calls.cpp (callers), world_checks.cpp.
 class world {
  public:
-  explicit world(config settings = {}, std::size_t clients = 1);
+  // `watched`: a sentinel knows which server it is.
+  explicit world(config settings = {}, std::size_t clients = 1, bool watched = false);
   ~world();
   world(world const&) = delete;
   world& operator=(world const&) = delete;
@@ -130,6 +131,7 @@ class world {
 
  private:
   friend struct transfers;
+  friend struct sentinels;
 
   struct connection {
     role as;
@@ -154,12 +156,13 @@ class world {
     std::optional<loan> lent;
   };
   struct token {
-    enum class type : unsigned char { turn, open, execute, deliver, ended, loan_over };
+    enum class type : unsigned char { turn, open, execute, deliver, ended, loan_over, said };
     type what;
     std::size_t client = 0;
     std::uint32_t serial = 0;
     role as = role::shared;
     bool to_peer = false;
+    std::string text{};  // open: the host; said: the words of the sentinel
     stepped_server* server = nullptr;
     stepped_server::id at = 0;
   };
@@ -191,11 +194,21 @@ class world {
   std::vector<task*> self_timed_;  // those that were at the beginning
   std::deque<std::unique_ptr<stepped_server>> others_;
   stepped_server* resolved_ = &server;
+  std::uint64_t epoch_ = 0;
   std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
   std::vector<std::string> history_;
   int steps_ = 0;
   int wakes_ = 0;
+};
+
+// The sentinel of a world that is watched.
+struct sentinels {
+  // This one is the master from now on, with the data that it has; `announced`: those who listen are told.
+  static void promote(world& in, stepped_server& one, bool announced = true);
+  // The first server is node0, those that were added are node1, node2 ... Without a name: where names lead now.
+  static stepped_server* named(world& in, std::string const& host);
+  static void asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes);
 };
 
 }  // namespace latchkey::test

@@ -6,7 +6,15 @@ using detail::reply_reader;
 
 namespace {
 
-char const* name_of(role as) { return as == role::shared ? "shared" : as == role::direct ? "direct" : "messages"; }
+char const* name_of(role as) {
+  switch (as) {
+    case role::shared: return "shared";
+    case role::direct: return "direct";
+    case role::messages: return "messages";
+    case role::scout: return "scout";
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -17,6 +25,7 @@ void world::take_turn(std::size_t index) {
   me.machine.turn(now, io, me.out);
   for (std::uint32_t serial : io.lend)
     if (me.connections.contains(serial)) me.connections[serial].lendable = true;
+  io.close.insert(io.close.end(), io.abort.begin(), io.abort.end());
   for (std::uint32_t serial : io.close) {
     auto const found = me.connections.find(serial);
     if (found == me.connections.end()) continue;
@@ -27,8 +36,12 @@ void world::take_turn(std::size_t index) {
       events_.push_back({.what = token::type::loan_over, .client = index, .serial = serial});
   }
   for (auto const& one : io.open)
-    events_.push_back(
-        {.what = token::type::open, .client = index, .serial = one.serial, .as = one.as, .to_peer = one.to_peer});
+    events_.push_back({.what = token::type::open,
+                       .client = index,
+                       .serial = one.serial,
+                       .as = one.as,
+                       .to_peer = one.to_peer,
+                       .text = one.to.host});
   for (auto const& one : io.open) me.connections[one.serial] = {.as = one.as};
   for (auto const& one : io.write) say(index, one.serial, one.bytes);
   perform(index);
@@ -38,6 +51,7 @@ void world::say(std::size_t index, std::uint32_t serial, std::string const& byte
   auto const found = clients_[index]->connections.find(serial);
   if (found == clients_[index]->connections.end()) fail("bytes for a connection that was closed");
   connection& one = found->second;
+  if (one.as == role::scout) return sentinels::asked(*this, index, serial, bytes);
   if (one.dead || !one.server->alive(one.at)) {
     events_.push_back({.what = token::type::ended, .server = one.server, .at = one.at});
     return;
@@ -60,8 +74,10 @@ void world::open(token const& what) {
   }
   connection& one = found->second;
   connection const* const peer = find(role::shared, what.client);
-  one.server = what.to_peer && !lanes_resolve_anew && peer ? peer->server : resolved_;
-  one.at = one.server->accept();
+  if (one.as != role::scout) {
+    one.server = what.to_peer && !lanes_resolve_anew && peer ? peer->server : sentinels::named(*this, what.text);
+    one.at = one.server->accept();
+  }
   remember(std::string("opens ") + name_of(one.as));
   me.machine.opened(what.serial, now, me.out);
   perform(what.client);

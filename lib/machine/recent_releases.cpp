@@ -1,0 +1,30 @@
+#include <machine/recent_releases.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace latchkey::detail {
+
+void recent_releases::add(kind const& which, std::string const& name, std::uint64_t owner, unsigned char mode,
+                          instant now) {
+  while (!all_.empty() && (after(all_.front().at, remembered) <= now || all_.size() >= most)) all_.pop_front();
+  if (!all_.empty()) {  // one caller that comes again and again
+    entry& last = all_.back();
+    if (last.owner == owner && last.mode == mode && last.name == name && last.which->same_as(which)) {
+      last.at = now;
+      return;
+    }
+  }
+  all_.push_back({which.kept(), name, owner, mode, now});
+}
+
+std::vector<recent_releases::entry> recent_releases::take(instant now) {
+  auto const first =
+      std::find_if(all_.begin(), all_.end(), [&](entry const& one) { return after(one.at, remembered) > now; });
+  std::vector<entry> made(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
+  all_.clear();
+  return made;
+}
+
+}  // namespace latchkey::detail

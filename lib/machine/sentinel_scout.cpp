@@ -1,0 +1,359 @@
+#include <machine/sentinel_scout.hpp>
+
+#include <wire/sentinel_answer.hpp>
+#include <wire/server_error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace latchkey::detail {
+
+namespace {
+
+constexpr milliseconds soon{100};          // between two rounds, at least; a slower answer does not keep others waiting
+constexpr milliseconds without_one{200};   // between rounds while no master can be used
+constexpr milliseconds usual{1'000};       // between rounds otherwise, if the settings do not say
+constexpr milliseconds most_pause{1'000};  // between rounds in which nobody knew it
+constexpr std::size_t most_sentinels = 32;
+constexpr std::string_view announcements = "+switch-master";
+
+// Of two failures of a round the one that says more: an answer more than none.
+int weight(error_code const& why) {
+  if (why == errc::no_master) return 3;
+  if (!why) return 0;
+  return why == errc::connect_failed ? 1 : 2;
+}
+
+}  // namespace
+
+sentinel_scout::sentinel_scout(context& shared, sentinels whom, scout_user& user)
+    : shared_(shared), whom_(std::move(whom)), user_(user) {
+  timer_.what = timer_node::type::scout;
+  timer_.of = this;
+  for (auto const& seed : whom_.seeds) {
+    if (all_.size() == most_sentinels) break;
+    all_.push_back(std::make_unique<line>());
+    all_.back()->at = seed;
+  }
+}
+
+sentinel_scout::~sentinel_scout() { shared_.timers.drop(timer_); }
+
+sentinel_scout::line* sentinel_scout::find(std::uint32_t serial) {
+  if (serial == 0) return nullptr;
+  if (ear_.serial == serial) return &ear_;
+  for (auto const& one : all_)
+    if (one->serial == serial) return one.get();
+  return nullptr;
+}
+
+// --- a turn ---
+
+void sentinel_scout::turn(io_actions& io, need wanted) {
+  if (wanted == need::press && wanted_ != need::press && !asking_) again_at_ = std::min(again_at_, after(began_, soon));
+  wanted_ = wanted;
+  if (wanted_ == need::nothing) {
+    shared_.timers.drop(timer_);
+    if (std::exchange(asking_, false)) again_at_ = shared_.now;
+  } else {
+    if (!asking_ && shared_.now >= again_at_) begin_round();
+    listen(io);
+  }
+  for (auto const& one : all_) {
+    if (one->wanted) open(*one, io);
+    flush(*one, io);
+  }
+  flush(ear_, io);
+  io.close.insert(io.close.end(), closing_.begin(), closing_.end());
+  closing_.clear();
+  if (wanted_ != need::nothing) plan();
+}
+
+void sentinel_scout::open(line& one, io_actions& io) {
+  one.wanted = false;
+  one.serial = shared_.next_serial++;
+  one.up = false;
+  one.since = shared_.now;
+  io.open.push_back({.as = role::scout, .serial = one.serial, .to = one.at});
+}
+
+void sentinel_scout::flush(line& one, io_actions& io) {
+  if (one.out.empty()) return;
+  shared_.counters.bytes_sent += one.out.size();
+  io.write.push_back({one.serial, std::exchange(one.out, {})});
+}
+
+// --- rounds ---
+
+void sentinel_scout::begin_round() {
+  asking_ = true;
+  began_ = shared_.now;
+  again_at_ = never;
+  why_ = {};
+  words_.clear();
+  for (auto const& one : all_) one->tried = false;
+  ask_next();
+}
+
+void sentinel_scout::ask_next() {
+  auto const next = std::find_if(all_.begin(), all_.end(), [](auto const& one) { return !one->tried; });
+  bool const last = next == all_.end();
+  next_one_at_ = last ? never : after(shared_.now, soon);
+  if (!last) return ask(**next);
+  if (std::none_of(all_.begin(), all_.end(), [](auto const& one) { return one->in_question; })) end_round_in_vain();
+}
+
+void sentinel_scout::ask(line& one) {
+  one.tried = one.in_question = true;
+  one.since = shared_.now;
+  shared_.out->turn = true;
+  if (one.up)
+    question(one);
+  else if (one.serial == 0)
+    one.wanted = true;
+}
+
+void sentinel_scout::say(line& one, asked what, std::initializer_list<std::string_view> said) {
+  command_.clear();
+  for (auto word : said) command_.add(word);
+  append_command(one.out, command_);
+  one.awaited.push_back(what);
+  shared_.out->turn = true;
+}
+
+void sentinel_scout::greet(line& one) {
+  if (whom_.password.empty()) return;
+  if (whom_.username.empty())
+    say(one, asked::auth, {"AUTH", whom_.password});
+  else
+    say(one, asked::auth, {"AUTH", whom_.username, whom_.password});
+}
+
+void sentinel_scout::question(line& one) {
+  say(one, asked::address, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master});
+  say(one, asked::epoch, {"SENTINEL", "MASTER", whom_.master});
+  if (shared_.settings.sentinels_discovery) say(one, asked::others, {"SENTINEL", "SENTINELS", whom_.master});
+}
+
+void sentinel_scout::answered_well(line& one) {
+  one.in_question = false;
+  if (!asking_) return;  // somebody was quicker
+  asking_ = false;
+  failures_ = 0;
+  next_one_at_ = never;
+  milliseconds const given = shared_.settings.scan_interval;
+  milliseconds const pause = wanted_ == need::press ? without_one : given.count() > 0 ? given : usual;
+  again_at_ = std::min(again_at_, after(shared_.now, pause));
+  auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
+  if (mine != all_.begin()) {
+    std::rotate(all_.begin(), mine, mine + 1);
+    if (ear_.serial != 0) hang_up(ear_);
+    listen_at_ = shared_.now;
+  }
+}
+
+void sentinel_scout::failed(line& one, error_code const& why, std::string_view text) {
+  if (!std::exchange(one.in_question, false) || !asking_) return;
+  if (weight(why) > weight(why_)) {
+    why_ = why;
+    words_ = "sentinel " + to_string(one.at) + ": ";
+    words_.append(text);
+  }
+  ask_next();
+}
+
+void sentinel_scout::end_round_in_vain() {
+  asking_ = false;
+  again_at_ = after(shared_.now, shared_.pause(++failures_, most_pause));
+  again_at_ = std::max(again_at_, after(began_, soon));
+  shared_.out->turn = true;
+  bool const transient = why_ != errc::no_master && why_ != errc::auth_failed && why_ != errc::tls_failed;
+  user_.on_no_claim(why_ ? why_ : error_code(errc::connect_failed), std::string(words_), transient);
+}
+
+void sentinel_scout::hurry() {
+  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, soon)));
+  shared_.out->turn = true;
+}
+
+void sentinel_scout::distrust() {
+  if (asking_) return;
+  std::rotate(all_.begin(), all_.begin() + 1, all_.end());
+  hurry();
+}
+
+// --- lines ---
+
+void sentinel_scout::opened(std::uint32_t serial) {
+  line* const one = find(serial);
+  if (!one || one->up) return;
+  one->up = true;
+  one->since = shared_.now;
+  greet(*one);
+  if (one == &ear_)
+    say(ear_, asked::listen, {"SUBSCRIBE", announcements});
+  else if (one->in_question)
+    question(*one);
+}
+
+void sentinel_scout::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
+  line* const one = find(serial);
+  if (!one) return;
+  one->serial = 0;
+  if (one == &ear_)
+    listen_at_ = after(shared_.now, usual);
+  else
+    failed(*one, why, text);
+}
+
+void sentinel_scout::broken(std::uint32_t serial) {
+  line* const one = find(serial);
+  if (!one) return;
+  hang_up(*one);
+  closing_.pop_back();  // it has ended by itself
+  if (one == &ear_) {
+    listen_at_ = after(shared_.now, soon);
+    return hurry();  // it may have told something
+  }
+  failed(*one, errc::connect_failed, "the sentinel closed the connection");
+}
+
+void sentinel_scout::hang_up(line& one) {
+  if (one.serial != 0) closing_.push_back(one.serial);
+  shared_.out->turn = true;
+  one.serial = 0;
+  one.up = one.wanted = false;
+  one.reader = reply_reader{};
+  one.out.clear();
+  one.awaited.clear();
+}
+
+void sentinel_scout::received(std::uint32_t serial, std::string_view bytes) {
+  line* const one = find(serial);
+  if (!one) return;
+  shared_.counters.bytes_received += bytes.size();
+  one->reader.feed(bytes);
+  for (reply answer; one->serial == serial;) {
+    auto const got = one->reader.next(answer);
+    if (got == reply_reader::result::more) return;
+    if (got == reply_reader::result::reply) {
+      one == &ear_ ? listen_to(answer) : on_reply(*one, answer);
+      continue;
+    }
+    hang_up(*one);
+    return failed(*one, errc::protocol_error, "no answer of a sentinel");
+  }
+}
+
+void sentinel_scout::on_reply(line& one, reply const& answer) {
+  if (one.awaited.empty()) {
+    hang_up(one);
+    return failed(one, errc::protocol_error, "an answer to no question");
+  }
+  asked const what = one.awaited.front();
+  one.awaited.pop_front();
+  if (what == asked::others) return learn(answer);
+  if (what == asked::address) return on_address(one, answer);
+  if (what == asked::epoch) return on_epoch(one, answer);
+  if (!answer.is_error()) return;
+  // A sentinel that does not know AUTH repeats its arguments.
+  bool const quotes = answer.text.find("unknown command") != std::string::npos;
+  hang_up(one);
+  failed(one, errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
+}
+
+bool sentinel_scout::refuses(line& one, reply const& answer) {
+  if (names_no_master(answer)) {
+    failed(one, errc::no_master, "it knows no master named " + whom_.master);
+    return true;
+  }
+  if (!answer.is_error()) return false;
+  bool const refused = answer.text.starts_with("NOPERM");
+  failed(one, refused ? error_code(errc::auth_failed) : error_code(classify(answer.text).code), answer.text);
+  return true;
+}
+
+void sentinel_scout::on_address(line& one, reply const& answer) {
+  one.named = {};
+  if (refuses(one, answer)) return;
+  if (auto const at = read_address(answer)) one.named = *at;
+}
+
+void sentinel_scout::on_epoch(line& one, reply const& answer) {
+  if (refuses(one, answer)) return;
+  auto const epoch = read_epoch(answer);
+  if (one.named.host.empty() || !epoch) return failed(one, errc::protocol_error, "its answer names no master");
+  if (user_.on_claim(one.named, *epoch, read_replicas(answer)) == routes::verdict::stale)
+    return failed(one, errc::connect_failed, "it has not heard of the last failover");
+  answered_well(one);
+}
+
+void sentinel_scout::learn(reply const& answer) {
+  for (auto const& said : read_sentinels(answer)) {
+    node_address const at = user_.reached_by(said);
+    bool const known = std::any_of(all_.begin(), all_.end(), [&](auto const& one) { return one->at == at; });
+    if (known || all_.size() == most_sentinels) continue;
+    all_.push_back(std::make_unique<line>());
+    all_.back()->at = at;
+    all_.back()->tried = true;  // in this round
+  }
+}
+
+// --- announcements ---
+
+void sentinel_scout::listen(io_actions& io) {
+  bool const talks = !all_.empty() && all_.front()->up && !asking_;
+  if (ear_.serial != 0 || deaf_ || !talks || shared_.now < listen_at_) return;
+  ear_.at = all_.front()->at;
+  open(ear_, io);
+}
+
+void sentinel_scout::listen_to(reply const& answer) {
+  if (answer.is_error()) {
+    shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, "sentinel: " + answer.text);
+    deaf_ = true;
+    return hang_up(ear_);
+  }
+  if (!answer.is_array() || answer.elements.size() != 3) return;  // to AUTH
+  auto const& said = answer.elements;
+  // What was announced before is known by asking once more.
+  if (said[0].text == "subscribe") return hurry();
+  if (said[0].text == "message" && switches(said[2].text, whom_.master)) hurry();
+}
+
+// --- time ---
+
+bool sentinel_scout::overdue(line const& one) const {
+  auto const& settings = shared_.settings;
+  bool const waits = &one == &ear_ ? one.serial != 0 && !one.up : one.in_question;
+  return waits && after(one.since, one.up ? settings.timeout : settings.connect_timeout) <= shared_.now;
+}
+
+void sentinel_scout::on_timer() {
+  shared_.out->turn = true;
+  if (overdue(ear_)) {
+    hang_up(ear_);
+    listen_at_ = after(shared_.now, usual);
+  }
+  std::vector<line*> late;
+  for (auto const& one : all_)
+    if (overdue(*one)) late.push_back(one.get());
+  for (line* one : late) {
+    hang_up(*one);
+    failed(*one, errc::connect_failed, "no answer in time");
+  }
+  if (asking_ && shared_.now >= next_one_at_) ask_next();
+}
+
+void sentinel_scout::plan() {
+  auto const& settings = shared_.settings;
+  instant next = asking_ ? next_one_at_ : again_at_;
+  for (auto const& one : all_)
+    if (one->in_question)
+      next = std::min(next, after(one->since, one->up ? settings.timeout : settings.connect_timeout));
+  if (ear_.serial != 0 && !ear_.up) next = std::min(next, after(ear_.since, settings.connect_timeout));
+  if (ear_.serial == 0 && !deaf_ && listen_at_ > shared_.now) next = std::min(next, listen_at_);
+  shared_.timers.set(timer_, std::max(next, shared_.now));
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <codec/command_writer.hpp>
+#include <codec/reply_reader.hpp>
+#include <machine/context.hpp>
+#include <machine/routes.hpp>
+#include <wire/node_address.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::detail {
+
+// Whom to ask for the master, and as whom.
+struct sentinels {
+  std::vector<node_address> seeds;
+  std::string master;
+  std::string username;
+  std::string password;
+};
+
+// Told what the sentinels say.
+class scout_user {
+ public:
+  // The answer says whether it leads anywhere.
+  virtual routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) = 0;
+  // Nobody has an answer that can be used, and why.
+  virtual void on_no_claim(error_code const& why, std::string_view text, bool transient) = 0;
+  // Under which address a server can be reached that the others know by this one.
+  virtual node_address reached_by(node_address const& at) const = 0;
+
+ protected:
+  ~scout_user() = default;
+};
+
+// When to ask which sentinel where the master is. One is asked after the other, the next one also when an answer takes
+// long; the first with a good answer is asked first from then on, and listened to: its messages say when to ask again.
+class sentinel_scout {
+ public:
+  // nothing: nobody needs a server. watch: the master may change. press: there is none that could be used.
+  enum class need : unsigned char { nothing, watch, press };
+
+  sentinel_scout(context& shared, sentinels whom, scout_user& user);
+  ~sentinel_scout();
+  sentinel_scout(sentinel_scout const&) = delete;
+  sentinel_scout& operator=(sentinel_scout const&) = delete;
+
+  // --- the engine ---
+  void turn(io_actions& io, need wanted);
+  void opened(std::uint32_t serial);
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
+  void received(std::uint32_t serial, std::string_view bytes);
+  void broken(std::uint32_t serial);
+  void on_timer();
+
+  // The master may have changed: they are asked soon.
+  void hurry();
+  // What the first of them said is wrong: others are asked first.
+  void distrust();
+
+  std::size_t known() const { return all_.size(); }
+
+ private:
+  enum class asked : unsigned char { auth, address, epoch, others, listen };
+
+  // A connection to a sentinel, to ask it or to listen to it.
+  struct line {
+    node_address at;
+    std::uint32_t serial = 0;  // 0: none
+    bool up = false;
+    bool in_question = false;  // it has been asked in this round, and has neither answered nor failed
+    bool tried = false;        // in this round
+    bool wanted = false;       // to be opened in the next turn
+    instant since{};           // of the opening, or of the question
+    reply_reader reader;
+    std::string out;
+    std::deque<asked> awaited;
+    node_address named{};  // as the master, in the answer before
+  };
+
+  line* find(std::uint32_t serial);
+  void begin_round();
+  void ask_next();
+  void ask(line& one);
+  void say(line& one, asked what, std::initializer_list<std::string_view> said);
+  void greet(line& one);
+  void question(line& one);
+  void on_reply(line& one, reply const& answer);
+  bool refuses(line& one, reply const& answer);
+  void on_address(line& one, reply const& answer);
+  void on_epoch(line& one, reply const& answer);
+  void learn(reply const& answer);
+  void answered_well(line& one);
+  void failed(line& one, error_code const& why, std::string_view text);
+  void end_round_in_vain();
+  void hang_up(line& one);
+  bool overdue(line const& one) const;
+  void plan();
+  void listen(io_actions& io);
+  void listen_to(reply const& answer);
+  void open(line& one, io_actions& io);
+  void flush(line& one, io_actions& io);
+
+  context& shared_;
+  sentinels const whom_;
+  scout_user& user_;
+  timer_node timer_;
+  std::vector<std::unique_ptr<line>> all_;  // who is asked first stands first
+  line ear_;                                // subscribed to the announcements of the first
+  bool deaf_ = false;                       // it is not allowed to subscribe
+  instant listen_at_{};                     // not before
+  bool asking_ = false;                     // a round is under way
+  instant began_{};                         // the last one
+  instant next_one_at_ = never;             // when the next sentinel of the round is asked, too
+  instant again_at_{};                      // when the next round begins, if it is needed
+  unsigned failures_ = 0;                   // rounds in a row
+  error_code why_;                          // what says most of why nobody has answered in this round
+  std::string words_;
+  need wanted_ = need::nothing;
+  std::vector<std::uint32_t> closing_;
+  words command_;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,26 @@
+#include <machine/takeover.hpp>
+
+#include <machine/name_machine.hpp>
+#include <machine/watchdog.hpp>
+
+namespace latchkey::detail {
+
+void takeover::look_after_holds(name_machine& name) {
+  name.tenure_.doubt();
+  if (!name.kind_.rules().renews) return;
+  for (owner_state* one : name.holders_.all())
+    for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode)
+      if (one->live(mode) > 0) name.shared_.renewals->look_for(one->side(mode));
+}
+
+void takeover::release_again(name_machine& name, std::uint64_t owner, unsigned char mode) {
+  if (name.tenure_.lent(owner)) return;  // it stands for what another one holds
+  owner_state& one = name.record_of(owner);
+  request& asked = one.ask_;
+  if (one.live(mode) == 0 && !asked.under_way()) name.give_back(one, mode);
+  // What he asks for meanwhile says it, too, unless he gives up before it has left.
+  if (asked.what == ask::acquire && asked.mode == mode && asked.where == request::place::outbox) asked.owes = true;
+  name.tidy(one);
+}
+
+}  // namespace latchkey::detail

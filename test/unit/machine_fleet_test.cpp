@@ -1,0 +1,360 @@
+#include <machine/routes.hpp>
+#include <support/catch.hpp>
+#include <support/unit/world.hpp>
+#include <wire/kinds.hpp>
+
+#include <algorithm>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// A client whose master changes, in virtual time: docs/topologies.md.
+
+namespace {
+
+config settings() {
+  config made;
+  made.lock_watchdog_timeout = 30s;
+  made.timeout = 3s;
+  made.connect_timeout = 2s;
+  made.retry_delay = 1s;
+  return made;
+}
+
+struct failover {
+  explicit failover(std::size_t clients = 1) : w(settings(), clients, true), next(w.add_server()) {
+    w.resolve_to(w.server);
+  }
+  // The next server has all that the first one has; or what that had a while ago.
+  void copy() { next.redis.data = w.server.redis.data; }
+  void promote(bool announced = true) { sentinels::promote(w, next, announced); }
+
+  world w;
+  stepped_server& next;
+};
+
+}  // namespace
+
+TEST_CASE("fleet: a client asks a sentinel for its server, and locks there", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  CHECK(f.w.server.count("k", f.w.field(1)) == 1);
+  CHECK(f.w.noted(event_type::topology_changed) == 1);
+  f.w.await(f.w.release(held));
+  CHECK_FALSE(f.w.server.exists("k"));
+  CHECK(f.next.log.empty());
+}
+
+TEST_CASE("fleet: after a failover holds are looked for on the new master before anything else is asked",
+          "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  auto& fixed = f.w.acquire(2, {.name = "other", .lease = 20s});
+  f.w.await(held);
+  f.w.await(fixed);
+  f.w.pass(500ms);
+  f.copy();
+  f.promote();
+  f.w.until([&] { return f.next.log.size() > 0; });  // it has come there
+  auto& third = f.w.acquire(3, {.name = "third"});
+  f.w.await(third);
+  CHECK(f.next.ran("EVALSHA renew") == 1);
+  CHECK(f.next.count("third", f.w.field(3)) == 1);
+  CHECK(held.losses + fixed.losses == 0);
+  auto const renewed = std::find_if(f.next.log.begin(), f.next.log.end(),
+                                    [](auto const& line) { return line.starts_with("EVALSHA renew"); });
+  auto const asked = std::find_if(f.next.log.begin(), f.next.log.end(),
+                                  [](auto const& line) { return line.starts_with("EVALSHA acquire"); });
+  CHECK(renewed < asked);
+  CHECK(f.next.ttl("other") <= 20'000);
+}
+
+TEST_CASE("fleet: who lost a grant with the old master is told as soon as the new one answers", "[unit][machine]") {
+  for (milliseconds const lease : {0ms, 20'000ms}) {
+    failover f;
+    auto& held = f.w.acquire(1, {.lease = lease});
+    f.w.await(held);
+    f.w.pass(500ms);
+    f.promote();  // with nothing
+    f.w.run();
+    CHECK(held.losses == 1);
+    CHECK(held.why_lost == errc::lease_lost);
+  }
+}
+
+TEST_CASE("fleet: a failover that was not announced is noticed by asking", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.copy();
+  f.promote(false);
+  f.w.pass(1'100ms);
+  CHECK(f.next.ran("EVALSHA renew") == 1);
+  CHECK(held.losses == 0);
+}
+
+TEST_CASE("fleet: a release that the new master has not heard of is repeated there", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.copy();
+  f.w.await(f.w.release(held));
+  f.w.pass(9s);
+  f.promote();
+  f.w.run();
+  CHECK_FALSE(f.next.exists("k"));
+  f.w.run();
+  CHECK(f.next.ran("EVALSHA release") == 1);
+}
+
+TEST_CASE("fleet: what was released long ago is not released again", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.w.await(f.w.release(held));
+  auto& other = f.w.acquire(2, {.name = "other"});
+  f.w.await(other);
+  f.copy();
+  f.w.pass(11s);
+  f.promote();
+  f.w.run();
+  CHECK(f.next.ran("EVALSHA release") == 0);
+}
+
+TEST_CASE("fleet: what an old master answers later is believed by nobody", "[unit][machine]") {
+  failover f;
+  f.w.await(f.w.acquire(9, {.name = "warm"}));
+  f.w.mute(role::shared);
+  auto& held = f.w.acquire(1);
+  f.w.run();
+  CHECK(f.w.server.count("k", f.w.field(1)) == 1);  // granted there, and nobody knows
+  auto const before = f.w.serial(role::shared);
+  f.promote();
+  f.w.until([&] { return f.next.ran("EVALSHA acquire") == 1; });
+  f.w.hear(before, "*1\r\n*1\r\n:1\r\n");
+  f.w.await(held);
+  CHECK(f.next.count("k", f.w.field(1)) == 1);
+  CHECK(held.losses == 0);
+}
+
+TEST_CASE("routes: of two claims the one with the greater epoch is believed", "[unit][machine]") {
+  detail::routes table;
+  using verdict = detail::routes::verdict;
+  CHECK(table.empty());
+  CHECK(table.claim({"a", 1}, 5, false) == verdict::changes);
+  CHECK(table.claim({"a", 1}, 6, true) == verdict::known);
+  CHECK(table.claim({"b", 1}, 5, true) == verdict::stale);
+  CHECK(table.claim({"b", 1}, 6, true) == verdict::known);  // another name of it
+  CHECK(table.now().at == detail::node_address{"a", 1});
+  CHECK(table.claim({"b", 1}, 6, false) == verdict::changes);
+  CHECK(table.claim({"a", 1}, 7, true) == verdict::changes);
+  CHECK(table.now().epoch == 7);
+  table.fix({});
+  CHECK_FALSE(table.empty());
+}
+
+// --- replicas ---
+
+namespace {
+
+struct replicated {
+  explicit replicated(int needed, std::size_t replicas = 2) : w(with(needed), 1, true) {
+    w.server.redis.replicas = w.server.redis.synced_replicas = replicas;
+  }
+  static config with(int needed) {
+    config made = settings();
+    made.min_synced_replicas = needed;
+    return made;
+  }
+  std::size_t waits(std::string_view words) { return w.server.ran("WAIT " + std::string(words)); }
+
+  world w;
+};
+
+}  // namespace
+
+TEST_CASE("replicas: a grant is told when as many have it as are asked for", "[unit][machine]") {
+  for (bool const direct : {false, true}) {
+    auto const [needed, replicas, asked] = GENERATE(table<int, std::size_t, char const*>({
+        {0, 2, "1 1000"},
+        {1, 2, "1 1000"},
+        {2, 2, "2 1000"},
+        {-1, 2, "2 1000"},
+    }));
+    INFO(needed);
+    replicated r(needed, replicas);
+    auto& warm = r.w.acquire(9, {.name = "warm", .direct = true});
+    r.w.await(warm);
+    r.w.pass(500ms);
+    auto const before = r.waits(asked);
+    auto& held = r.w.acquire(1, {.direct = direct});
+    r.w.await(held);
+    CHECK(held.granted());
+    CHECK(r.waits(asked) == before + 1);
+    // Who is told that it is busy, and who releases, waits for nobody.
+    auto& busy = r.w.once(2, {.direct = direct});
+    r.w.await(busy);
+    CHECK(busy.busy());
+    r.w.await(r.w.release(held, direct));
+    CHECK(r.waits(asked) == before + 1);
+    CHECK(r.w.noted(event_type::unsynced) == 0);
+  }
+}
+
+TEST_CASE("replicas: of a master without any nobody is asked, which is told once", "[unit][machine]") {
+  replicated r(0, 0);
+  for (std::uint64_t owner = 1; owner < 4; ++owner) r.w.await(r.w.acquire(owner, {.name = std::to_string(owner)}));
+  CHECK(r.waits("") == 0);
+  CHECK(r.w.noted(event_type::unsynced) == 1);
+  // They are counted again.
+  r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 1;
+  r.w.pass(2500ms);
+  r.w.await(r.w.acquire(9, {.name = "9"}));
+  CHECK(r.waits("1 1000") == 1);
+}
+
+TEST_CASE("replicas: a grant that they do not confirm is told to nobody and given back", "[unit][machine]") {
+  for (bool const direct : {false, true}) {
+    INFO(direct);
+    replicated r(1);
+    auto& warm = r.w.acquire(9, {.name = "warm", .direct = true});
+    r.w.await(warm);
+    r.w.await(r.w.release(warm));
+    r.w.pass(500ms);
+    r.w.server.redis.synced_replicas = 0;
+    auto& tried = r.w.once(1, {.direct = direct});
+    r.w.await(tried);
+    CHECK(tried.error == errc::not_synced);
+    CHECK(tried.text.find("replicas") != std::string::npos);
+    r.w.run();
+    CHECK_FALSE(r.w.server.exists("k"));
+    CHECK(r.w.server.ran("EVALSHA acquire") == 6);  // the first, and as many as retry_attempts allow
+    // In a wait it goes on until they do.
+    auto& waits = r.w.acquire(1, {.wait = 5s, .direct = direct});
+    for (int i = 0; i < 200; ++i) r.w.step();
+    CHECK_FALSE(waits.done());
+    r.w.server.redis.synced_replicas = 1;
+    r.w.await(waits);
+    CHECK(waits.granted());
+    CHECK(waits.losses == 0);
+  }
+}
+
+TEST_CASE("replicas: a renewal that they do not confirm is not believed", "[unit][machine]") {
+  replicated r(1);
+  auto& held = r.w.acquire(1);
+  r.w.await(held);
+  auto const until = held.shown.until();
+  r.w.server.redis.synced_replicas = 0;
+  r.w.pass(15s);
+  CHECK(r.w.server.ran("EVALSHA renew") > 1);
+  CHECK(held.shown.until() == until);
+  CHECK(r.w.noted(event_type::at_risk) == 1);
+  r.w.server.redis.synced_replicas = 2;
+  r.w.pass(3s);
+  CHECK(held.shown.until() > until);
+  r.w.server.redis.synced_replicas = 0;
+  r.w.pass(40s);
+  CHECK(held.losses == 1);
+}
+
+TEST_CASE("replicas: an extension that they do not confirm is an error", "[unit][machine]") {
+  replicated r(1);
+  auto& held = r.w.acquire(1);
+  r.w.await(held);
+  r.w.server.redis.synced_replicas = 0;
+  auto& longer = r.w.extend(held, 60s);
+  r.w.await(longer);
+  CHECK(longer.error == errc::not_synced);
+  CHECK(held.shown.until() <= r.w.now + 30s);
+}
+
+TEST_CASE("replicas: a connection that is lost before they have confirmed leaves the grant in doubt",
+          "[unit][machine]") {
+  replicated r(1);
+  r.w.await(r.w.acquire(9, {.name = "warm"}));
+  r.w.pass(500ms);
+  auto& held = r.w.acquire(1);
+  r.w.until([&] { return r.w.server.count("k", r.w.field(1)) == 1; });
+  r.w.step();
+  CHECK_FALSE(held.done());
+  r.w.lose(role::shared, fate::late);
+  r.w.await(held);
+  CHECK(held.granted());
+  CHECK(r.w.server.count("k", r.w.field(1)) == 1);
+  r.w.await(r.w.release(held));
+  CHECK_FALSE(r.w.server.exists("k"));
+}
+
+TEST_CASE("quarantine: after a failover nothing new begins for a while, and what was begun goes on",
+          "[unit][machine]") {
+  config given = settings();
+  given.failover_quarantine = 10s;
+  world w(given, 1, true);
+  auto& next = w.add_server();
+  w.resolve_to(w.server);
+  auto& held = w.acquire(1);
+  w.await(held);
+  w.pass(500ms);
+  next.redis.data = w.server.redis.data;
+  sentinels::promote(w, next);
+  w.run();
+  CHECK(w.noted(event_type::quarantined) == 1);
+  auto& fresh = w.acquire(2, {.name = "other", .direct = true});
+  auto& again = w.acquire(1);
+  w.run();
+  CHECK(again.granted());
+  w.await(w.release(again));
+  w.await(w.release(held));
+  w.pass(9s);
+  CHECK_FALSE(fresh.done());
+  w.pass(2s);
+  CHECK(fresh.granted());
+}
+
+// The master changes before every step of a call, with all that the old one had done by then, and nobody hears of the
+// old one any more, which goes on to run what reaches it. Nothing is ever held twice or lost, and nothing is left.
+TEST_CASE("fleet: the master changes at step k of every call", "[unit][machine]") {
+  for (bool const direct : {false, true})
+    for (bool const announced : {true, false})
+      for (int k = 0, most = 1; k < most; ++k) {
+        failover f;
+        INFO("direct " << direct << ", announced " << announced << ", step " << k);
+        auto& warm = f.w.acquire(7, {.name = "warm", .direct = true});
+        f.w.await(warm);
+        f.w.await(f.w.release(warm, true));
+        f.w.pass(1'500ms);  // it may be asked at once
+        int const begin = f.w.steps();
+        f.w.before_step = [&](world& w) {
+          if (w.steps() != begin + k) return;
+          f.copy();
+          f.promote(announced);
+          w.mute(role::shared);
+          w.mute(role::direct);
+          w.mute(role::messages);
+        };
+        auto& first = f.w.acquire(1, {.direct = direct});
+        f.w.await(first);
+        auto& second = f.w.acquire(2, {.direct = direct});
+        f.w.run();
+        auto& end = f.w.release(first, direct);
+        f.w.await(end);
+        CHECK(end.released == release_result::released);
+        f.w.await(second);
+        REQUIRE(second.granted());
+        auto& again = f.w.acquire(1, {.lease = 20s});
+        f.w.run();
+        CHECK_FALSE(again.done());
+        auto& last = f.w.release(second, direct);
+        f.w.await(last);
+        CHECK(last.released == release_result::released);
+        f.w.await(again);
+        f.w.drop(again);
+        f.w.pass(3s);
+        CHECK(first.losses + second.losses + again.losses == 0);
+        most = f.w.steps() - begin;
+        CHECK_FALSE(f.next.exists("k"));
+      }
+}
