@@ -47,10 +47,12 @@ struct tls_options {
 };
 
 /// How long the callers of one client may pass a lock on among themselves before it is really released,
-/// so that other processes have their turn. `max_streak` zero: never pass on.
+/// so that other processes have their turn. `max_streak` zero: never pass on. Where callers of the client still wait
+/// when a streak ends they leave the lock to others for 100 microseconds, so that it does not come back at once;
+/// another process waits about `max_time` for each process before it.
 struct local_handoff_options {
-  int max_streak = 64;        ///< most holds in a row; zero: never pass on
-  milliseconds max_time{10};  ///< most time for all of them
+  int max_streak = 10'000;   ///< most holds in a row; zero: never pass on
+  milliseconds max_time{3};  ///< most time for all of them
 };
 
 /// Settings of a client, with Redisson's names and defaults where Redisson has them.
@@ -120,8 +122,8 @@ struct config {
   /// How long the callers of this client may pass a lock on among themselves.
   local_handoff_options local_handoff{};
   /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the
-  /// holder take it again, without asking the server, within the bounds of `local_handoff`; a streak of 10,000 and 3 ms
-  /// suits that. Concerns the reentrant, non-reentrant, spin and plain lock. docs/kinds.md, "Local turns", says what
+  /// holder take it again, without asking the server, within the bounds of `local_handoff`.
+  /// Concerns the reentrant, non-reentrant, spin and plain lock. docs/kinds.md, "Local turns", says what
   /// the server shows meanwhile, and what is weaker then. `false`: the server sees every hold.
   bool local_turns = false;
   /// How long a blocking caller may look for its answer before it sleeps. Zero: never look, sleep at once.

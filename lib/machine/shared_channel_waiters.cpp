@@ -11,7 +11,7 @@ namespace {
 constexpr milliseconds linger_time{1'000};  // a channel is kept this long for the next waiter
 constexpr milliseconds unheard_pause{50};   // in which a channel should be confirmed
 // Whoever released it would hear of it first, and win three times of four.
-constexpr std::chrono::microseconds pause_after_turns{100};
+constexpr std::chrono::microseconds pause_after_streak{100};
 
 }  // namespace
 
@@ -267,7 +267,7 @@ void shared_channel_waiters::look_after_release() {
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
     return;
   }
-  if (of_.tenure_.on() && !queue_.empty()) streak_.leave_until(after(of_.shared_.now, pause_after_turns));
+  if (leaves_it() && !queue_.empty()) streak_.leave_until(after(of_.shared_.now, pause_after_streak));
   if (listening() == view::asked) new_head();
 }
 
@@ -288,7 +288,7 @@ void shared_channel_waiters::on_message(std::string_view payload) {
   if (!of_.kind_.wakes(payload)) return;
   if (of_.tenure_.holder()) return doubt();
   // The answer to our own release is not far, and then others have their chance first.
-  if (of_.tenure_.on() && of_.active_.release_sent()) return remember(wake_up::message);
+  if (leaves_it() && of_.active_.release_sent()) return remember(wake_up::message);
   bool const may_try = queue_.head_idle() && !parked(queue_.head());
   if (may_try)
     try_run();

@@ -14,6 +14,8 @@ class streak {
   // May it go on to one more? Else others, who may wait elsewhere, have their turn: it is really released.
   bool allows(local_handoff_options const& limit, instant now) const;
   bool runs() const { return length_ > 0; }
+  // The last release to nobody that was sent ended one.
+  bool ended() const { return ended_ > 0; }
 
   void count(instant now) {
     if (length_++ == 0) began_ = now;

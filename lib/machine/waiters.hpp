@@ -197,6 +197,8 @@ class shared_channel_waiters final : public waiters, private listener {
   void look_soon();
   void look_later(outcome const& refused);
   void look_after_release();
+  // A release of this client is sent only when others shall have it.
+  bool leaves_it() const { return streak_.ended() || of_.tenure_.on(); }
   bool leaves_to_others(operation& head);
   std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
 

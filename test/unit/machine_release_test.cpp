@@ -280,6 +280,48 @@ TEST_CASE("sweep: a streak of hand-offs ends with a real release") {
          .settings = [] { return streak_of(2, 1s); }});
 }
 
+TEST_CASE("after a streak the lock is left to other clients for a moment") {
+  for (std::uint64_t seed = 0; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    world w(streak_of(1), 2);
+    task& a = granted(w, w.acquire(1));
+    task& b = w.acquire(2);
+    task& c = w.acquire(3);
+    task& other = w.acquire(4, {.client = 1});
+    w.run();
+    w.release(a);
+    w.await(b);
+    w.any_order = seed;
+    w.release(b);
+    w.run();
+    CHECK(other.granted());
+    CHECK_FALSE(c.done());
+    w.pass(1ms);
+    w.release(other);
+    w.await(c);
+    CHECK(c.granted());
+    w.finish();
+  }
+}
+
+TEST_CASE("after a streak that nobody else waited behind the next waiter tries when the moment is over") {
+  world w(streak_of(1));
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  task& c = w.acquire(3);
+  w.run();
+  w.release(a);
+  w.await(b);
+  w.release(b);
+  w.run();
+  CHECK_FALSE(c.done());
+  detail::instant const left = w.now;
+  w.await(c);
+  CHECK(c.granted());
+  CHECK(w.now - left == 100us);
+  w.finish();
+}
+
 TEST_CASE("a streak also ends by time") {
   world w(streak_of(1'000, 10ms));
   task& first = w.acquire(1);

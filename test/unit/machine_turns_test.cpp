@@ -35,6 +35,20 @@ TEST_CASE("streak: it is over after so many turns, or so much time, and begins a
   CHECK_FALSE(turns.allows(limit, now + 10ms));
 }
 
+TEST_CASE("streak: a release to nobody ends one if it was one, until it turns out not to have run", "[unit][machine]") {
+  streak turns;
+  turns.end();
+  CHECK_FALSE(turns.ended());
+  turns.count(start);
+  turns.end();
+  CHECK(turns.ended());
+  turns.go_on();
+  CHECK_FALSE(turns.ended());
+  turns.end();
+  turns.end();
+  CHECK_FALSE(turns.ended());
+}
+
 TEST_CASE("streak: where none is wanted none begins", "[unit][machine]") {
   local_handoff_options const limit{.max_streak = 0};
   CHECK_FALSE(streak{}.allows(limit, start));

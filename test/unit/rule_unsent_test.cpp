@@ -236,7 +236,7 @@ TEST_CASE("rule: at the end of a streak a try that has not left does not travel 
   CHECK_FALSE(c.done());
   w.mute(role::messages, false);
   w.mute(role::shared, false);
-  w.run();
+  w.await(c);
   CHECK(c.granted());
   w.finish();
 }
