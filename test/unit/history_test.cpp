@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("history 1: a late release does not end a later hold") {
   for (role const lane : {role::shared, role::direct}) {
-    world w({}, 2);
+    world w(seen_by_the_server(), 2);
     bool const direct = lane == role::direct;
     task& warm = granted(w, w.acquire(9, {.name = "other", .direct = true}));
     w.run();

@@ -60,7 +60,7 @@ TEST_CASE("who waits behind a detached hold waits for its lease", "[unit][machin
 }
 
 TEST_CASE("another client adopts a hold, extends and releases it", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   int const index = GENERATE(range(0, 6));
   auto const& which = kind_of(index);
   INFO(which.rules().name);
@@ -92,7 +92,7 @@ TEST_CASE("another client adopts a hold, extends and releases it", "[unit][machi
 }
 
 TEST_CASE("each side of a read-write lock is adopted with its own time", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   w.exclusive = false;
   auto const& which = detail::read_write_kind();
   task& reads = w.acquire(1, {.lease = 20s, .which = &which});
@@ -131,7 +131,7 @@ TEST_CASE("the client that detached a hold adopts it under its own owner", "[uni
 }
 
 TEST_CASE("an adopted hold is detached once more, under the owner who was granted it", "[unit][machine]") {
-  world w({}, 3);
+  world w(seen_by_the_server(), 3);
   task& held = w.acquire(1, {.lease = 20s});
   w.await(held);
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
@@ -148,7 +148,7 @@ TEST_CASE("an adopted hold is detached once more, under the owner who was grante
 }
 
 TEST_CASE("an owner who has lost an adopted hold acquires under its own name", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& held = w.acquire(1, {.lease = 10s});
   w.await(held);
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
@@ -167,7 +167,7 @@ TEST_CASE("an owner who has lost an adopted hold acquires under its own name", "
 
 TEST_CASE("who has adopted a hold takes it once more, and is renewed, under the owner of the token",
           "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   w.watch_holds = false;  // looks for the owner's own field
   task& held = w.acquire(1, {.lease = 20s});
   w.await(held);
@@ -188,7 +188,7 @@ TEST_CASE("who has adopted a hold takes it once more, and is renewed, under the 
 }
 
 TEST_CASE("an adopted hold that ends by time is told, and what others have of it is left alone", "[unit][machine]") {
-  world w({}, 3);
+  world w(seen_by_the_server(), 3);
   task& held = w.acquire(1, {.lease = 10s});
   w.await(held);
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
@@ -208,7 +208,7 @@ TEST_CASE("an adopted hold that ends by time is told, and what others have of it
 }
 
 TEST_CASE("what the server shows no more is not adopted", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& held = w.acquire(1, {.lease = 10s});
   w.await(held);
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
@@ -243,7 +243,7 @@ TEST_CASE("what an owner has besides keeps a hold from being detached", "[unit][
 }
 
 TEST_CASE("a hold that began as a local turn under another owner is not detached", "[unit][machine]") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_turns = true;
   world w(settings);
   task& first = w.acquire(1);
@@ -260,7 +260,7 @@ TEST_CASE("a hold that began as a local turn under another owner is not detached
 }
 
 TEST_CASE("a force-unlock of one field ends an adopted hold of it alone", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& held = w.acquire(1, {.lease = 10s});
   w.await(held);
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());

@@ -31,7 +31,7 @@ TEST_CASE("connect: three connections, one script, nothing left") {
 }
 
 TEST_CASE("connect: tries until its wait ends, whatever the attempts of others, and says the last words") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.retry_attempts = 0;
   world w(settings);
   w.server.refuse("EVALSHA nothing", loading, -1);
@@ -117,7 +117,7 @@ TEST_CASE("connect: cancelled or closed at every moment") {
 namespace {
 
 config watched(milliseconds watchdog = 30s) {
-  config settings;
+  config settings = seen_by_the_server();
   settings.lock_watchdog_timeout = watchdog;
   return settings;
 }

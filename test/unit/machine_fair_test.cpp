@@ -26,7 +26,7 @@ how in_line(milliseconds wait = -1ms, std::size_t client = 0) {
 }  // namespace
 
 TEST_CASE("fair lock: served in the order of arrival over two clients, by one message each", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   std::vector<task*> all{&granted(w, w.acquire(1, in_line()))};
   for (std::uint64_t i = 2; i <= 6; ++i) {
     all.push_back(&w.acquire(i, in_line(-1ms, i % 2)));
@@ -47,7 +47,7 @@ TEST_CASE("fair lock: served in the order of arrival over two clients, by one me
 
 TEST_CASE("fair lock: a release passes it on inside the client only if that one is first over all clients",
           "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, in_line()));
   task& b = w.acquire(2, in_line());
   w.run();
@@ -91,7 +91,7 @@ TEST_CASE("fair lock: a caller whose time is over takes no wake-up with him that
 }
 
 TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first gets it", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, in_line()));
   task& theirs = w.acquire(2, in_line(-1ms, 1));
   w.run();
@@ -109,7 +109,7 @@ TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first 
 }
 
 TEST_CASE("fair lock: who does not hear yet when the lock comes free keeps its place", "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, in_line()));
   w.mute(role::messages, true, 1);
   w.deafen(role::messages, true, 1);
@@ -220,7 +220,7 @@ TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same
 
 TEST_CASE("fair lock: who leaves the client's queue because another was granted leaves the server's, too",
           "[unit][machine]") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
   w.acquire(2, in_line());
   task& waited = w.acquire(3, in_line(1'400ms));
@@ -240,7 +240,7 @@ TEST_CASE("fair lock: who leaves the client's queue because another was granted 
 
 TEST_CASE("fair lock: those far from the head look seldom, and each is served by its message", "[unit][machine]") {
   constexpr std::size_t many = 2'000;
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
   world w(settings, 2);
   w.keeps_history = false;
@@ -272,7 +272,7 @@ TEST_CASE("fair lock: those far from the head look seldom, and each is served by
 }
 
 TEST_CASE("fair lock: who hears nothing comes by himself before the server passes him over, however far he stands") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   w.server.refuse("SUBSCRIBE", "NOPERM no channel", -1);
   task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));
   std::vector<task*> all;

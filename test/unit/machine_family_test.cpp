@@ -217,7 +217,7 @@ TEST_CASE("spin lock: after a streak it stays free for as long as that was, so t
 }
 
 TEST_CASE("spin lock: a release that nobody is told of lets the next one of the client look soon") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
   world w(settings);
   how const spin{.which = &detail::spin_kind()};
@@ -236,7 +236,7 @@ TEST_CASE("spin lock: a release that nobody is told of lets the next one of the 
 }
 
 TEST_CASE("spin lock: contended, two calls a turn within a client, and one try more for each pause elsewhere") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   how const spin{.which = &detail::spin_kind()}, elsewhere{.client = 1, .which = &detail::spin_kind()};
   task& a = granted(w, w.acquire(1, spin));
   task& b = w.acquire(2, elsewhere);
@@ -252,7 +252,7 @@ TEST_CASE("spin lock: contended, two calls a turn within a client, and one try m
 }
 
 TEST_CASE("plain lock: a message wakes a waiter at once, and without one he looks now and then") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   how const plain{.which = &detail::plain_kind()}, elsewhere{.client = 1, .which = &detail::plain_kind()};
   task& a = granted(w, w.acquire(1, plain));
   task& b = w.acquire(2, elsewhere);
@@ -292,7 +292,7 @@ TEST_CASE("spin lock: however long a streak may be, it is left free for no longe
 }
 
 TEST_CASE("spin lock: who has it over and over in one client leaves it to others at the end of a streak") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
   task& other = w.acquire(9, {.client = 1, .which = &detail::spin_kind()});

@@ -89,7 +89,7 @@ TEST_CASE("semaphore: that there is too little for one says nothing to who wants
 }
 
 TEST_CASE("semaphore: what a client claims is renewed every second and left alone by others") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   set_free(w, 1);
   task& big = w.acquire(1, some(2));
   w.pass(5s);

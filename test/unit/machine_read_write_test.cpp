@@ -27,7 +27,7 @@ struct rw_world : world {
 }  // namespace
 
 TEST_CASE("read/write lock: a downgrade keeps the read hold, renewed, and lets other readers in") {
-  rw_world w({}, 2);
+  rw_world w(seen_by_the_server(), 2);
   task& writer = granted(w, w.acquire(1, on(write_side)));
   task& reader = granted(w, w.acquire(1, on(read_side)));
   task& other = w.acquire(2, on(read_side, 1));
@@ -45,7 +45,7 @@ TEST_CASE("read/write lock: a downgrade keeps the read hold, renewed, and lets o
 }
 
 TEST_CASE("read/write lock: holds of one owner end in any order, and the longest that stays counts") {
-  rw_world w({}, 2);
+  rw_world w(seen_by_the_server(), 2);
   task& brief = granted(w, w.acquire(1, on(read_side, 0, 5s)));
   task& longer = granted(w, w.acquire(1, on(read_side, 0, 50s)));
   task& theirs = granted(w, w.acquire(2, on(read_side, 1, 1s)));
@@ -67,7 +67,7 @@ TEST_CASE("read/write lock: holds of one owner end in any order, and the longest
 }
 
 TEST_CASE("read/write lock: an acquire that corrects the count keeps the longest of the holds that stay") {
-  rw_world w({}, 2);
+  rw_world w(seen_by_the_server(), 2);
   granted(w, w.acquire(1, on(read_side, 0, 500ms)));
   granted(w, w.acquire(1, on(read_side, 0, 60s)));
   task& other = granted(w, w.acquire(2, on(read_side, 1)));

@@ -108,7 +108,7 @@ TEST_CASE("refused SUBSCRIBE: one event, and waiters poll") {
 }
 
 TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here is told") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
   world w(settings);
   task& a = granted(w, w.acquire(1));
@@ -126,7 +126,7 @@ TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here 
 // What the one may not say the other, of the same user, may not say either.
 TEST_CASE("refused PUBLISH: who was refused once expects no message and polls") {
   for (bool const fair : {false, true}) {
-    world w({}, 2);
+    world w(seen_by_the_server(), 2);
     auto const how_of = [&](std::size_t client) {
       return how{.client = client, .which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};
     };
@@ -219,7 +219,7 @@ namespace {
 constexpr instant start{std::chrono::hours(1)};
 
 config observed() {
-  config settings;
+  config settings = seen_by_the_server();
   settings.on_event = [](event const&) {};
   settings.retry_attempts = 2;
   settings.retry_delay = 1s;

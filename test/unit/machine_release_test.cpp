@@ -225,7 +225,7 @@ TEST_CASE("a streak of retakes also ends by time") {
 }
 
 TEST_CASE("who drops a fair lock and takes it again at once stands behind those who wait") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& held = granted(w, w.acquire(1, {.which = &detail::fair_kind()}));
   task& waiter = w.acquire(2, {.client = 1, .which = &detail::fair_kind()});
   w.run();
@@ -343,7 +343,7 @@ TEST_CASE("a streak also ends by time") {
 }
 
 TEST_CASE("without hand-off every release is published") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
   world w(settings);
   all_take_turns(w, 5);

@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 namespace {
 
 config with_password(std::string password, std::string user = {}) {
-  config made;
+  config made = seen_by_the_server();
   made.username = std::move(user);
   made.password = std::move(password);
   return made;
@@ -54,7 +54,7 @@ TEST_CASE("handshake: a wrong password ends every call at once, and nobody tries
 }
 
 TEST_CASE("handshake: a database that is not there") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.database = 99;
   world w(settings);
   w.server.refuse("SELECT", "ERR DB index is out of range", -1);
@@ -115,7 +115,7 @@ TEST_CASE("handshake: where CLIENT LIST may not be used, there is no direct lane
 }
 
 TEST_CASE("handshake: ROLE and SETNAME are not needed") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.client_name = "shop";
   world w(settings);
   w.server.refuse("ROLE", no_permission, -1);
@@ -200,7 +200,7 @@ TEST_CASE("handshake: a server that is loading is asked again") {
 }
 
 TEST_CASE("handshake: a connection that is never made is given up in time") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.connect_timeout = 2s;
   world w(settings);
   w.nobody_answers = true;

@@ -88,7 +88,7 @@ void foreign_step(world& w) {
 }
 
 void walk(lock of, std::uint64_t seed, bool faults) {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff = {.max_streak = 3, .max_time = 50ms};
   settings.lock_watchdog_timeout = 3s;
   settings.timeout = 1s;

@@ -8,7 +8,7 @@ using namespace latchkey::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("watchdog: what can be renewed together is") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.lock_watchdog_batch_size = 10;
   world w(settings);
   for (int i = 0; i < 25; ++i) {
@@ -41,7 +41,7 @@ TEST_CASE("watchdog: without an answer it asks again soon, and gives up only at 
 }
 
 TEST_CASE("watchdog: several calls that a server turns away after a reconnect go again soon") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.lock_watchdog_batch_size = 10;
   world w(settings);
   for (int i = 0; i < 25; ++i) granted(w, w.acquire(1, {.name = "k" + std::to_string(i)}));
@@ -84,7 +84,7 @@ TEST_CASE("watchdog: what is gone on the server is lost here") {
 }
 
 TEST_CASE("watchdog: the old end of a hold that was renewed wakes nobody", "[edge-25]") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.ping_interval = 0ms;
   world w(settings);
   granted(w, w.acquire(1));

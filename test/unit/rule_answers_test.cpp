@@ -314,7 +314,7 @@ TEST_CASE("rule: max_hold is told when it is reached") {
 }
 
 TEST_CASE("rule: who finds its hold gone tells those who wait elsewhere") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   w.watch_holds = false;
   task& fixed = granted(w, w.acquire(1, {.lease = 60s}));
   task& held = granted(w, w.acquire(1));

@@ -198,7 +198,7 @@ TEST_CASE("rule: an UNSUBSCRIBE that a busy server refuses is not taken for the 
 }
 
 TEST_CASE("rule: who waits for a channel that nobody confirms looks soon after a release of his own client") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
   world w(settings);
   task& a = granted(w, w.acquire(1));
@@ -216,7 +216,7 @@ TEST_CASE("rule: who waits for a channel that nobody confirms looks soon after a
 }
 
 TEST_CASE("rule: who waits for a channel that nobody confirms looks soon when a release finds nothing") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
   world w(settings);
   w.watch_holds = false;

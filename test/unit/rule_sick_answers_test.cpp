@@ -141,7 +141,7 @@ TEST_CASE("sick answers: protected mode is said in its own words, and ends every
 }
 
 TEST_CASE("sick answers: at risk, since a renewal was not answered") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.ping_interval = 0ms;
   world w(settings);
   granted(w, w.acquire(1));
@@ -176,7 +176,7 @@ TEST_CASE("sick answers: a channel that is refused makes its own waiters poll, a
 }
 
 TEST_CASE("secrets: whatever a server repeats, the password is in no event and no error") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.username = "alice";
   settings.password = "open sesame";
   for (char const* words : {"ERR I will not hear of alice:open sesame", "WRONGPASS (open sesameopen sesame)"}) {

@@ -75,7 +75,7 @@ TEST_CASE("rule: who becomes head while the lock is held asks how long") {
 }
 
 TEST_CASE("rule: behind a holder of this client the head sleeps with the hint timer") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.timeout = 60s;
   settings.local_handoff.max_streak = 0;  // or the give-back of the lost hold would hand the lock on
   world w(settings);
@@ -128,7 +128,7 @@ TEST_CASE("rule: it tries again after the confirmation") {
 }
 
 TEST_CASE("rule: a give-back publishes") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& other = granted(w, w.acquire(9, {.name = "other"}));
   w.mute(role::shared);
   task& a = w.acquire(1);
@@ -198,7 +198,7 @@ TEST_CASE("rule: the hint timer runs subscribed or not") {
 }
 
 TEST_CASE("rule: who becomes head while another one's try is under way has a timer, too") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.timeout = 60s;
   world w(settings);
   open_message_link(w);
@@ -221,7 +221,7 @@ TEST_CASE("rule: who becomes head while another one's try is under way has a tim
 }
 
 TEST_CASE("rule: when a lease that was shortened ends, who waits behind it does not sleep until its old end") {
-  config settings;
+  config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;  // its give-back is no hand-off
   for (bool const told : {true, false}) {
     world w(settings);

@@ -27,7 +27,7 @@ how fairly(milliseconds wait = -1ms, std::size_t client = 0) {
 }  // namespace
 
 TEST_CASE("seam: each waiter enters the queue of the server when it comes, and listens for itself") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly(-1ms, 1));
   w.run();
@@ -171,7 +171,7 @@ TEST_CASE("seam: where SUBSCRIBE is refused, waiters with a queue poll") {
 }
 
 TEST_CASE("seam: a message on the own channel during a try makes it try once more") {
-  world w({}, 2);
+  world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, fairly(-1ms, 1)));
   task& b = w.acquire(2, fairly());
   w.run();

@@ -55,7 +55,7 @@ inline config with_turns(config made = {}) {
 
 // A client that waits for answers for long, and tries for ever.
 inline config patient() {
-  config made;
+  config made = seen_by_the_server();
   made.timeout = milliseconds(60'000);
   made.retry_delay = milliseconds(100);
   made.retry_attempts = 1'000;
@@ -63,7 +63,7 @@ inline config patient() {
 }
 
 inline config streak_of(int length, milliseconds time = milliseconds(60'000)) {
-  config made;
+  config made = seen_by_the_server();
   made.local_handoff = {.max_streak = length, .max_time = time};
   return made;
 }

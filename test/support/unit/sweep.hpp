@@ -10,7 +10,7 @@ namespace latchkey::test {
 // A story that drives a world. Under faults its calls may end otherwise: it says world::expect where that matters.
 struct scenario {
   std::function<void(world&)> play;
-  std::function<config()> settings = [] { return config{}; };
+  std::function<config()> settings = [] { return seen_by_the_server(); };
   std::size_t clients = 1;
   std::function<void(world&)> after{};  // when all has come to rest
 };

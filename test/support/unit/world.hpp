@@ -27,6 +27,14 @@ enum class fate {
   silent,  // nobody notices: the server stops reading, and the bytes run late
 };
 
+// Nothing is done without the server: for tests of what is asked of it, and when. Those of turns have settings of
+// theirs.
+inline config seen_by_the_server() {
+  config made;
+  made.local_turns = false;
+  return made;
+}
+
 // Thrown where a rule is broken; the text ends with what happened so far.
 struct violation : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -45,7 +53,7 @@ std::string client_id(std::size_t client);
 class world {
  public:
   // `watched`: a sentinel knows which server it is.
-  explicit world(config settings = {}, std::size_t clients = 1, bool watched = false);
+  explicit world(config settings = seen_by_the_server(), std::size_t clients = 1, bool watched = false);
   ~world();
   world(world const&) = delete;
   world& operator=(world const&) = delete;
