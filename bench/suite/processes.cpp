@@ -25,6 +25,7 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 constexpr std::size_t most_samples = 1 << 20;
+constexpr std::size_t most_processes = 16;
 
 // What the processes share. Everything but the flags is written under the lock only.
 struct board {
@@ -35,7 +36,11 @@ struct board {
   std::size_t samples = 0;        // hand-offs from one process to another
   std::int64_t acquisitions = 0;  // of which so many in the time:
   std::int64_t timed = 0;
-  std::array<float, most_samples> hand_off;  // microseconds
+  std::array<std::int64_t, most_processes> each{};     // of them, by process
+  std::array<std::int64_t, most_processes> lost_at{};  // when another process took it from this one
+  std::size_t waits = 0;                               // of processes, until they had it again
+  std::array<float, most_samples> hand_off;            // microseconds
+  std::array<float, most_samples> wait;                // milliseconds
 };
 
 using shared_board = std::unique_ptr<board, void (*)(board*)>;
@@ -50,7 +55,14 @@ void note_grant(board& on, int me) {
   std::int64_t const at = now();
   if (on.last_holder != me && on.last_holder >= 0 && on.samples < most_samples)
     on.hand_off[on.samples++] = static_cast<float>(static_cast<double>(at - on.released_at) * 1e-3);
+  if (on.last_holder != me) {
+    auto const mine = static_cast<std::size_t>(me);
+    if (on.lost_at[mine] != 0 && on.waits < most_samples)
+      on.wait[on.waits++] = static_cast<float>(static_cast<double>(at - on.lost_at[mine]) * 1e-6);
+    if (on.last_holder >= 0) on.lost_at[static_cast<std::size_t>(on.last_holder)] = at;
+  }
   on.last_holder = me;
+  on.each[static_cast<std::size_t>(me)] += !on.over.load(std::memory_order_relaxed);
   ++on.acquisitions;
   on.timed += !on.over.load(std::memory_order_relaxed);
 }
@@ -86,16 +98,18 @@ int play(latchkey::test::child_process::channel& parent, std::string const& uri,
 
 struct outcome {
   double per_second = 0, hand_off = 0, commands = 0;  // of one acquisition
+  double jain = 0, wait = 0;                          // by process; p99, in milliseconds
 };
 
-outcome measure(stage& on, int processes, int waiters, std::chrono::milliseconds time) {
+// The last of the processes has `in_last` waiters.
+outcome measure(stage& on, int processes, int waiters, int in_last, std::chrono::milliseconds time) {
   auto const shared = make_board();
   auto const name = new_name("processes");
   auto const uri = on.uri();
   std::vector<std::unique_ptr<latchkey::test::child_process>> all;
   for (int i = 0; i < processes; ++i)
     all.push_back(std::make_unique<latchkey::test::child_process>(
-        [&, i](auto& parent) { return play(parent, uri, name, *shared, i, waiters); }));
+        [&, i](auto& parent) { return play(parent, uri, name, *shared, i, i + 1 < processes ? waiters : in_last); }));
   std::int64_t const limit = now() + 20'000'000'000;
   while (shared->ready < processes && now() < limit) sleep_until(now() + 1'000'000);
   if (shared->ready < processes) throw std::runtime_error("the processes do not begin");
@@ -113,14 +127,45 @@ outcome measure(stage& on, int processes, int waiters, std::chrono::milliseconds
   std::vector<double> samples(shared->hand_off.begin(),
                               shared->hand_off.begin() + static_cast<std::ptrdiff_t>(shared->samples));
   auto const count = static_cast<double>(shared->acquisitions);
-  return {static_cast<double>(shared->timed) / seconds, samples.empty() ? 0 : median(samples), commands / count};
+  std::vector<double> waits(shared->wait.begin(), shared->wait.begin() + static_cast<std::ptrdiff_t>(shared->waits));
+  std::vector<double> const each(shared->each.begin(), shared->each.begin() + processes);
+  return {static_cast<double>(shared->timed) / seconds, samples.empty() ? 0 : median(samples), commands / count,
+          jain_index(each), waits.empty() ? 0 : quantile(waits, 0.99)};
+}
+
+outcome measure(stage& on, int processes, int waiters, std::chrono::milliseconds time) {
+  return measure(on, processes, waiters, waiters, time);
+}
+
+// Processes that want it always: each has its share, and waits for one streak of each of the others.
+void run_shares(stage& on) {
+  double const streak = static_cast<double>(latchkey::config{}.local_handoff.max_time.count());
+  for (int const processes : {2, 4}) {
+    auto const way = std::to_string(processes) + " processes, 8 callers each: ";
+    on.say(way + "shares");
+    auto const found = measure(on, processes, 8, 2'000ms);
+    double const most = 1.5 * streak * (processes - 1) + 5;
+    on.add({.name = way + "acquisitions", .unit = "1/s", .figure = found.per_second});
+    on.add({.name = way + "Jain index by process",
+            .unit = "",
+            .figure = found.jain,
+            .least = processes == 2 ? 0.99 : 0.97});
+    on.add({.name = way + "a process waits, p99", .unit = "ms", .figure = found.wait, .most = most});
+  }
+  on.say("2 processes, 8 callers and one");
+  auto const found = measure(on, 2, 8, 1, 2'000ms);
+  on.add({.name = "2 processes, 8 callers and one: acquisitions", .unit = "1/s", .figure = found.per_second});
+  on.add({.name = "2 processes, 8 callers and one: a process waits, p99",
+          .unit = "ms",
+          .figure = found.wait,
+          .most = 1.5 * streak + 5});
 }
 
 }  // namespace
 
 void run_processes(stage& on) {
   constexpr int many = 64;
-  double const streak = latchkey::config{}.local_handoff.max_streak;
+  constexpr double streak_by_hand_offs = 64;  // so many fit into a streak even where each is a request
   bare_client bare(on.port(), new_name("processes"));
   auto const floor = blocking_side("floor", [&] { bare.pair(); });
   auto const trip = [&] { return median(floor.round(*find_regime("back-to-back")).times) / 2; };
@@ -146,7 +191,7 @@ void run_processes(stage& on) {
     on.add({.name = way + "64 waiters each: commands of an acquisition",
             .unit = "",
             .figure = crowd.commands,
-            .most = 1 + processes / streak});
+            .most = 1 + processes / streak_by_hand_offs});
     on.add({.name = way + "one waiter each: acquisitions", .unit = "1/s", .figure = one.per_second});
     rates.emplace_back(processes, one.per_second);
     delays.emplace_back(processes, one.hand_off);
@@ -159,6 +204,7 @@ void run_processes(stage& on) {
           .against = "those of 2",
           .reference = first,
           .least = 0.8});
+  run_shares(on);
   on.say("10,000 waiters in each of 2 processes");
   std::vector<std::pair<double, double>> by_waiters;
   for (int const waiters : {1, 10, 100, 1'000, 10'000})
@@ -166,7 +212,7 @@ void run_processes(stage& on) {
   on.add({.name = "2 processes, 10,000 waiters each: commands of an acquisition",
           .unit = "",
           .figure = by_waiters.back().second,
-          .most = 1 + 2 / streak});
+          .most = 1 + 2 / streak_by_hand_offs});
   on.draw("commands by waiters", "2 processes", by_waiters);
   on.draw("processes", "acquisitions a second", rates);
   on.draw("hand-off", "p50 in us", delays);

@@ -43,6 +43,7 @@ void show_local_handoff(stage& on) {
     on.say("local_handoff.max_streak " + std::to_string(streak));
     auto settings = quiet_config();
     settings.local_handoff = {streak, 1'000ms};
+    settings.local_turns = false;  // what a hand-off costs and gives
     asio::io_context io(1);
     latchkey::client a(io, on.uri(), settings);
     latchkey::client b(io, on.uri(), settings);

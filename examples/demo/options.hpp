@@ -32,6 +32,7 @@ struct row {
   std::string_view meaning;
   way how;
   retry_rule retry{};
+  int levels = 2;  // of functions that take the lock, each inside the one before
 };
 
 constexpr bool is_latchkey(way how) { return how != way::no_lock && how != way::recipe; }

@@ -87,7 +87,7 @@ namespace {
 using namespace std::chrono_literals;
 using enum pause_kind;
 
-constexpr std::array<row, 9> rows{{
+constexpr std::array<row, 10> rows{{
     {"no-lock", "no lock", "nothing keeps the requests apart", way::no_lock},
     {"busy-yield",
      "SET NX, busy then yield",
@@ -106,6 +106,12 @@ constexpr std::array<row, 9> rows{{
     {"coroutines", "latchkey, coroutines", "each request is a coroutine, one thread per process",
      way::latchkey_coroutines},
     {"recursion", "latchkey, recursive", "the outer and the inner function take the lock", way::latchkey_recursion},
+    {"deep",
+     "latchkey, 10 deep",
+     "ten functions, each inside the other, take the lock",
+     way::latchkey_recursion,
+     {},
+     10},
 }};
 
 }  // namespace
@@ -142,29 +148,31 @@ void require_held(latchkey::lease const& hold) {
   if (!hold.held()) throw latchkey::lock_error(latchkey::errc::lease_lost);
 }
 
-// A request of two functions that both need the lock, and either of which may be called alone.
+// A request of two functions or more that all need the lock, and each of which may be called alone.
 class recursive_request {
  public:
-  recursive_request(latchkey::distributed_lock lock, shop& counter) : lock_(std::move(lock)), shop_(counter) {}
+  recursive_request(latchkey::distributed_lock lock, shop& counter, int levels)
+      : lock_(std::move(lock)), shop_(counter), levels_(levels) {}
 
   void operator()(request& wanted) const {
     if (!lock_.try_lock(wanted.ms_left())) return wanted.gave_up();
     wanted.granted();
-    bool const bought = sell();
+    bool const bought = sell(levels_ - 1);
     lock_.unlock();
     wanted.done(bought);
   }
 
  private:
-  bool sell() const {
+  bool sell(int levels) const {
     lock_.lock();
-    bool const bought = shop_.sell_one();
+    bool const bought = levels > 1 ? sell(levels - 1) : shop_.sell_one();
     lock_.unlock();
     return bought;
   }
 
   latchkey::distributed_lock lock_;
   shop& shop_;
+  int levels_;
 };
 
 }  // namespace
@@ -185,8 +193,9 @@ void run_latchkey_threads(worker& self) {
 
 void run_latchkey_recursion(worker& self) {
   auto const client = connected_client(self);
-  run_threads(self, [lock = client.get_lock(lock_key)](shop& counter, std::uint32_t) {
-    return recursive_request(lock, counter);
+  int const levels = all_rows()[self.shared()->row].levels;
+  run_threads(self, [lock = client.get_lock(lock_key), levels](shop& counter, std::uint32_t) {
+    return recursive_request(lock, counter, levels);
   });
 }
 
