@@ -235,6 +235,65 @@ TEST_CASE("turns: a release that has left is followed by an answer before anybod
   w.finish();
 }
 
+TEST_CASE("turns: a streak counts from the first sending of its acquire") {
+  for (bool const repeated : {false, true}) {
+    CAPTURE(repeated);
+    world w(with_turns());
+    warm_up(w);
+    w.mute(role::shared);
+    task& a = w.acquire(1);
+    task& b = w.acquire(2);
+    w.pass(3ms);
+    if (repeated)
+      w.lose(role::shared, fate::gone);
+    else
+      w.mute(role::shared, false);
+    w.await(a);
+    REQUIRE(a.granted());
+    w.run();
+    w.drop(a);
+    CHECK_FALSE(b.granted());
+    w.await(b);
+    w.finish();
+  }
+}
+
+TEST_CASE("turns: an owner whose field is lent has the name in no other kind") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.drop(a);
+  REQUIRE(b.granted());
+  task& other = w.acquire(1, {.which = &detail::non_reentrant_kind()});
+  w.run();
+  CHECK(other.error == errc::bad_argument);
+  w.release(b);
+  w.run();
+  task& again = granted(w, w.acquire(1, {.which = &detail::non_reentrant_kind()}));
+  w.release(again);
+  w.finish();
+}
+
+TEST_CASE("turns: a client that ends has no more of them, and releases what it has") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  task& b = w.acquire(2);
+  w.run();
+  w.drop(a);
+  REQUIRE(b.granted());
+  task& c = w.acquire(3);
+  w.run();
+  w.close();
+  w.run();
+  CHECK(c.error == errc::closed);
+  task& inner = w.acquire(2);
+  CHECK(inner.error == errc::closed);
+  w.release(b);
+  w.run();
+  CHECK(w.server.all().empty());
+}
+
 TEST_CASE("turns: a fixed lease that fits is told by its own clock, and asks for the next one in turn") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1, {.lease = 1s}));
