@@ -3,6 +3,7 @@
 #include <wire/server_error.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace latchkey::detail {
 
@@ -261,7 +262,9 @@ void shared_channel_waiters::look_later(outcome const& refused) {
 // after a pause in which others may take it.
 void shared_channel_waiters::look_after_release() {
   if (!rules().listens) {
-    streak_.leave(of_.shared_.settings.local_handoff, of_.shared_.now, milliseconds(rules().poll_most));
+    std::optional<instant> first;  // of turns one hold may be a whole streak
+    if (of_.tenure_.on() && !queue_.empty()) first = of_.tenure_.began();
+    streak_.leave(of_.shared_.settings.local_handoff, of_.shared_.now, milliseconds(rules().poll_most), first);
     if (!queue_.head_idle()) return;
     queue_.head().polls = 0;
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);

@@ -9,10 +9,10 @@ bool streak::allows(local_handoff_options const& limit, instant now) const {
   return length_ == 0 || (length_ < limit.max_streak && now - began_ < to_nanoseconds(limit.max_time));
 }
 
-void streak::leave(local_handoff_options const& limit, instant now, milliseconds most) {
-  if (ended_ == 0) return;
+void streak::leave(local_handoff_options const& limit, instant now, milliseconds most, std::optional<instant> first) {
+  if (ended_ == 0 && !first) return;
   nanoseconds const longest = std::min(to_nanoseconds(limit.max_time), to_nanoseconds(most));
-  left_until_ = after(now, std::min(now - began_, longest));
+  left_until_ = after(now, std::min(now - first.value_or(began_), longest));
 }
 
 }  // namespace latchkey::detail

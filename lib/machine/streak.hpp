@@ -3,6 +3,7 @@
 #include <base/instant.hpp>
 #include <latchkey/config.hpp>
 
+#include <optional>
 #include <utility>
 
 namespace latchkey::detail {
@@ -29,7 +30,8 @@ class streak {
 
   // Where only looks find out that the lock is free it is left to others after a streak: for as long as that lasted,
   // but no longer than `most`.
-  void leave(local_handoff_options const& limit, instant now, milliseconds most);
+  // `first`: it began then, also if it had one hold only.
+  void leave(local_handoff_options const& limit, instant now, milliseconds most, std::optional<instant> first = {});
   void leave_until(instant end) { left_until_ = end; }
   void leave_no_longer() { left_until_ = {}; }
   instant left_until() const { return left_until_; }

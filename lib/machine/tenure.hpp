@@ -19,6 +19,8 @@ class tenure {
   tenure& operator=(tenure const&) = delete;
 
   bool on() const { return of_.kind_.rules().turns && of_.shared_.settings.local_turns; }
+  // When the request of the last grant was first sent.
+  instant began() const { return began_; }
   // Whose turn it is; null: there is no tenure.
   owner_state* holder() const { return at_; }
   bool is_of(owner_state const& one) const { return at_ == &one; }

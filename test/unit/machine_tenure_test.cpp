@@ -156,6 +156,22 @@ TEST_CASE("turns: a streak ends by number and by time, and then the lock is real
     }
 }
 
+TEST_CASE("turns: a spin lock that one holds for longer than a streak is then left to others, too") {
+  how const spin{.which = &detail::spin_kind()};
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1, spin));
+  task& b = w.acquire(2, spin);
+  w.run();
+  w.pass(8ms);
+  w.release(a);
+  w.run();
+  CHECK_FALSE(b.done());
+  detail::instant const left = w.now;
+  w.await(b);
+  CHECK(w.now - left >= 3ms);
+  w.finish();
+}
+
 TEST_CASE("turns: a lock that was dropped and is taken again before anything was sent is not released") {
   for (std::uint64_t const next : {std::uint64_t{1}, std::uint64_t{2}}) {
     world w(with_turns());
@@ -256,6 +272,22 @@ TEST_CASE("turns: a streak counts from the first sending of its acquire") {
     w.await(b);
     w.finish();
   }
+}
+
+TEST_CASE("turns: a turn ends with what the server was asked for, whenever it answered") {
+  world w(with_turns());
+  warm_up(w);
+  detail::instant const sent = w.now;
+  w.mute(role::shared);
+  task& a = w.acquire(1);
+  task& b = w.acquire(2);
+  w.pass(2ms);
+  w.mute(role::shared, false);
+  w.await(a);
+  w.drop(a);
+  CHECK(b.granted());
+  CHECK(b.shown.until() == sent + 30s);
+  w.finish();
 }
 
 TEST_CASE("turns: an owner whose field is lent has the name in no other kind") {
