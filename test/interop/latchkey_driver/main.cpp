@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -94,6 +95,7 @@ int main(int argc, char** argv) {
   }
   driver_world world;
   config settings;
+  settings.local_turns = std::getenv("LATCHKEY_INTEROP_TURNS") != nullptr;
   settings.lock_watchdog_timeout = milliseconds(std::stoll(argv[1]));
   if (auto const wait = milliseconds(std::stoll(argv[2])); wait.count() > 0) settings.fair_lock_wait_timeout = wait;
   settings.client_name = "latchkey";

@@ -2,6 +2,7 @@
 #include <interop/support/interop_world.hpp>
 #include <support/catch.hpp>
 
+#include <cstdlib>
 #include <iostream>
 #include <thread>
 
@@ -152,7 +153,50 @@ void kill_redissons(std::string const& kind) {
   });
 }
 
+// Drivers that are started while it lives have config::local_turns.
+struct with_turns {
+  with_turns() { ::setenv("LATCHKEY_INTEROP_TURNS", "1", 1); }
+  ~with_turns() { ::unsetenv("LATCHKEY_INTEROP_TURNS"); }
+};
+
+// Who holds it when it is forced open goes on beside the next: the number says nothing, but all have their turns.
+void force_open() {
+  with_turns const set;
+  crowd all(quick_timeout, short_wait);
+  int forced = 0;
+  all.run("lock", "hot", target, killing_time, [&] {
+    auto const told = all.world.redisson->call("f", "force_unlock", "lock", "hot");
+    forced += told.ok && told.value == "true";
+  });
+  auto const remark = "latchkey " + all.latchkey_part.words() + "; Redisson " + all.redisson_part.words() + "; " +
+                      std::to_string(forced) + " forced";
+  std::cout << remark << std::endl;
+  INFO(remark);
+  CHECK(forced > 0);
+  CHECK(all.latchkey_part.taken >= 100);
+  CHECK(all.redisson_part.taken >= 1);
+  CHECK(all.latchkey_part.failed_locks == 0);
+  // Each ends the hold of one, and with it what began behind that before it was heard.
+  CHECK(all.latchkey_part.failed_unlocks <= 2 * forced);
+  CHECK(all.world.ours->call("e", "try_lock", "lock", "hot").value == "true");
+}
+
+void compete() {
+  with_turns const set;
+  crowd all(30s);
+  all.run("lock", "hot", target, time_limit);
+  auto const taken = all.latchkey_part.taken + all.redisson_part.taken;
+  INFO("latchkey " + all.latchkey_part.words() + "; Redisson " + all.redisson_part.words());
+  CHECK(all.number("number-hot") == taken);
+  CHECK(taken >= target);
+  CHECK(all.redisson_part.taken >= taken / 100);
+}
+
 }  // namespace
+
+TEST_CASE("latchkey's streaks and Redisson's turns under one lock are exact", "[interop]") { compete(); }
+
+TEST_CASE("latchkey's streaks go on while Redisson forces the lock open", "[interop]") { force_open(); }
 
 TEST_CASE("both libraries in four processes take exact turns under a lock", "[interop]") { contend("lock", false); }
 
