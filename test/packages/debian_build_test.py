@@ -20,7 +20,7 @@ def main():
     full = os.environ.get("LATCHKEY_PACKAGES") == "full"
     flags = "noautodbgsym parallel=2" + ("" if full else " noopt")
     environment = clean_environment(DEB_BUILD_OPTIONS=flags, **({} if full else {"DEB_CXXFLAGS_STRIP": "-g"}))
-    said = run("dpkg-buildpackage", "-us", "-uc", cwd=tree, env=environment, seconds=1500)
+    said = run("dpkg-buildpackage", "-us", "-uc", cwd=tree, env=environment, seconds=2700)
     print(said[-2000:])
     names = sorted(path.name.split("_")[0] for path in folder.glob("*.deb"))
     expect(names == ["latchkey-tools", "liblatchkey-dev", "liblatchkey-testing-dev", "liblatchkey0.2"], f"P4: the packages are {names}")
