@@ -1,6 +1,5 @@
 #include <engine/core.hpp>
 
-#include <base/clock.hpp>
 #include <engine/announce.hpp>
 #include <engine/test_clock.hpp>
 #include <engine/transport.hpp>
@@ -109,14 +108,6 @@ stats core::snapshot() {
   stats now;
   steps_.look([&](client_machine& machine) { machine.snapshot(now); });
   return now;
-}
-
-void core::doubt_holds() {
-  steps_.take([](client_machine& machine, instant now, actions& out) { machine.doubt_holds(now, out); });
-}
-
-bool core::settled() {
-  return steps_.look([](client_machine& machine) { return machine.settled(boot_now()); });
 }
 
 void core::post(std::function<void()> function) { post_on(threads_.tracked_executor(), std::move(function)); }

@@ -74,9 +74,6 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   detached detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
   bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode);
   stats snapshot();
-  // See client_machine.
-  void doubt_holds();
-  bool settled();
 
   // Tells config::on_event.
   void report(note const& what) noexcept { events_.report(what); }

@@ -37,6 +37,10 @@ std::vector<std::shared_ptr<core>> alive() {
   return made;
 }
 
+bool is_settled(core& one) {
+  return one.machine_steps().look([](client_machine& machine) { return machine.settled(boot_now()); });
+}
+
 }  // namespace
 
 void test_clock::begin() noexcept { process_clock.may_change.store(true, std::memory_order_relaxed); }
@@ -52,13 +56,15 @@ void test_clock::settle(std::string_view socket) {
   for (auto const& one : alive()) {
     if (one->server().where.path != socket || one->threads().inside()) continue;
     auto const limit = one->threads().own() ? end : std::min(end, steady::now() + longest_elsewhere);
-    while (!one->settled() && steady::now() < limit) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    while (!is_settled(*one) && steady::now() < limit) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }
 
 void test_clock::doubt_holds(std::string_view socket) {
   for (auto const& one : alive())
-    if (one->server().where.path == socket) one->doubt_holds();
+    if (one->server().where.path == socket)
+      one->machine_steps().take(
+          [](client_machine& machine, instant now, actions& out) { machine.doubt_holds(now, out); });
 }
 
 void test_clock::enlist(std::shared_ptr<core> const& one) {

@@ -3,7 +3,6 @@
 #include <joint/joint_task.hpp>
 #include <joint/machine/joint_acquire.hpp>
 
-
 #include <unordered_map>
 
 namespace latchkey::detail {

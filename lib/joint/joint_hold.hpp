@@ -4,7 +4,6 @@
 #include <engine/loss_listener.hpp>
 #include <joint/machine/joint_count.hpp>
 
-
 #include <atomic>
 #include <memory>
 #include <mutex>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <machine/actions.hpp>
+#include <server_model/server.hpp>
 #include <simulation/clocks.hpp>
 #include <simulation/randomness.hpp>
-#include <server_model/server.hpp>
 
 #include <cstdint>
 #include <deque>

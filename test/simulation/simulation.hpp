@@ -2,6 +2,7 @@
 
 #include <latchkey/config.hpp>
 #include <machine/client_machine.hpp>
+#include <server_model/server.hpp>
 #include <simulation/clocks.hpp>
 #include <simulation/counters.hpp>
 #include <simulation/joint_call.hpp>
@@ -9,7 +10,6 @@
 #include <simulation/moves.hpp>
 #include <simulation/network.hpp>
 #include <simulation/planted.hpp>
-#include <server_model/server.hpp>
 
 #include <algorithm>
 #include <map>
