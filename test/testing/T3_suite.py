@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 # The part: what each kind promises, leases, waits and their ends.
 PART = re.compile(r"/(contract_lock|contract_lease|contract_with_lock|kind_fair|kind_fenced|kind_read_write|kind_semaphore|"
                   r"kind_permit_semaphore|kind_latch|kind_multi|kind_relatives|answers|local_turns)_test\.cpp$")
-SECONDS = 60
+SECONDS = 200
 
 
 def read_list(text):
@@ -105,6 +105,10 @@ def main():
         sys.exit(f"only {len(names)} cases found")
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         done = dict(zip(names, pool.map(lambda name: run(given.tests, given.double, name), names)))
+    # Some of them have bounds of time that a busy machine misses, beside a redis-server too: once more, with nothing beside.
+    for name, (good, _, _) in list(done.items()):
+        if not good and name not in listed:
+            done[name] = run(given.tests, given.double, name)
     found = faults_of(listed, {name for name, _ in cases}, {name: good for name, (good, _, _) in done.items()}, whole)
     for fault in found:
         name = next((name for name in done if fault == f"fails: {name}"), None)
