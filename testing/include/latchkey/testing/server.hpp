@@ -32,7 +32,8 @@ namespace latchkey::testing {
 /// clients of this server, as far as they are of this process, finish what is under way, and afterwards what follows:
 /// when they return, `held` and `remaining` say so, renewals are answered, and waiters wait again. This takes
 /// microseconds; what cannot be finished is awaited for 5 s, or for 10 ms where the program runs the client's
-/// executor. Callbacks and handlers run on their own threads, and may come later: wait for them, with a limit.
+/// executor. Callbacks and handlers run on their own threads, and may come later, and so do locks of several members
+/// hear of their members: wait for them, with a limit.
 ///
 /// \par Errors
 /// `std::invalid_argument` for what an argument cannot be; nothing has changed then. `lock_error` and
