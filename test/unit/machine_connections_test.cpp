@@ -148,7 +148,7 @@ TEST_CASE("connections: a replica is refused, and so is a password, for good", "
   r.turn();
   r.all.opened(r.serial(role::shared));
   r.answer(r.serial(role::shared), "*1\r\n" + bulk("slave"));
-  CHECK(r.heard() == "down0 trouble ");
+  CHECK(r.heard() == "down0 trouble replica ");
   r.turn();
   r.all.opened(r.serial(role::shared));
   r.answer(r.serial(role::shared), "-NOAUTH Authentication required.\r\n");
