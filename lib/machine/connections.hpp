@@ -122,6 +122,7 @@ class connections {
   void greeted(link& one);
   void on_check(sent_call const& call, reply const& answer);
   void on_role(link& one, reply const& answer);
+  void name_library(link& one);
   void ask_for_scripts(link& one);
   void learn_scripts(reply const& answer);
 
@@ -136,6 +137,7 @@ class connections {
   std::vector<std::uint32_t> lending_;    // serials that callers may borrow from now on
   std::vector<script const*> asked_for_;  // scripts that the handshake asks for
   std::string run_id_;
+  bool knows_libraries_ = false;  // that server; CLIENT SETINFO
   bool check_refused_ = false;
   words command_;
 };

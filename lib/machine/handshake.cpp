@@ -1,8 +1,11 @@
 #include <machine/connections.hpp>
 
 #include <latchkey/error.hpp>
+#include <latchkey/version.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -22,12 +25,24 @@ std::string_view value_of(std::string_view line, std::string_view key) {
 }
 
 // In the answer to INFO.
-std::string_view run_id_of(std::string_view text) {
-  constexpr std::string_view key = "\nrun_id:";
+std::string_view line_of(std::string_view text, std::string_view key) {
   auto const at = text.find(key);
   if (at == std::string_view::npos) return {};
   text.remove_prefix(at + key.size());
   return text.substr(0, text.find_first_of("\r\n"));
+}
+
+// CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
+bool knows_libraries(std::string_view version) {
+  int parts[2]{};
+  char const* at = version.data();
+  char const* const end = at + version.size();
+  for (int& part : parts) {
+    auto const [next, failed] = std::from_chars(at, end, part);
+    if (failed != std::errc()) return false;
+    at = next == end ? end : next + 1;
+  }
+  return std::pair(parts[0], parts[1]) >= std::pair(7, 2);
 }
 
 // CLIENT KILL of a connection that cannot exist: 0, or the refusal that a real one would meet.
@@ -54,7 +69,18 @@ void connections::greet(link& one) {
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
     ask_for_scripts(one);
   }
+  if (one.of != role::shared && knows_libraries_) name_library(one);
   step(hello::info, {"CLIENT", "INFO"});
+}
+
+// Shown by CLIENT LIST. What the server says to it does not matter.
+void connections::name_library(link& one) {
+  for (auto const& [what, is] : {std::pair("LIB-NAME", "latchkey"), std::pair("LIB-VER", LATCHKEY_VERSION)}) {
+    command_.clear();
+    for (std::string_view word : {"CLIENT", "SETINFO", what, is}) command_.add(word);
+    one.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::library});
+  }
+  shared_.out->turn = true;
 }
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
@@ -76,6 +102,7 @@ void connections::learn_scripts(reply const& answer) {
 }
 
 void connections::on_hello(link& one, sent_call const& call, reply const& answer) {
+  if (call.step == hello::library) return;
   if (call.step == hello::scripts) return learn_scripts(answer);
   if (answer.is_error()) {
     auto const why = classify(answer.text);
@@ -107,7 +134,11 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
         user_.on_replicas(answer.elements[2].elements.size());
       }
       return;
-    case hello::server: run_id_ = run_id_of(answer.text); return;
+    case hello::server:
+      run_id_ = line_of(answer.text, "\nrun_id:");
+      knows_libraries_ = knows_libraries(line_of(answer.text, "\nredis_version:"));
+      if (knows_libraries_) name_library(one);
+      return;
     case hello::probe:
       if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
       user_.on_kill_allowed();
