@@ -7,6 +7,12 @@
 
 namespace latchkey::detail {
 
+namespace {
+
+constexpr std::size_t most_names = 64;  // of servers and sentinels, remembered
+
+}  // namespace
+
 transport::transport(std::shared_ptr<core> whose)
     : core_(std::move(whose)), strand_(core_->threads().executor()), timer_(strand_), close_limit_(strand_) {
   if (!adopt(timer_, core_->machine_steps().timer().duplicate()))
@@ -58,7 +64,8 @@ void transport::perform_io() {
 
 void transport::open(io_actions::opening const& one) {
   connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
-  auto made = std::make_shared<connection>(strand_, *this, names_, one.serial, most, core_->server().tls.get());
+  auto made =
+      std::make_shared<connection>(strand_, *this, names_of(one.to), one.serial, most, core_->server().tls.get());
   connections_.push_back(made);
   if (one.to_peer) {
     connection const* const leader = find(one.leader);
@@ -69,6 +76,14 @@ void transport::open(io_actions::opening const& one) {
   where.host = one.to.host;
   where.port = one.to.port;
   made->open(where);
+}
+
+std::shared_ptr<name_lookup> transport::names_of(node_address const& at) {
+  auto const known = std::find_if(names_.begin(), names_.end(), [&](auto const& one) { return one.first == at; });
+  if (known != names_.end()) return known->second;
+  // Whoever still waits for an answer keeps his.
+  if (names_.size() >= most_names) names_.erase(names_.begin());
+  return names_.emplace_back(at, std::make_shared<name_lookup>()).second;
 }
 
 void transport::write(io_actions::writing& one) {

@@ -7,6 +7,7 @@
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace latchkey::detail {
@@ -34,6 +35,7 @@ class transport final : public connection::listener,
   void watch_timer();
   void perform_io();
   void open(io_actions::opening const& one);
+  std::shared_ptr<name_lookup> names_of(node_address const& at);
   void write(io_actions::writing& one);
   void discard(std::uint32_t serial);
   void abort(std::uint32_t serial);
@@ -56,7 +58,8 @@ class transport final : public connection::listener,
   io_strand strand_;
   asio::posix::basic_stream_descriptor<io_strand> timer_;
   clock_timer close_limit_;
-  std::shared_ptr<name_lookup> const names_ = std::make_shared<name_lookup>();
+  // Each host has its own, which answers all who ask for it.
+  std::vector<std::pair<node_address, std::shared_ptr<name_lookup>>> names_;
   std::vector<std::shared_ptr<connection>> connections_;
   std::shared_ptr<lane_check> check_;
   io_actions io_;

@@ -189,9 +189,10 @@ void connections::discard(link& one, error_code const& why, std::string_view tex
 // --- another server has taken over ---
 
 void connections::abandon() {
-  std::vector<std::uint32_t> const before = std::exchange(closing_, {});
+  std::vector<std::uint32_t> before = std::exchange(closing_, {});
   discard(of(role::shared), errc::connection_lost, "another server has taken over");
-  aborting_ = std::exchange(closing_, before);
+  std::swap(before, closing_);
+  aborting_.insert(aborting_.end(), before.begin(), before.end());
   aside_ = true;
   for (auto& one : links_) one.retry_at = shared_.now;
 }

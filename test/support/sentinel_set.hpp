@@ -38,7 +38,7 @@ class sentinel_process {
 class sentinel_set {
  public:
   struct wishes {
-    std::chrono::milliseconds down_after{500};
+    std::chrono::milliseconds down_after{2000};  // a busy machine is not to look like a dead server
     std::vector<std::string> server_arguments{};
     std::vector<std::string> sentinel_lines{};
   };
