@@ -122,7 +122,6 @@ class connections {
   void greeted(link& one);
   void on_check(sent_call const& call, reply const& answer);
   void on_role(link& one, reply const& answer);
-  void name_library(link& one);
   void ask_for_scripts(link& one);
   void learn_scripts(reply const& answer);
 

@@ -45,6 +45,16 @@ bool knows_libraries(std::string_view version) {
   return std::pair(parts[0], parts[1]) >= std::pair(7, 2);
 }
 
+// Shown by CLIENT LIST. What the server says to it does not matter.
+void name_library(link& one, context& shared) {
+  for (auto const& [what, is] : {std::pair("LIB-NAME", "latchkey"), std::pair("LIB-VER", LATCHKEY_VERSION)}) {
+    words command;
+    for (std::string_view word : {"CLIENT", "SETINFO", what, is}) command.add(word);
+    one.write(shared, command, {.what = sent_call::type::hello, .step = hello::library});
+  }
+  shared.out->turn = true;
+}
+
 // CLIENT KILL of a connection that cannot exist: 0, or the refusal that a real one would meet.
 constexpr std::string_view nobody = "9223372036854775807";
 
@@ -69,18 +79,8 @@ void connections::greet(link& one) {
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
     ask_for_scripts(one);
   }
-  if (one.of != role::shared && knows_libraries_) name_library(one);
+  if (one.of != role::shared && knows_libraries_) name_library(one, shared_);
   step(hello::info, {"CLIENT", "INFO"});
-}
-
-// Shown by CLIENT LIST. What the server says to it does not matter.
-void connections::name_library(link& one) {
-  for (auto const& [what, is] : {std::pair("LIB-NAME", "latchkey"), std::pair("LIB-VER", LATCHKEY_VERSION)}) {
-    command_.clear();
-    for (std::string_view word : {"CLIENT", "SETINFO", what, is}) command_.add(word);
-    one.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::library});
-  }
-  shared_.out->turn = true;
 }
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
@@ -137,7 +137,7 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
     case hello::server:
       run_id_ = line_of(answer.text, "\nrun_id:");
       knows_libraries_ = knows_libraries(line_of(answer.text, "\nredis_version:"));
-      if (knows_libraries_) name_library(one);
+      if (knows_libraries_) name_library(one, shared_);
       return;
     case hello::probe:
       if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);

@@ -36,6 +36,7 @@ struct failover_world {
   explicit failover_world(config const& given = {}, sentinel_set::wishes const& what = {}) : servers(what) {
     config settings = sentinel_config(log);
     settings.lock_watchdog_timeout = given.lock_watchdog_timeout;
+    settings.retry_attempts = 20;  // nor is its number of attempts to be over before the failover is
     own.emplace(servers.uri(), settings);
     own->connect(patience);
   }
