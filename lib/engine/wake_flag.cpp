@@ -14,13 +14,13 @@ namespace {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-constexpr nanoseconds longest_slice = std::chrono::seconds(1);
+constexpr nanoseconds longest_nap = std::chrono::seconds(1);
 
 timespec monotonic_after(nanoseconds length) {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   auto const end =
-      std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec) + std::min(length, longest_sleep(longest_slice));
+      std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec) + std::min(length, longest_sleep(longest_nap));
   auto const whole = std::chrono::floor<std::chrono::seconds>(end);
   return {static_cast<time_t>(whole.count()), static_cast<long>((end - whole).count())};
 }

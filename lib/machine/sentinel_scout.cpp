@@ -10,10 +10,10 @@ namespace latchkey::detail {
 
 namespace {
 
-constexpr milliseconds soon{100};          // between two rounds, at least; a slower answer does not keep others waiting
-constexpr milliseconds without_one{200};   // between rounds while no master can be used
-constexpr milliseconds usual{1'000};       // between rounds otherwise, if the settings do not say
-constexpr milliseconds most_pause{1'000};  // between rounds in which nobody knew it
+constexpr milliseconds soon{100};         // between two rounds, at least; a slower answer does not keep others waiting
+constexpr milliseconds without_one{200};  // between rounds while no master can be used
+constexpr milliseconds usual{1'000};      // between rounds otherwise, if the settings do not say
+constexpr milliseconds most_between_rounds{1'000};  // between rounds in which nobody knew it
 constexpr std::size_t most_sentinels = 32;
 constexpr std::string_view announcements = "+switch-master";
 
@@ -164,7 +164,7 @@ void sentinel_scout::failed(line& one, error_code const& why, std::string_view t
 
 void sentinel_scout::end_round_in_vain() {
   asking_ = false;
-  again_at_ = after(shared_.now, shared_.pause(++failures_, most_pause));
+  again_at_ = after(shared_.now, shared_.pause(++failures_, most_between_rounds));
   again_at_ = std::max(again_at_, after(began_, soon));
   shared_.out->turn = true;
   bool const transient = why_ != errc::no_master && why_ != errc::auth_failed && why_ != errc::tls_failed;

@@ -144,15 +144,21 @@ TEST_CASE("connections: the handshake asks for the scripts that are used", "[uni
 }
 
 TEST_CASE("connections: W3: a server from 7.2 on is told which library asks, and may refuse it", "[unit][machine]") {
-  auto const [version, told] = GENERATE(table<char const*, bool>(
-      {{"6.2.14", false}, {"7.0.15", false}, {"7.2.4", true}, {"8.0", true}, {"10.1.1", true}, {"7", false}, {"", false}}));
+  auto const [version, told] = GENERATE(table<char const*, bool>({{"6.2.14", false},
+                                                                  {"7.0.15", false},
+                                                                  {"7.2.4", true},
+                                                                  {"8.0", true},
+                                                                  {"10.1.1", true},
+                                                                  {"7", false},
+                                                                  {"", false}}));
   INFO(version);
   room r;
   r.turn();
   r.all.opened(r.serial(role::shared));
-  r.answer(r.serial(role::shared), "*1\r\n" + bulk("master") +
-                                       bulk(std::string("# Server\r\nredis_version:") + version + "\r\nrun_id:abc\r\n") +
-                                       ":0\r\n" + bulk("id=1 addr=1.2.3.4:5"));
+  r.answer(r.serial(role::shared),
+           "*1\r\n" + bulk("master") +
+               bulk(std::string("# Server\r\nredis_version:") + version + "\r\nrun_id:abc\r\n") + ":0\r\n" +
+               bulk("id=1 addr=1.2.3.4:5"));
   CHECK(r.all.run_id() == "abc");
   r.turn();
   auto const says = [&](role which) {
