@@ -113,6 +113,7 @@ struct config {
   /// ACL user for sentinels, who are asked as nobody if both are empty; `username` and `password` are for the servers
   /// with the locks. The URI wins.
   std::string sentinel_username{};
+  /// Their password. The URI wins.
   std::string sentinel_password{};
   /// Also ask sentinels that the given ones know. False: the URI has all of them.
   bool sentinels_discovery = true;
