@@ -181,7 +181,9 @@ bool session::settled() const {
     return one.at == link::state::down && one.retry_at > shared_.now;
   };
   bool const heard = !shared_.channels->pending() || pauses(role::messages);
-  return links_.settled() && (writer_.paused() || pauses(role::shared) || (quiet() && heard));
+  // Between the tick that wants them and the turn that writes them renewals stand nowhere else.
+  bool const asks = shared_.renewals->wants_all();
+  return links_.settled() && (writer_.paused() || pauses(role::shared) || (quiet() && heard && !asks));
 }
 
 // --- the message connection ---
