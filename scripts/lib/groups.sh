@@ -22,7 +22,7 @@ declare -A about=(
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="everything builds with Clang 14 without a warning; unit tests"
   [asan-ubsan]="unit, server, outside, stress and testing tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-  [tsan]="unit, server, outside, stress and testing tests under ThreadSanitizer"
+  [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests have one thread"
   [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 20 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
@@ -72,8 +72,11 @@ targets_of() {
     package) echo latchkey latchkey_tool ;;
     tools | site) echo latchkey_tool ;;
     example | demo) echo latchkey_examples ;;
-    asan-ubsan | tsan)
-      echo latchkey_unit_tests latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests latchkey_testing_tests ;;
+    asan-ubsan) echo latchkey_unit_tests "$(targets_of tsan)" ;;
+    tsan)
+      echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests \
+        latchkey_testing_tests
+      ;;
     clang) echo all ;;
     docs | tidy | packages) echo configure ;;
   esac
@@ -141,7 +144,8 @@ run_group() {
   fi
   case $1 in
     clang) run_ctest clang unit unit ;;
-    asan-ubsan | tsan) run_ctest "$1" "$1" 'unit|server|outside|stress|testing' ;;
+    asan-ubsan) run_ctest "$1" "$1" 'unit|server|outside|stress|testing' ;;
+    tsan) run_ctest "$1" "$1" 'server|outside|stress|testing' ;;
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
@@ -170,10 +174,9 @@ run_ctest() {
   export TSAN_OPTIONS="suppressions=$PWD/test/support/tsan.supp"
   # The frames of an allocation that are kept. The default is 30, and a third of the time.
   export ASAN_OPTIONS=malloc_context_size=5
-  # Tests on a real server wait more than they compute. Sanitized ones do both, with bounds of time four times as wide.
+  # Tests on a real server wait more than they compute; unit tests count as two.
   case $1:$2 in
-    asan-ubsan:* | tsan:*) jobs=$((jobs * 3 / 2)) ;;
-    *:server | *:outside | *:tools | *:testing) jobs=$((jobs * 2)) ;;
+    asan-ubsan:* | tsan:* | *:unit | *:server | *:outside | *:tools | *:testing | *:interop) jobs=$((jobs * 2)) ;;
   esac
   "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \

@@ -332,6 +332,8 @@ TEST_CASE("mute: a release is told to nobody, and the waiter looks by itself in 
   auto granted = own.get_lock("job").async_acquire(asio::use_future);
   REQUIRE(waits(own));
   REQUIRE(wait_until([&] { return sent(redis, "SUBSCRIBE") == 1; }));
+  // It looks once more when it is listening. After that look it can only be told.
+  REQUIRE(wait_until([&] { return sent(redis, "EVAL") == 3; }));
   redis.mute();
   CHECK(hold.release() == release_result::released);
   CHECK(granted.wait_for(50ms) == std::future_status::timeout);

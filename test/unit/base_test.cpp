@@ -6,13 +6,9 @@
 #include <support/catch.hpp>
 
 #include <cerrno>
-#include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <type_traits>
-#include <unordered_set>
-#include <vector>
 
 using latchkey::errc;
 using latchkey::error_code;
@@ -154,31 +150,6 @@ TEST_CASE("what is left is rounded up and never negative", "[unit][base]") {
 
 static_assert(std::is_trivially_copyable_v<owner>);
 static_assert(!std::is_default_constructible_v<owner>);
-
-TEST_CASE("owners are never given out twice, over all threads", "[unit][base]") {
-  constexpr std::size_t each = 1'000;
-  std::vector<std::vector<owner>> made(8);
-  {
-    std::vector<std::jthread> threads;
-    for (auto& mine : made)
-      threads.emplace_back([&mine] {
-        for (std::size_t i = 0; i < each; ++i) mine.push_back(owner::make());
-      });
-  }
-  std::unordered_set<owner> all;
-  for (auto const& mine : made) all.insert(mine.begin(), mine.end());
-  CHECK(all.size() == made.size() * each);
-}
-
-TEST_CASE("a thread keeps its owner, and the next thread gets another", "[unit][base]") {
-  CHECK(owner::this_thread() == owner::this_thread());
-  std::set<owner> seen{owner::this_thread()};
-  for (int i = 0; i < 20; ++i) {
-    std::optional<owner> theirs;
-    std::jthread([&] { theirs = owner::this_thread(); }).join();
-    CHECK(seen.insert(*theirs).second);
-  }
-}
 
 TEST_CASE("an owner shows as its number, which is never zero", "[unit][base]") {
   auto const who = owner::make();
