@@ -41,6 +41,7 @@ command_words words_of(item const& one) {
   reentrant_kind().add_keys(one, made);
   made[count_at] = std::to_string(made.size() - count_at - 1);
   reentrant_kind().add_arguments(one, made);
+  if (reentrant_kind().script_for(one.what).publishes()) made.add(latchkey::detail::publisher(false));
   return {made.view().begin(), made.view().end()};
 }
 
