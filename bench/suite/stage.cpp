@@ -58,8 +58,9 @@ latchkey::config quiet_config() {
 
 namespace {
 
-constexpr std::array<group, 14> groups{{
+constexpr std::array<group, 15> groups{{
     {"pair", "a free pair from a thread, in six regimes, beside bare clients that sleep or poll", run_pair},
+    {"tls", "a free pair by TLS, beside a bare client with OpenSSL, and beside the same without TLS", run_tls},
     {"scope", "a lease whose release nobody waits for, on many locks and again and again on one", run_scope},
     {"coroutine", "a free pair on the caller's executor, in six regimes", run_coroutine},
     {"crowd", "many locks at once, from coroutines and from threads, beside what the server takes", run_crowd},

@@ -48,6 +48,7 @@ struct group {
 std::span<group const> all_groups();
 
 void run_pair(stage& on);
+void run_tls(stage& on);
 void run_scope(stage& on);
 void run_coroutine(stage& on);
 void run_crowd(stage& on);
