@@ -48,6 +48,10 @@ class ExitCodes(Case):
         self.assertEqual(self.run_code("--also", "other:" + self.name, self.name, tool, "run", "other:" + self.name,
                                        "true"), 64)
         self.assertEqual(self.run_code(self.name, tool, "run", "third:" + self.name, "true"), 0)
+        # Not only the innermost of those that surround it.
+        self.assertEqual(self.run_code(self.name, tool, "run", "third:" + self.name, tool, "run", self.name, "true"), 64)
+        self.assertEqual(self.run_code(self.name, tool, "run", "third:" + self.name, tool, "run", "4th:" + self.name, "true"),
+                         0)
 
     def test_C6_no_such_program(self):
         plain = self.folder / "plain"

@@ -66,6 +66,24 @@ class Look(Case):
         self.assertIn(f"  in line 1: {seen['line'][0]}\n", text)
         self.assertEqual(max(map(len, text.splitlines())) < 80, True, text)
 
+    def test_status_of_permits(self):
+        """A semaphore is busy when it has no permit to give."""
+        self.hold(self.name, "--kind", "semaphore", "--permits", "2")
+        made = self.latchkey("status", self.name)
+        self.assertEqual((made.returncode, made.stdout), (1, f"{self.name} is a semaphore: 1 permit is free\n"))
+        self.hold(self.name, "--kind", "semaphore")
+        made = self.latchkey("status", self.name)
+        self.assertEqual((made.returncode, made.stdout), (0, f"{self.name} is a semaphore: no permit is free\n"))
+        waiter = self.begin("run", "--kind", "semaphore", self.name, "true")
+        self.assertIn("waiting for", waiter.stderr.readline())
+        made = self.latchkey("status", self.name)
+        self.assertIn("  1 connection listens for a release\n", made.stdout)
+        seen = json.loads(self.latchkey("--json", "status", self.name).stdout)
+        self.assertEqual((seen["schema"], seen["kind"], seen["held"], seen["permits"], seen["listeners"]),
+                         (1, "semaphore", True, 0, 1))
+        self.server.cli("SET", "no permits", "text")
+        self.assertEqual(self.latchkey("status", "no permits").returncode, 76)
+
     def test_status_of_others(self):
         uuid = "01234567-0123-0123-0123-0123456789ab"
         self.server.cli("HSET", self.name, f"{uuid}:7", "3")
@@ -141,6 +159,10 @@ class Look(Case):
         began = time.monotonic()
         self.assertEqual(self.latchkey("wait", "-w", "1.2s", self.name).returncode, 75)
         self.assertTrue(1.2 <= time.monotonic() - began < 3)
+        made = self.latchkey("--json", "wait", "-w", "50ms", self.name)
+        seen = json.loads(made.stdout)
+        self.assertEqual((made.returncode, seen["schema"], seen["name"], seen["held"]), (75, 1, self.name, True))
+        self.assertTrue(50 <= seen["waited_ms"] < 3000, seen)
         waiter = self.begin("wait", self.name)
         self.assertIn("waiting for", waiter.stderr.readline())
         before = self.server.cli("HGETALL", self.name)
@@ -148,6 +170,8 @@ class Look(Case):
         self.assertEqual(waiter.wait(support.PATIENCE), 0)
         self.assertNotEqual(before, "")
         self.assertTrue(self.is_free(self.name))
+        seen = json.loads(self.latchkey("--json", "wait", self.name).stdout)
+        self.assertEqual((seen["schema"], seen["name"], seen["held"]), (1, self.name, False))
 
     def test_wait_for_the_end_of_a_lease(self):
         self.server.cli("EVAL", "redis.call('hset', KEYS[1], 'somebody:1', 1) redis.call('pexpire', KEYS[1], 400)", 1,

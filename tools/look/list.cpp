@@ -1,10 +1,10 @@
-#include <algorithm>
 #include <base/exit_code.hpp>
 #include <cstdio>
 #include <limits>
 #include <look/locks.hpp>
 #include <look/look.hpp>
 #include <look/session.hpp>
+#include <unordered_set>
 
 namespace latchkey::tool {
 namespace {
@@ -61,7 +61,7 @@ std::vector<found_lock> look_at_strings(session& server, std::vector<answer> con
 int list(command_line const& line, session& server) {
   auto const limit = line.number("limit", 1, std::numeric_limits<int>::max()).value_or(std::numeric_limits<int>::max());
   bool const plain = line.choice("kind", "lock") == "plain";
-  std::vector<std::string> told;  // SCAN may show a key twice
+  std::unordered_set<std::string> told;  // SCAN may show a key twice
   std::string cursor = "0";
   do {
     command scan{"SCAN", cursor, "COUNT", "512", "TYPE", plain ? "string" : "hash"};
@@ -71,9 +71,8 @@ int list(command_line const& line, session& server) {
     cursor = page.list[0].text;
     auto const& keys = page.list[1].list;
     for (auto const& lock : plain ? look_at_strings(server, keys) : look_at_hashes(server, keys)) {
-      if (std::find(told.begin(), told.end(), lock.name) != told.end()) continue;
+      if (!told.insert(lock.name).second) continue;
       std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str());
-      told.push_back(lock.name);
       if (told.size() == static_cast<std::size_t>(limit)) return yes;
     }
   } while (cursor != "0");

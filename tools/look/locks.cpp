@@ -66,9 +66,10 @@ std::string as_json(found_lock const& lock) {
   boost::json::array holders;
   for (auto const& one : lock.holders)
     holders.push_back({{"owner", one.owner}, {"count", std::atoi(one.count.c_str())}, {"writes", one.writes}});
-  boost::json::object made{{"schema", 1}, {"name", lock.name}, {"held", !lock.kind.empty()}};
+  boost::json::object made{{"schema", 1}, {"name", lock.name}, {"held", lock.held()}};
   made["kind"] = lock.kind.empty() ? boost::json::value(nullptr) : boost::json::value(lock.kind);
   made["holders"] = std::move(holders);
+  if (lock.permits) made["permits"] = *lock.permits;
   made["remaining_ms"] = lock.remaining < 0 ? boost::json::value(nullptr) : boost::json::value(lock.remaining);
   return json_text(made);
 }

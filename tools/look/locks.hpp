@@ -20,6 +20,9 @@ struct found_lock {
   std::string kind;  // empty: nobody holds it
   std::vector<holder> holders;
   std::int64_t remaining = 0;  // milliseconds; -1: no time to live
+  std::optional<std::int64_t> permits{};  // that are free, of a semaphore
+
+  bool held() const { return permits ? *permits <= 0 : !kind.empty(); }
 };
 
 // `uuid:number`, as holders write themselves.
@@ -28,7 +31,7 @@ bool is_owner(std::string_view text);
 // Of what HGETALL says; empty: that is no lock.
 std::optional<found_lock> read_hash(std::string const& name, std::vector<answer> const& fields);
 
-// Of one name; without a kind: free, or no lock.
+// Of one name; without a kind: free, or no lock. A semaphore is none.
 found_lock look_at(session& server, std::string const& name);
 
 // One line each, without its end.

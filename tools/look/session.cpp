@@ -236,14 +236,22 @@ bool session::receive(answer& into, milliseconds limit) {
   return true;
 }
 
-std::string line_of(std::string const& name) {
-  return "redisson_lock_queue:" + (name.find('{') == name.npos ? '{' + name + '}' : name);
-}
+namespace {
+
+// `p:{N}`, as the kinds name what belongs to a name.
+std::string braced(std::string const& name) { return name.find('{') == name.npos ? '{' + name + '}' : name; }
+
+}  // namespace
+
+std::string line_of(std::string const& name) { return "redisson_lock_queue:" + braced(name); }
+
+std::string leases_of(std::string const& name) { return braced(name) + ":timeout"; }
+
+std::string channel_of_permits(std::string const& name) { return "redisson_sc:" + braced(name); }
 
 std::vector<std::string> channels_of(std::string const& name) {
-  // `p:{N}`, as the kinds name them.
-  auto const braced = name.find('{') == name.npos ? '{' + name + '}' : name;
-  return {"redisson_lock__channel:" + braced, "redisson_rwlock:" + braced, "latchkey_plain__channel:" + braced};
+  return {"redisson_lock__channel:" + braced(name), "redisson_rwlock:" + braced(name),
+          "latchkey_plain__channel:" + braced(name)};
 }
 
 }  // namespace latchkey::tool

@@ -74,6 +74,12 @@ auto with_rights(std::string const& needed, Look const& look) {
 // The key of those who wait for a fair lock.
 std::string line_of(std::string const& name);
 
+// The key with the ends of the leases of a semaphore's permits.
+std::string leases_of(std::string const& name);
+
+// Where permits that come free are told.
+std::string channel_of_permits(std::string const& name);
+
 // Where releases of a lock of this name are told.
 std::vector<std::string> channels_of(std::string const& name);
 

@@ -5,7 +5,9 @@
 #include <base/json.hpp>
 #include <base/kinds.hpp>
 #include <base/say.hpp>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <look/locks.hpp>
 #include <look/look.hpp>
 
@@ -60,17 +62,39 @@ std::optional<peer> find_peer(std::string_view clients, std::string const& owner
   return {};
 }
 
+std::int64_t listeners_to(session& server, std::vector<std::string> const& channels) {
+  command question{"PUBSUB", "NUMSUB"};
+  question.insert(question.end(), channels.begin(), channels.end());
+  std::int64_t count = 0;
+  for (auto const& one : server.ask(question).list) count += one.number;
+  return count;
+}
+
+// The permits of a semaphore that are free, with those whose leases have ended. It stands there as a number.
+std::int64_t free_permits(session& server, std::string const& name) {
+  auto const type = server.ask({"TYPE", name}).text;
+  auto const text = type == "string" ? server.ask({"GET", name}).text : std::string();
+  std::int64_t count = 0;
+  auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (problem != std::errc() || end != text.data() + text.size())
+    throw failure(refused, quoted(name) + " is no lock, but a " + type);
+  auto const time = server.ask({"TIME"}).list;
+  if (time.size() != 2) server.strange();
+  auto const now = std::atoll(time[0].text.c_str()) * 1'000 + std::atoll(time[1].text.c_str()) / 1'000;
+  return count + server.ask_number({"ZCOUNT", leases_of(name), "-inf", std::to_string(now)});
+}
+
 status_of_lock ask(session& server, std::string const& name) {
   status_of_lock status{look_at(server, name), {}, {}, 0};
   if (status.lock.kind.empty()) {
-    if (server.ask({"EXISTS", name}).number != 0)
-      throw failure(refused, quoted(name) + " is no lock, but a " + server.ask({"TYPE", name}).text);
+    if (server.ask({"EXISTS", name}).number == 0) return status;
+    status.lock.permits = with_rights("+time +zcount", [&] { return free_permits(server, name); });
+    status.lock.kind = "semaphore";
+    status.listeners = listeners_to(server, {channel_of_permits(name)});
     return status;
   }
   for (auto const& one : server.ask({"LRANGE", line_of(name), "0", "-1"}).list) status.line.push_back(one.text);
-  command ask_listeners{"PUBSUB", "NUMSUB"};
-  for (auto const& channel : channels_of(name)) ask_listeners.push_back(channel);
-  for (auto const& one : server.ask(ask_listeners).list) status.listeners += one.number;
+  status.listeners = listeners_to(server, channels_of(name));
   auto const clients = server.ask({"CLIENT", "LIST"}).text;
   for (auto const& one : status.lock.holders) status.from.push_back(find_peer(clients, one.owner));
   return status;
@@ -111,6 +135,18 @@ void print_text(status_of_lock const& status) {
     std::printf("%s is free\n", quoted(lock.name).c_str());
     return;
   }
+  auto const listeners = [&](char const* what) {
+    bool const one = status.listeners == 1;
+    if (status.listeners > 0)
+      std::printf("  %lld %s for %s release\n", static_cast<long long>(status.listeners),
+                  one ? "connection listens" : "connections listen", what);
+  };
+  if (lock.permits) {
+    auto const count = *lock.permits > 0 ? std::to_string(*lock.permits) : "no";
+    std::printf("%s is a semaphore: %s %s free\n", quoted(lock.name).c_str(), count.c_str(),
+                *lock.permits > 1 ? "permits are" : "permit is");
+    return listeners("a");
+  }
   auto const end = lock.remaining < 0 ? std::string("has no time to live")
                                       : "ends in " + in_words(milliseconds(lock.remaining)) + " unless renewed";
   std::printf("%s is held (%s) and %s\n", quoted(lock.name).c_str(), lock.kind.c_str(), end.c_str());
@@ -122,8 +158,7 @@ void print_text(status_of_lock const& status) {
   }
   for (std::size_t i = 0; i < status.line.size(); ++i)
     std::printf("  in line %zu: %s\n", i + 1, quoted(status.line[i]).c_str());
-  if (status.listeners > 0)
-    std::printf("  %lld connections listen for its release\n", static_cast<long long>(status.listeners));
+  listeners("its");
 }
 
 }  // namespace
@@ -136,7 +171,7 @@ int status(command_line const& line) {
     print_json(found);
   else
     print_text(found);
-  return found.lock.kind.empty() ? no : yes;
+  return found.lock.held() ? yes : no;
 }
 
 }  // namespace latchkey::tool

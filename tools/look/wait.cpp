@@ -1,7 +1,11 @@
+#include <boost/json.hpp>
+
 #include <algorithm>
 #include <base/exit_code.hpp>
+#include <base/json.hpp>
 #include <base/say.hpp>
 #include <chrono>
+#include <cstdio>
 #include <look/look.hpp>
 #include <look/session.hpp>
 
@@ -12,6 +16,11 @@ using clock = std::chrono::steady_clock;
 
 // A release tells those who listen; an end by time, and a message that was lost, are found by looking.
 constexpr milliseconds longest_pause{500};
+
+void print_json(std::string const& name, bool held, milliseconds waited) {
+  std::puts(
+      json_text(boost::json::object{{"schema", 1}, {"name", name}, {"held", held}, {"waited_ms", waited.count()}}).c_str());
+}
 
 }  // namespace
 
@@ -27,8 +36,10 @@ int wait(command_line const& line) {
   bool told = false;
   for (;;) {
     auto const left = with_rights("+pttl", [&] { return looks.ask_number({"PTTL", name}); });
-    if (left == -2) return yes;
     auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
+    bool const free = left == -2;
+    if (line.has("json") && (free || passed >= limit)) print_json(name, !free, passed);
+    if (free) return yes;
     if (passed >= limit) throw failure(still_busy, line.has("quiet") ? "" : quoted(name) + " is still busy");
     if (!told && passed >= std::chrono::seconds(1)) {
       told = true;

@@ -89,7 +89,8 @@ constexpr subcommand all_subcommands[] = {
      "the lock; when latchkey itself is killed, so is everything that it ran.\n"
      "The first word behind NAME that is no option begins the command, which is run without a shell. It sees "
      "LATCHKEY_LOCK, LATCHKEY_KIND, LATCHKEY_OWNER, LATCHKEY_TOKEN, LATCHKEY_LEASE_MS and, of a fenced lock, "
-     "LATCHKEY_FENCE.",
+     "LATCHKEY_FENCE; in a run within a run also LATCHKEY_OUTER_TOKENS, by which a lock is refused that is held "
+     "further out: it would wait for itself.",
      run_options,
      1,
      -1,

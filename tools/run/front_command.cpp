@@ -46,6 +46,7 @@ void front::begin() {
     tell("FENCE", std::to_string(*about.fence));
   else
     keeper_.send("env", "LATCHKEY_FENCE");  // that of a surrounding run numbers another lock
+  if (auto const outer = tokens_of_callers(); !outer.empty()) tell("OUTER_TOKENS", outer);
   send_deadline();
   keeper_.send("go");
 }

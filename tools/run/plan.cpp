@@ -6,6 +6,7 @@
 #include <run/command.hpp>
 #include <run/outcome.hpp>
 #include <run/plan.hpp>
+#include <sstream>
 
 namespace latchkey::tool {
 namespace {
@@ -46,16 +47,18 @@ void check_kind(run_plan const& plan) {
     throw failure(wrong_usage, "a lock is named twice");
 }
 
-// A lock that our own caller holds would be waited for while the caller waits for us.
+// A lock that a caller of ours holds would be waited for while the caller waits for us.
 void check_nesting(run_plan const& plan) {
-  auto const given = variable_of("LATCHKEY_TOKEN");
-  auto const held = given ? read_token(*given) : std::nullopt;
-  if (!held || held->kind == "semaphore") return;
   auto names = plan.also;
   names.push_back(plan.name);
-  for (auto const& name : names)
-    if (std::find(held->names.begin(), held->names.end(), name) != held->names.end())
-      throw failure(wrong_usage, quoted(name) + " is already held by the caller (LATCHKEY_TOKEN): it would deadlock");
+  std::istringstream tokens(tokens_of_callers());
+  for (std::string one; tokens >> one;) {
+    auto const held = read_token(one);
+    if (!held || held->kind == "semaphore") continue;
+    for (auto const& name : names)
+      if (std::find(held->names.begin(), held->names.end(), name) != held->names.end())
+        throw failure(wrong_usage, quoted(name) + " is already held by the caller (LATCHKEY_TOKEN): it would deadlock");
+  }
 }
 
 void read_times(run_plan& plan, command_line const& line) {
@@ -71,6 +74,12 @@ void read_times(run_plan& plan, command_line const& line) {
 }
 
 }  // namespace
+
+std::string tokens_of_callers() {
+  auto outer = variable_of("LATCHKEY_OUTER_TOKENS").value_or("");
+  auto const inner = variable_of("LATCHKEY_TOKEN").value_or("");
+  return outer.empty() || inner.empty() ? outer + inner : outer + ' ' + inner;
+}
 
 run_plan plan_of(command_line const& line) {
   run_plan plan{};

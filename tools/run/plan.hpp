@@ -26,6 +26,9 @@ struct run_plan {
   keeper_orders orders;
 };
 
+// Of the runs that surround this one, with blanks between them: LATCHKEY_OUTER_TOKENS and LATCHKEY_TOKEN.
+std::string tokens_of_callers();
+
 // Throws `failure`: wrong usage, or a command that is not there.
 run_plan plan_of(command_line const& line);
 
