@@ -97,6 +97,19 @@ class Doctor(Case):
         self.assertEqual((made.returncode, made.stderr), (0, ""))
         self.assertEqual([line.split(":")[0] for line in made.stdout.splitlines()], [f"ok {name}" for name in IDS])
 
+    def test_80_columns(self):
+        """On a terminal no line is parted in a word; the words are those that a program reads."""
+        server = self.start("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+        plain = self.latchkey("doctor", env={"LATCHKEY_URI": server.uri}).stdout
+        self.assertGreater(max(map(len, plain.splitlines())), 80)
+        code, shown = support.on_terminal(self.environment(LATCHKEY_URI=server.uri), "doctor", columns=80)
+        self.assertEqual(code, 1)
+        self.assertLessEqual(max(map(len, shown.splitlines())), 80, shown)
+
+        def told(text):  # but for figures, which differ
+            return re.sub(r"\d+", "N", " ".join(text.split()))
+        self.assertEqual(told(shown), told(plain))
+
     def test_runbook(self):
         """Its table has every check."""
         page = (pathlib.Path(__file__).parents[2] / "docs/runbook.md").read_text(encoding="utf-8")

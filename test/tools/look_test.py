@@ -10,6 +10,19 @@ import support
 from support import Case, Server, wait_until
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+def reached(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    except OSError:
+        return False
+
+
 class Look(Case):
     def setUp(self):
         super().setUp()
@@ -248,6 +261,46 @@ class Look(Case):
                          .stdout.split()[0], self.name)
         self.assertEqual(self.latchkey("list", env={"LATCHKEY_URI": server.uri, "LATCHKEY_PASSWORD": "geheim"}).stdout,
                          "")
+
+
+
+class BehindSentinels(Case):
+    """What looks at one server looks at the master that a sentinel names."""
+
+    def setUp(self):
+        super().setUp()
+        port, sentinel = free_port(), free_port()
+        self.master = Server("--port", port, "--bind", "127.0.0.1", "--requirepass", "p:a@s/s")
+        self.addCleanup(self.master.stop)
+        file = self.folder / "sentinel.conf"
+        file.write_text(f"port {sentinel}\nbind 127.0.0.1\nsentinel monitor orders 127.0.0.1 {port} 1\n"
+                        "sentinel auth-pass orders p:a@s/s\nrequirepass s3\n", encoding="utf-8")
+        process = subprocess.Popen(["redis-server", file, "--sentinel"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, cwd=self.folder)
+        self.addCleanup(support.kill_group_of, process)
+        wait_until(lambda: reached(sentinel))
+        nobody = free_port()
+        self.uri = (f"redis-sentinel://:p%3Aa%40s%2Fs@127.0.0.1:{nobody},127.0.0.1:{sentinel}/orders/3"
+                    "?sentinel_password=s3")
+
+    def test_looks(self):
+        env = {"LATCHKEY_URI": self.uri}
+        holder = self.begin("run", self.name, "--", "sh", "-c", "echo began; read -r line", env=env, stdin=subprocess.PIPE)
+        self.addCleanup(holder.stdin.close)
+        self.assertEqual(holder.stdout.readline(), "began\n")
+        made = self.latchkey("status", self.name, env=env)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        self.assertIn(f"{self.name} is held (lock)", made.stdout)
+        self.assertIn(self.name, self.latchkey("list", env=env).stdout)
+        self.assertEqual(self.latchkey("wait", self.name, "-w0", env=env).returncode, 75)
+        made = self.latchkey("--json", "doctor", env=env)
+        rows = {row["id"]: row["verdict"] for row in map(json.loads, made.stdout.splitlines())}
+        self.assertEqual((rows["reach"], rows["role"], rows["rights.lock"]), ("ok", "ok", "ok"), made.stdout)
+
+    def test_nobody_knows_it(self):
+        made = self.latchkey("status", self.name, env={"LATCHKEY_URI": self.uri.replace("orders", "others")})
+        self.assertEqual((made.returncode, made.stdout), (69, ""))
+        self.assertRegex(made.stderr, r"knows no master others\n$")
 
 
 if __name__ == "__main__":

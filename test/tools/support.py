@@ -3,13 +3,17 @@
 Each test file is a program: FILE --tool PATH [unittest's own words]."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
+import pty
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -111,6 +115,17 @@ def children_of(pid):
         return [int(child) for path in pathlib.Path(f"/proc/{pid}/task").iterdir()
                 for child in (path / "children").read_text().split()]
     return []
+
+
+def on_terminal(environment, *words, columns):
+    """What the program writes to a terminal of so many columns."""
+    ours, device = pty.openpty()
+    with open(ours, "rb", buffering=0) as ours, open(device, "wb", buffering=0) as device:
+        fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        made = subprocess.run([tool, *words], stdin=subprocess.DEVNULL, stdout=device, stderr=subprocess.STDOUT,
+                              env=environment, timeout=PATIENCE, check=False)
+        os.set_blocking(ours.fileno(), False)
+        return made.returncode, (ours.read() or b"").decode().replace("\r", "")
 
 
 def kill_group_of(process):

@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,19 @@ std::string quoted(std::string_view word) {
       text += c;
   }
   return needed ? text + "'" : std::string(word);
+}
+
+std::string folded(std::string text) {
+  constexpr std::string_view indent = "     ";
+  winsize seen{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &seen) != 0 || seen.ws_col < 40) return text;
+  for (std::size_t start = 0; text.size() - start > seen.ws_col;) {
+    auto const blank = text.rfind(' ', start + seen.ws_col);
+    if (blank == text.npos || blank < start + indent.size()) break;  // a word that is longer than the line
+    text.replace(blank, 1, "\n").insert(blank + 1, indent);
+    start = blank + 1;
+  }
+  return text;
 }
 
 std::string without_passwords(std::string_view text) {

@@ -19,6 +19,10 @@ void explain(std::string_view text);   // with -v only
 // Quoted for the shell where it is needed: `'a b'`.
 std::string quoted(std::string_view word);
 
+// For a line on stdout: on a terminal it is parted between words where the terminal would part it anywhere, and goes on
+// behind five blanks.
+std::string folded(std::string text);
+
 // With `***` in place of what stands between a colon and the @ of a URI.
 std::string without_passwords(std::string_view text);
 

@@ -19,7 +19,7 @@ void findings::add(verdict what, std::string_view id, std::string_view words, st
   } else {
     auto text = std::string(name) + ' ' + std::string(id) + ": " + said;
     if (!remedy.empty()) (text += "; ") += remedy;
-    std::puts(text.c_str());
+    std::puts(folded(std::move(text)).c_str());
   }
   std::fflush(stdout);
 }

@@ -19,7 +19,7 @@ struct found_lock {
   std::string name;
   std::string kind;  // empty: nobody holds it
   std::vector<holder> holders;
-  std::int64_t remaining = 0;  // milliseconds; -1: no time to live
+  std::int64_t remaining = 0;             // milliseconds; -1: no time to live
   std::optional<std::int64_t> permits{};  // that are free, of a semaphore
 
   bool held() const { return permits ? *permits <= 0 : !kind.empty(); }

@@ -1,4 +1,3 @@
-#include <boost/algorithm/string/predicate.hpp>
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.hpp>
 #include <poll.h>
@@ -9,9 +8,11 @@
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
 #include <base/say.hpp>
-#include <charconv>
+#include <cstdlib>
+#include <look/place.hpp>
 #include <look/session.hpp>
 #include <look/tls.hpp>
+#include <optional>
 
 namespace latchkey::tool {
 namespace {
@@ -42,60 +43,6 @@ class without_sigpipe {
   sigset_t pipe_, before_;
   bool was_pending_ = false;
 };
-
-int digit_of(char c) { return c <= '9' ? c - '0' : (c | 32) - 'a' + 10; }
-
-std::string decoded(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      plain += static_cast<char>(digit_of(text[i + 1]) * 16 + digit_of(text[i + 2]));
-      i += 2;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
-struct place {
-  std::string socket;  // or host and port
-  std::string host;
-  int port = 6379;
-  std::string user, password, database;
-};
-
-// Of a URI that the library has read without a complaint.
-place place_of(std::string_view uri) {
-  place found;
-  bool const is_socket = uri.starts_with("unix");
-  auto rest = uri.substr(uri.find("://") + 3);
-  if (is_socket) {
-    auto const question = rest.find('?');
-    found.socket = decoded(rest.substr(0, question));
-    if (question != rest.npos) found.database = rest.substr(question + 4);  // ?db=
-    return found;
-  }
-  if (auto const at = rest.rfind('@'); at != rest.npos) {
-    auto const who = rest.substr(0, at);
-    auto const colon = who.find(':');
-    found.user = decoded(who.substr(0, colon));
-    if (colon != who.npos) found.password = decoded(who.substr(colon + 1));
-    rest.remove_prefix(at + 1);
-  }
-  if (auto const slash = rest.find('/'); slash != rest.npos) {
-    found.database = rest.substr(slash + 1);
-    rest = rest.substr(0, slash);
-  }
-  auto const bracket = rest.find(']');
-  if (auto const colon = rest.find(':', bracket == rest.npos ? 0 : bracket); colon != rest.npos) {
-    auto const port = rest.substr(colon + 1);
-    std::from_chars(port.data(), port.data() + port.size(), found.port);
-    rest = rest.substr(0, colon);
-  }
-  found.host = decoded(bracket == rest.npos ? rest : rest.substr(1, bracket - 1));
-  return found;
-}
 
 answer read(redisReply const& from) {
   using type = answer::type;
@@ -128,31 +75,55 @@ session::session(connection const& to) {
   } catch (lock_error const& error) {
     throw failure_of("cannot use the server", error);
   }
-  if (boost::algorithm::istarts_with(to.uri, "redis-") || boost::algorithm::istarts_with(to.uri, "rediss-"))
-    throw failure(bad_setting, "this looks at one server: name the master itself, as redis://host");
   if (to.uri.starts_with("embedded")) throw failure(bad_setting, "embedded: is a server of one process alone");
+  auto where = place_of(to.uri);
+  if (where.user.empty()) where.user = to.settings.username;
+  if (where.password.empty()) where.password = to.settings.password;
+  if (!where.master.empty()) ask_sentinels(to, where);
+  open(to, where);
+}
+
+session::session(connection const& to, place const& where) { open(to, where); }
+
+void session::open(connection const& to, place const& where) {
   try {
-    connect(to);
+    connect(to, where);
   } catch (...) {
     ::redisFree(socket_);
     throw;
   }
 }
 
+void session::ask_sentinels(connection const& to, place& where) {
+  std::optional<failure> last;
+  for (auto const& [host, port] : where.sentinels) try {
+      place one{{}, host, port, where.sentinel_user, where.sentinel_password, {}, {}, {}, {}, {}};
+      session sentinel(to, one);
+      auto const found = sentinel.ask({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", where.master}).list;
+      if (found.size() != 2)
+        throw failure(unavailable,
+                      "the sentinel at " + quoted(sentinel.where_) + " knows no master " + quoted(where.master));
+      where.host = found[0].text;
+      where.port = std::atoi(found[1].text.c_str());
+      return;
+    } catch (failure const& error) {
+      last = error;
+    }
+  throw *last;
+}
+
 session::~session() { ::redisFree(socket_); }
 
-void session::connect(connection const& to) {
+void session::connect(connection const& to, place const& where) {
   without_sigpipe const guard;
-  auto const where = place_of(to.uri);
   where_ = where.socket.empty() ? where.host + ':' + std::to_string(where.port) : where.socket;
   socket_ = where.socket.empty() ? ::redisConnectWithTimeout(where.host.c_str(), where.port, patience)
                                  : ::redisConnectUnixWithTimeout(where.socket.c_str(), patience);
   if (!socket_ || socket_->err) lost();
   ::redisSetTimeout(socket_, patience);
   if (to.by_tls) tls_ = std::make_unique<tls_channel>(socket_->fd, to.settings.tls, where.host, where_);
-  auto const& user = where.user.empty() ? to.settings.username : where.user;
-  auto const& password = where.password.empty() ? to.settings.password : where.password;
-  if (!password.empty()) ask(user.empty() ? command{"AUTH", password} : command{"AUTH", user, password});
+  if (!where.password.empty())
+    ask(where.user.empty() ? command{"AUTH", where.password} : command{"AUTH", where.user, where.password});
   if (!where.database.empty() && where.database != "0") ask({"SELECT", where.database});
 }
 

@@ -13,6 +13,7 @@ struct redisContext;
 namespace latchkey::tool {
 
 class tls_channel;
+struct place;
 
 // An answer of the server, of the types that RESP2 has.
 struct answer {
@@ -24,7 +25,8 @@ struct answer {
 
 using command = std::vector<std::string>;
 
-// One blocking connection, for what the library does not ask. Fails with `failure`: `unavailable` where the server
+// One blocking connection, for what the library does not ask; behind sentinels to the master that the first of them
+// names that answers. Fails with `failure`: `unavailable` where the server
 // cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the password.
 class session {
  public:
@@ -49,7 +51,10 @@ class session {
   answer next();
   // Null: nothing has come whole yet.
   void* received();
-  void connect(connection const& to);
+  session(connection const& to, place const& where);
+  void open(connection const& to, place const& where);
+  void connect(connection const& to, place const& where);
+  static void ask_sentinels(connection const& to, place& where);
   [[noreturn]] void lost() const;
 
   redisContext* socket_ = nullptr;

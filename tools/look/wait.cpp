@@ -18,8 +18,8 @@ using clock = std::chrono::steady_clock;
 constexpr milliseconds longest_pause{500};
 
 void print_json(std::string const& name, bool held, milliseconds waited) {
-  std::puts(
-      json_text(boost::json::object{{"schema", 1}, {"name", name}, {"held", held}, {"waited_ms", waited.count()}}).c_str());
+  std::puts(json_text(boost::json::object{{"schema", 1}, {"name", name}, {"held", held}, {"waited_ms", waited.count()}})
+                .c_str());
 }
 
 }  // namespace
