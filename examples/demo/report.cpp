@@ -148,7 +148,6 @@ using cells = std::vector<std::string>;
 std::string remark(row_result const& result) {
   std::string text;
   auto const add = [&](std::string const& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (result.cut_off) add("cut off");
   if (result.lost > 0) add(std::to_string(result.lost) + " lost");
   if (result.hung > 0) add(std::to_string(result.hung) + " hung");
   if (result.failed > 0) add(std::to_string(result.failed) + " failed");
@@ -162,7 +161,7 @@ cells line_of(row_result const& result) {
   return {result.label,
           std::to_string(result.done),
           std::to_string(result.oversold()),
-          fixed(result.seconds, 1),
+          fixed(result.seconds, 1) + (result.cut_off ? "+" : " "),
           fixed(result.per_second(), 0),
           wait(result.p50_ms),
           wait(result.p90_ms),
@@ -187,7 +186,7 @@ std::string format_table(std::vector<std::vector<std::string>> const& lines) {
     for (std::size_t i = 0; i < line.size(); ++i) {
       std::string const padding(widths[i] - line[i].size(), ' ');
       bool const left = i == 0 || i + 1 == widths.size();
-      set += (i == 0 ? "" : "  ") + (left ? line[i] + padding : padding + line[i]);
+      set += (i == 0 ? "" : " ") + (left ? line[i] + padding : padding + line[i]);
     }
     set.erase(set.find_last_not_of(' ') + 1);
     text += set + "\n";
@@ -196,9 +195,8 @@ std::string format_table(std::vector<std::vector<std::string>> const& lines) {
 }
 
 std::string result_table(std::vector<row_result> const& results) {
-  std::vector<cells> lines{{"", "", "", "", "", "p50", "p90", "p99", "longest", "commands", "CPU ms", ""},
-                           {"", "", "over-", "time", "done", "wait", "wait", "wait", "wait", "per", "per", ""},
-                           {"", "done", "sold", "s", "per s", "ms", "ms", "ms", "ms", "request", "request", ""}};
+  std::vector<cells> lines{{"", "", "over", "time ", "done", "wait,", "ms", "", "", "cmds", "CPU", ""},
+                           {"", "done", "sold", "s ", "per s", "p50", "p90", "p99", "max", "each", "ms", ""}};
   auto const headings = lines.size();
   for (auto const& result : results) lines.push_back(line_of(result));
   auto text = format_table(lines);
@@ -216,13 +214,11 @@ std::string result_table(std::vector<row_result> const& results) {
 
 std::string table_notes(std::vector<row_result> const& results) {
   std::string notes =
-      "oversold: requests that were told they bought, less what the stock really fell by.\n"
-      "commands: sent by clients to the server; two of them read and write the stock.\n"
-      "CPU: of the client processes.\n";
+      "over sold: requests that were told they bought, less what the stock fell by.\n"
+      "cmds each: sent to the server for a request; two of them are for the stock.\n"
+      "CPU ms: of the client processes, for a request.\n";
   if (std::any_of(results.begin(), results.end(), [](auto const& result) { return result.cut_off; })) {
-    notes +=
-        "cut off: the row reached its time limit. Requests that still waited then count with the time they had "
-        "waited.\n";
+    notes += "+: cut off. Requests that still waited then count with the time they had waited.\n";
   }
   for (auto const& result : results) {
     if (!result.error.empty()) notes += "error in the row \"" + result.label + "\": " + result.error + "\n";
