@@ -219,6 +219,7 @@ void name_machine::not_run(owner_state& one, server_error const* why, std::strin
   if (partner) partner->ask_.where = request::place::outbox;
   for (request* const sent : {&asked, partner ? &partner->ask_ : &asked})
     if (sent->call && !sent->repeated) sent->call->unseen = false;
+  if (why && asked.call) waiters_->not_told(*asked.call);
   // Who left meanwhile is not asked for again.
   if ((asked.what == ask::acquire || asked.what == ask::command) && asked.abandoned)
     take_back(one);

@@ -179,7 +179,7 @@ bool shared_channel_waiters::leaves_to_others(operation& head) {
   instant const now = of_.shared_.now;
   if (now >= streak_.left_until() || queue_.any_once()) return false;
   if (streak_.left_beyond(now, head.patience())) return false;
-  if (!head.tried) note_told(head);
+  if (!head.tried) note_waiting(head);
   of_.shared_.timers.set(hint_, streak_.left_until());
   return true;
 }
@@ -212,6 +212,7 @@ void shared_channel_waiters::told_busy(owner_state&, request const& was, std::in
 
 void shared_channel_waiters::put_off(owner_state&, request const& was, milliseconds pause) {
   if (!queue_.is_head(*was.call)) return;
+  not_told(*was.call);
   refuse_once_calls(was.call->error, was.call->text);
   of_.shared_.timers.set(hint_, after(of_.shared_.now, pause));
 }

@@ -95,10 +95,18 @@ void waiters::let_in_others(owner_state& holder) {
 }
 
 void waiters::note_told(operation& head) {
+  note_waiting(head);
+  queue_.note_busy();
+}
+
+void waiters::note_waiting(operation& head) {
   if (!head.waited) of_.note(event_type::waiting, head.owner, {}, {}, {}, context_of(head.link));
   head.waited = head.tried = true;
   head.error = {};
-  queue_.note_busy();
+}
+
+void waiters::not_told(operation& call) {
+  if (!queue_.busy_since_it_joined(call)) call.waited = false;
 }
 
 void waiters::refused(owner_state& one, request const& was, std::int64_t hint) {

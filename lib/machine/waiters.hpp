@@ -109,6 +109,8 @@ class waiters {
   // --- what became of the try of a waiter ---
   // Somebody else has it; `hint` is when his lease ends, in milliseconds from now.
   void refused(owner_state& one, request const& was, std::int64_t hint);
+  // The server would not say who has it. Who has only left the lock to others does not know either.
+  void not_told(operation& call);
   // The trouble may pass: it looks again after this pause.
   virtual void put_off(owner_state& one, request const& was, milliseconds pause) = 0;
   // It was granted until `deadline`, and others are behind it. `heard`: a message had come while it tried.
@@ -146,6 +148,8 @@ class waiters {
   void enter(operation& call);
   // Without a try of its own it is known what the server would say: busy.
   void note_told(operation& head);
+  // It leaves the lock to others: nobody has said that one of them has it.
+  void note_waiting(operation& head);
   // Nor would they be told anything else than the head, which waits for the trouble to pass.
   void refuse_once_calls(error_code const& why, std::string_view text);
   bool deaf(listener::view heard) const;

@@ -156,6 +156,27 @@ TEST_CASE("turns: a streak ends by number and by time, and then the lock is real
     }
 }
 
+TEST_CASE("turns: who leaves the lock to others, and is then refused by the server, has not seen it busy") {
+  for (config const& settings : {with_turns(), seen_by_the_server()})
+    for (char const* words : {"OOM command not allowed when used memory > 'maxmemory'.", "LOADING Redis is loading"})
+      for (how kind : kinds_with_turns()) {
+        INFO(kind.which->rules().name << (settings.local_turns ? " with turns: " : ": ") << words);
+        world w(settings);
+        task& a = granted(w, w.acquire(1, kind));
+        auto const before = asked(w);
+        task& released = w.release(a);
+        w.until([&] { return asked(w) > before; });
+        REQUIRE_FALSE(released.done());
+        for (char const* call : {"EVALSHA", "EVAL "}) w.server.refuse(call, words, -1);
+        kind.wait = 500ms;
+        task& b = w.acquire(2, kind);
+        w.await(b);
+        CHECK(b.error == errc::timeout);
+        w.server.accept_all();
+        w.finish();
+      }
+}
+
 TEST_CASE("turns: a spin lock that one holds for longer than a streak is then left to others, too") {
   how const spin{.which = &detail::spin_kind()};
   world w(with_turns());
