@@ -144,7 +144,8 @@ struct link {
   timer_node timer;
 };
 
-// On a Unix socket all connections have the same address: it tells none from another.
-inline bool has_no_address(std::string_view address) { return address.starts_with('/'); }
+// On a Unix socket all connections have the same address: it tells none from another. It is the path, which Valkey 9
+// sets in brackets.
+inline bool has_no_address(std::string_view address) { return address.starts_with('/') || address.starts_with("[/"); }
 
 }  // namespace latchkey::detail

@@ -123,7 +123,8 @@ std::string origin_of(std::string const& owner, std::optional<peer> const& from)
   if (!from && owner.starts_with(by_hand)) return "taken by hand: latchkey acquire";
   if (!from) return "no connection carries this id: Redisson, not announced, or gone";
   // By a Unix socket: the address is the server's own, and says nothing.
-  bool const local = from->address.starts_with('/') && from->address.ends_with(":0");
+  bool const local =
+      (from->address.starts_with('/') || from->address.starts_with("[/")) && from->address.ends_with(":0");
   auto const address = from->address.empty() || local ? std::string() : " from " + from->address;
   if (from->pid.empty()) return "connection " + quoted(from->name) + address;
   return quoted(from->program) + ", process " + quoted(from->pid) + " on " + quoted(from->host) + address;
