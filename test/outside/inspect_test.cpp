@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
+#include <support/patience.hpp>
 
 #include <boost/asio/use_future.hpp>
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <future>
+#include <sstream>
 #include <string>
 
 using namespace latchkey;
@@ -48,6 +50,23 @@ TEST_CASE_METHOD(one_lock, "W1, W2: inspect says who holds a lock and from where
   CHECK(who.from->name == "latchkey:" + ours.id() + ':' + pid + '@' + who.from->host + ':' + who.from->program);
   auto const again = test::value_of(second.async_inspect(lock, asio::use_future));
   CHECK(only(again).owner == who.owner);
+}
+
+TEST_CASE_METHOD(one_lock, "W3: a server that can show a library shows this one and its version",
+                 "[outside][inspect]") {
+  lock.lock();
+  lock.unlock();
+  auto const shown = [&] { return shared_server().cli({"CLIENT", "LIST"}); };
+  if (shown().find(" lib-name=") == std::string::npos) return;  // before Redis 7.2
+  auto const all_of_ours = [&] {
+    std::istringstream lines(shown());
+    int named = 0, unnamed = 0;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find(" name=latchkey:" + ours.id()) != std::string::npos)
+        ++(line.find(" lib-name=latchkey lib-ver=" LATCHKEY_VERSION " ") == std::string::npos ? unnamed : named);
+    return named > 0 && unnamed == 0;
+  };
+  CHECK(test::wait_until(all_of_ours));
 }
 
 TEST_CASE_METHOD(one_lock, "inspect shows re-entries, waiters and a free lock", "[outside][inspect]") {
