@@ -44,7 +44,11 @@ std::string asked(raw_redis& node, list const& words, bool asking) {
   if (asking) node.ok("ASKING");
   node.send(words);
   auto const said = node.receive();
-  return said.is_error() ? said.text.substr(0, said.text.find(' ')) : shown(said);
+  if (said.is_error()) return said.text.substr(0, said.text.find(' '));
+  auto text = shown(said);
+  // Valkey's words for "Script attempted".
+  if (auto const at = text.find("ERR Attempted"); at != text.npos) text.replace(at + 4, 9, "Script attempted");
+  return text;
 }
 
 // Who hears what is said on a channel at one node.

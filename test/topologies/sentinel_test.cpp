@@ -17,6 +17,15 @@ using namespace latchkey::test;
 
 namespace {
 
+// Empty from one that closes its connections, as it does when it changes its role.
+std::string role_of(redis_server const& node) {
+  try {
+    return node.admin().ok("ROLE").elements.at(0).text;
+  } catch (std::exception const&) {
+    return {};
+  }
+}
+
 // One set for all tests that leave it as it was.
 sentinel_set& calm_set() {
   static sentinel_set one({.down_after = std::chrono::minutes(1)});
@@ -51,7 +60,7 @@ struct failover_world {
   std::size_t succeed() {
     servers.await_successor(0);
     for (std::size_t i = 1; i < 3; ++i)
-      if (servers.node(i).admin().ok("ROLE").elements.at(0).text == "master") return i;
+      if (role_of(servers.node(i)) == "master") return i;
     FAIL("nobody is master");
     return 0;
   }
@@ -134,7 +143,7 @@ TEST_CASE("case t5: what a stale sentinel says is not believed", "[topologies][c
     return !said.is_error() || said.text.starts_with("INPROG");
   }));
   REQUIRE(wait_until([&] { return servers.sentinel(2).master() != servers.node(0).where().port; }));
-  REQUIRE(wait_until([&] { return servers.node(0).admin().ok("ROLE").elements.at(0).text == "slave"; }));
+  REQUIRE(wait_until([&] { return role_of(servers.node(0)) == "slave"; }));
   // A sentinel alone learns nothing new from the others.
   sentinel_process stale(servers.node(0).where().port, 3, {});
   event_log log;
@@ -145,7 +154,7 @@ TEST_CASE("case t5: what a stale sentinel says is not believed", "[topologies][c
   auto const held = lock.acquire({.wait = patience});
   CHECK(held.held());
   CHECK(time.passed() < 3s * slowness);
-  CHECK(servers.node(0).admin().ok("ROLE").elements.at(0).text == "slave");
+  CHECK(role_of(servers.node(0)) == "slave");
   servers.sentinel(0).resume();
 }
 
@@ -237,7 +246,7 @@ TEST_CASE("case t25: an acquire that waits in a stopped master is granted by the
   CHECK(w.has(next, lock.name()));
   w.servers.node(0).resume();
   // It answers as a master until it is told; what waited in it runs, or not, and nobody here believes it.
-  REQUIRE(wait_until([&] { return w.servers.node(0).admin().ok("ROLE").elements.at(0).text == "slave"; }, 30s));
+  REQUIRE(wait_until([&] { return role_of(w.servers.node(0)) == "slave"; }, 30s));
   REQUIRE(wait_until([&] { return w.has(0, lock.name()); }));
   CHECK(held.held());
   CHECK(held.release() == release_result::released);
