@@ -1,6 +1,5 @@
 # One CTest test per source file of a Catch2 binary: the cases of a file run in one process and fail on their own.
-# Files in a folder called `timing` measure time or CPU, so nothing else runs beside them. Tests with a server mostly wait;
-# unit tests compute, and count as two.
+# Files in a folder called `timing` measure time or CPU, so nothing else runs beside them.
 function(latchkey_catch_tests target)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "FILES" ${ARGN})
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
@@ -16,9 +15,6 @@ function(latchkey_catch_tests target)
     set_tests_properties("${test}" PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
     if(arg_LABEL STREQUAL "stress" OR stem MATCHES "^(replay|matrix|trace|state)_test$")
       set_tests_properties("${test}" PROPERTIES COST 100)  # the longest begin first
-    endif()
-    if(arg_LABEL STREQUAL "unit")
-      set_tests_properties("${test}" PROPERTIES PROCESSORS 2)
     endif()
     if(file MATCHES "/timing/")
       set_tests_properties("${test}" PROPERTIES RUN_SERIAL ON)

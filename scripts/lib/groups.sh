@@ -30,8 +30,13 @@ declare -A about=(
   [model]="the model check of the locking algorithm"
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
-quick_groups=(unit compile docs package server outside testing tools costs example demo)
-slow_groups=(packages site stress topologies interop simulate mutants torture clang asan-ubsan tsan fuzz format model bench)
+# In the order in which they run: what waits for servers comes first, beside what computes (meanwhile.sh); what wants the
+# machine for itself comes last.
+all_groups=(
+  unit docs server outside testing tools example site stress topologies interop asan-ubsan tsan
+  clang demo compile package packages mutants fuzz model format simulate torture costs bench
+)
+quick_groups=(unit docs server outside testing tools example demo compile package costs)
 # Not part of --all: ten minutes more; and remarks that have not all been worked through.
 named_groups=(servers tidy)
 
@@ -43,7 +48,10 @@ list_groups() {
   echo "Run by default:"
   for group in "${quick_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
   echo "Run by --all, or by name:"
-  for group in "${slow_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
+  for group in "${all_groups[@]}"; do
+    case " ${quick_groups[*]} " in *" $group "*) ;; *) printf '  %-12s%s\n' "$group" "${about[$group]}" ;; esac
+  done
+# '  %-12s%s\n' "$group" "${about[$group]}"; done
   echo "Run by name only:"
   for group in "${named_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
 }
@@ -118,52 +126,97 @@ install_for() {
 # One build for each preset, of all the targets that the groups need from it. A group whose build failed fails.
 declare -A broken=()
 build_for() {
-  local preset group target targets
-  for preset in "$main_preset" clang asan-ubsan tsan; do
-    targets=
-    for group in "$@"; do
-      [ "$(preset_of "$group")" = "$preset" ] && targets+=" $(targets_of "$group")"
-    done
-    [ -n "$targets" ] || continue
-    configure "$preset" || { broken[$preset]=yes; continue; }
-    targets=$(tr ' ' '\n' <<<"$targets" | grep -vx configure | sort -u | xargs)
-    [ -n "$targets" ] || continue
-    # shellcheck disable=SC2086
-    run_step "$preset-build" "building $targets ($preset)" \
-      cmake --build "build/$preset" --parallel "$(nproc)" --target $targets || broken[$preset]=yes
+  local preset
+  build "$main_preset" "$(built_for "$main_preset" "$@")" || broken[$main_preset]=yes
+  for preset in clang asan-ubsan tsan; do
+    targets=$(built_for "$preset" "$@")
+    [ -z "$targets" ] || meanwhile "$preset-build" build "$preset" "$targets"
   done
 }
 
-configure() { run_step "$1-configure" "configuring ($1)" cmake --preset "$1"; }
+# built_for PRESET GROUP...: the targets of these groups.
+built_for() {
+  local preset=$1 group
+  shift
+  for group in "$@"; do
+    [ "$(preset_of "$group")" != "$preset" ] || targets_of "$group"
+  done | tr ' ' '\n' | sort -u | xargs
+}
+
+# build PRESET TARGETS
+build() {
+  local targets
+  [ -n "$2" ] || return 0
+  run_step "$1-configure" "configuring ($1)" cmake --preset "$1" || return
+  targets=$(tr ' ' '\n' <<<"$2" | grep -vx configure | xargs)
+  [ -n "$targets" ] || return 0
+  # shellcheck disable=SC2086
+  run_step "$1-build" "building $targets ($1)" cmake --build "build/$1" --parallel "$(nproc)" --target $targets
+}
+
+# What computes and does not mind how long it takes, in the order in which it is asked for.
+queue_for() {
+  local group
+  for group in "$@"; do
+    case $group in
+      asan-ubsan) meanwhile asan-ubsan-unit ctest_of asan-ubsan unit unit ;;
+      clang) meanwhile clang-unit ctest_of clang unit unit ;;
+      compile | package | packages) meanwhile "$main_preset-$group" ctest_of "$main_preset" "$group" "$group" ;;
+      fuzz) meanwhile fuzz scripts/fuzz --seconds 20 all ;;
+      model) meanwhile model timeout 900 test/model/run ;;
+      demo) [ "$main_preset" != ci ] || meanwhile demo-script scripts/demo --help ;;
+      bench) meanwhile bench-build scripts/bench --build ;;
+    esac
+  done
+}
 
 run_group() {
   local preset
   preset=$(preset_of "$1")
-  if [ -n "$preset" ] && [ -n "${broken[$preset]:-}" ]; then
+  if [ -n "$preset" ] && ! built "$preset"; then
     say "$1: FAILED, because the build failed"
     failed=$((failed + 1))
     failures+=("$1, whose build failed")
     return
   fi
   case $1 in
-    clang) run_ctest clang unit unit ;;
-    asan-ubsan) run_ctest "$1" "$1" 'unit|server|outside|stress|testing' ;;
+    clang) judge_begun clang unit ;;
+    asan-ubsan)
+      run_ctest "$1" "$1" 'server|outside|stress|testing'
+      judge_begun "$1" unit
+      ;;
     tsan) run_ctest "$1" "$1" 'server|outside|stress|testing' ;;
+    compile | package | packages) judge_begun "$main_preset" "$1" ;;
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
-    fuzz) check fuzz "fuzzing every target for 20 s" scripts/fuzz --seconds 20 all ;;
-    model) check model "checking the model" timeout 900 test/model/run ;;
+    fuzz) check fuzz "waiting for 20 s of fuzzing of every target" begun fuzz ;;
+    model) check model "waiting for the check of the model" begun model ;;
     interop) run_interop ;;
     servers) run_servers ;;
-    bench) check bench "measuring acquire and release beside a bare client" run_bench ;;
+    bench)
+      check bench-build "waiting for the build of the benchmark" begun bench-build || return
+      check bench "measuring acquire and release beside a bare client" run_bench
+      ;;
     demo)
       run_ctest "$main_preset" demo demo
       # What a newcomer types first builds in its own way.
-      [ "$main_preset" != ci ] || check demo-script "building with scripts/demo" scripts/demo --help
+      [ "$main_preset" != ci ] || check demo-script "waiting for the build of scripts/demo" begun demo-script
       ;;
     *) run_ctest "$main_preset" "$1" "$1" ;;
   esac
+}
+
+# built PRESET: waits for a build that was begun.
+built() {
+  case $1 in
+    "$main_preset") ;;
+    *)
+      [ -n "${broken[$1]:-}" ] ||
+        run_step "$1-awaited" "waiting for the build of $1" begun "$1-build" || broken[$1]=yes
+      ;;
+  esac
+  [ -z "${broken[$1]:-}" ]
 }
 
 # Each beside Debian's Redis 7.0, which is what the other groups start.
@@ -186,28 +239,49 @@ run_servers() {
 
 # run_ctest PRESET NAME LABELS [LEFT_OUT]
 run_ctest() {
-  local build=build/$1 log=$log_dir/$1-$2 counts good bad wrapper=() result=0 jobs test began=$SECONDS
+  local result=0 began=$SECONDS
+  say "running: $2 ($1)"
+  ctest_of "$@" || result=$?
+  took+=("$((SECONDS - began)) $1-$2")
+  judge "$1" "$2" $result
+}
+
+# judge_begun PRESET NAME: of tests that run already.
+judge_begun() {
+  local result=0
+  say "waiting for: $2 ($1)"
+  begun "$1-$2" >/dev/null || result=$?
+  judge "$1" "$2" $result
+}
+
+# ctest_of PRESET NAME LABELS [LEFT_OUT]: its results go to build/log/PRESET-NAME.xml, its words to .log.
+ctest_of() {
+  local log=$log_dir/$1-$2 wrapper=() jobs
   jobs=$(nproc)
   mkdir -p "$log_dir"
   rm -f "$log.xml" "$log.txt"
-  say "running: $2 ($1)"
   # ThreadSanitizer of GCC 12 gives up where addresses are spread too widely.
   if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then wrapper=(setarch -R); fi
   export TSAN_OPTIONS="suppressions=$PWD/test/support/tsan.supp"
   # The frames of an allocation that are kept. The default is 30, and a third of the time.
   export ASAN_OPTIONS=malloc_context_size=5
-  # Tests on a real server wait more than they compute; unit tests count as two.
-  case $1:$2 in
-    asan-ubsan:* | tsan:* | *:unit | *:server | *:outside | *:tools | *:testing | *:interop | *:servers-*) jobs=$((jobs * 2)) ;;
+  # Tests on a real server wait more than they compute.
+  case $2 in
+    server | outside | tools | testing | interop | servers-*) jobs=$((jobs * 2)) ;;
+    asan-ubsan | tsan) jobs=$((jobs * 3)) ;;
   esac
-  "${wrapper[@]}" ctest --test-dir "$build" -L "^($3)\$" ${4:+-E "$4"} --no-tests=error --output-on-failure \
+  "${wrapper[@]}" ctest --test-dir "build/$1" -L "^($3)\$" ${4:+-E "$4"} --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \
-    --output-junit "$PWD/$log.xml" >"$log.log" 2>&1 </dev/null || result=$?
+    --output-junit "$PWD/$log.xml" >"$log.log" 2>&1 </dev/null
+}
+
+# judge PRESET NAME RESULT: counts what ctest_of left, and shows what failed.
+judge() {
+  local log=$log_dir/$1-$2 counts good bad test
   counts=$(python3 scripts/lib/results.py "$log.xml" "$log.txt" 2>>"$log.log") || counts="0 1"
   read -r good bad <<<"$counts"
   # Nothing found wrong in what was run, but not everything was run.
-  if [ "$bad" = 0 ] && { [ "$good" = 0 ] || [ $result != 0 ]; }; then bad=1; fi
-  took+=("$((SECONDS - began)) $1-$2")
+  if [ "$bad" = 0 ] && { [ "$good" = 0 ] || [ "$3" != 0 ]; }; then bad=1; fi
   passed=$((passed + good))
   failed=$((failed + bad))
   if [ "$bad" = 0 ]; then
@@ -223,20 +297,9 @@ run_ctest() {
 
 # The drivers in other languages take as long to fetch as to compile: beside the C++ compiler.
 begin_interop() {
-  mkdir -p "$log_dir"
   say "building the drivers of Redisson, redis-py, redsync and redlock meanwhile"
-  test/interop/build-driver >"$log_dir/interop-begun-driver.log" 2>&1 </dev/null &
-  driver_job=$!
-  test/interop/build-peers >"$log_dir/interop-begun-peers.log" 2>&1 </dev/null &
-  peers_job=$!
-}
-
-# begun JOB LOG: waits for a step that runs already, and tells what it told.
-begun() {
-  local result=0
-  wait "$1" || result=$?
-  cat "$2"
-  return $result
+  at_once interop-driver test/interop/build-driver
+  at_once interop-peers test/interop/build-peers
 }
 
 # The tests fill the cells of a table; one that stayed empty is a failure too.
@@ -244,8 +307,8 @@ run_interop() {
   export LATCHKEY_INTEROP_CELLS=$PWD/$log_dir/interop
   rm -rf "$LATCHKEY_INTEROP_CELLS"
   mkdir -p "$LATCHKEY_INTEROP_CELLS"
-  check interop-driver "waiting for the driver of Redisson" begun "$driver_job" "$log_dir/interop-begun-driver.log" || return
-  check interop-peers "waiting for those of redis-py, redsync and redlock" begun "$peers_job" "$log_dir/interop-begun-peers.log" || return
+  check interop-driver "waiting for the driver of Redisson" begun interop-driver || return
+  check interop-peers "waiting for those of redis-py, redsync and redlock" begun interop-peers || return
   run_ctest "$main_preset" interop interop
   check interop-table "putting the table together" python3 test/interop/table.py "$LATCHKEY_INTEROP_CELLS"
   cat "$log_dir/interop-table.log"
