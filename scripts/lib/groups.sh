@@ -33,7 +33,7 @@ declare -A about=(
 # In the order in which they run: what waits for servers comes first, beside what computes (meanwhile.sh); what wants the
 # machine for itself comes last.
 all_groups=(
-  unit docs server outside testing tools example site stress topologies interop asan-ubsan tsan
+  unit docs server outside testing tools example site stress topologies interop tsan asan-ubsan
   clang demo compile package packages mutants fuzz model format simulate torture costs bench
 )
 quick_groups=(unit docs server outside testing tools example demo compile package costs)
@@ -128,7 +128,7 @@ declare -A broken=()
 build_for() {
   local preset
   build "$main_preset" "$(built_for "$main_preset" "$@")" || broken[$main_preset]=yes
-  for preset in clang asan-ubsan tsan; do
+  for preset in clang tsan asan-ubsan; do
     targets=$(built_for "$preset" "$@")
     [ -z "$targets" ] || meanwhile "$preset-build" build "$preset" "$targets"
   done
@@ -263,8 +263,8 @@ ctest_of() {
   # ThreadSanitizer of GCC 12 gives up where addresses are spread too widely.
   if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then wrapper=(setarch -R); fi
   export TSAN_OPTIONS="suppressions=$PWD/test/support/tsan.supp"
-  # The frames of an allocation that are kept. The default is 30, and a third of the time.
-  export ASAN_OPTIONS=malloc_context_size=5
+  # Fewer frames of an allocation and less freed memory are kept than usual: a third of the time.
+  export ASAN_OPTIONS=malloc_context_size=5:quarantine_size_mb=16
   # Tests on a real server wait more than they compute.
   case $2 in
     server | outside | tools | testing | interop | servers-*) jobs=$((jobs * 2)) ;;

@@ -57,7 +57,7 @@ void release(slot& own, lease& held, bool drops) try {
   own.released(error.code());
 }
 
-void section(slot& own, plan const& what) {
+void thread_section(slot& own, plan const& what) {
   own.ask(what);
   if (own.ignores_exclusion()) {
     own.granted(0);
@@ -102,8 +102,8 @@ void section(slot& own, plan const& what) {
 }  // namespace
 
 void run_lock_thread(slot& own) {
-  while (own.phase() == board::work) section(own, own.draw());
-  for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) section(own, own.last(lock));
+  while (own.phase() == board::work) thread_section(own, own.draw());
+  for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) thread_section(own, own.last(lock));
 }
 
 namespace {

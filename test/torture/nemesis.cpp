@@ -13,7 +13,7 @@ namespace latchkey::torture {
 namespace {
 
 constexpr std::int64_t storm = 8 * second;  // then all is well for a while
-constexpr std::int64_t calm = 2 * second;
+constexpr std::int64_t rest = 2 * second;
 
 }  // namespace
 
@@ -43,8 +43,8 @@ nemeses::nemeses(stage& on, std::vector<std::string> const& which, std::uint64_t
 
 std::int64_t nemeses::next_strike() {
   auto const at = now() + dice_.between(10 * ms, 250 * ms);
-  auto const into = (at - began_) % (storm + calm);
-  return into < storm ? at : at + (storm + calm - into);
+  auto const into = (at - began_) % (storm + rest);
+  return into < storm ? at : at + (storm + rest - into);
 }
 
 void nemeses::step() {

@@ -35,7 +35,7 @@ struct surroundings {
 
 // One command of the modelled server. To add one: a function of a few lines and a line in the table of its file.
 struct command {
-  enum flag : unsigned { reads = 0, writes = 1, needs_memory = 2 };
+  enum flag : unsigned { reads = 0, writes = 1, needs_memory = 2, grows = writes | needs_memory };
 
   std::string_view name;  // lower case
   int words;              // the name included; negative: at least so many

@@ -14,14 +14,14 @@ hash::iterator field_of(hash& one, std::string const& field) {
 
 // For commands that only read: `answer` gets the hash, null if there is none.
 template <class Answer>
-reply with(surroundings& at, words_view words, Answer answer) {
+reply with_hash(surroundings& at, words_view words, Answer answer) {
   bool refused = false;
   hash* const found = look_up<hash>(at, words[1], refused);
   return refused ? wrong_type() : answer(found);
 }
 
 reply hget(surroundings& at, words_view words) {
-  return with(at, words, [&](hash* found) {
+  return with_hash(at, words, [&](hash* found) {
     if (!found) return reply{};
     auto const field = field_of(*found, words[2]);
     return field == found->end() ? reply{} : text(field->second);
@@ -29,15 +29,15 @@ reply hget(surroundings& at, words_view words) {
 }
 
 reply hexists(surroundings& at, words_view words) {
-  return with(at, words, [&](hash* found) { return number(found && field_of(*found, words[2]) != found->end()); });
+  return with_hash(at, words, [&](hash* found) { return number(found && field_of(*found, words[2]) != found->end()); });
 }
 
 reply hlen(surroundings& at, words_view words) {
-  return with(at, words, [](hash* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
+  return with_hash(at, words, [](hash* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
 }
 
 reply listed(surroundings& at, words_view words, bool names, bool values) {
-  return with(at, words, [&](hash* found) {
+  return with_hash(at, words, [&](hash* found) {
     reply made = array();
     if (!found) return made;
     for (auto const& [field, value] : *found) {
@@ -64,7 +64,7 @@ bool put(hash& one, std::string const& field, std::string const& value) {
 
 reply hset(surroundings& at, words_view words) {
   if (words.size() % 2 != 0) return error("ERR wrong number of arguments for '" + lower(words[0]) + "' command");
-  return with(at, words, [&](hash* found) {
+  return with_hash(at, words, [&](hash* found) {
     hash& one = made_if_absent(at, words[1], found);
     std::int64_t fresh = 0;
     for (std::size_t i = 2; i < words.size(); i += 2) fresh += put(one, words[i], words[i + 1]);
@@ -73,7 +73,7 @@ reply hset(surroundings& at, words_view words) {
 }
 
 reply hsetnx(surroundings& at, words_view words) {
-  return with(at, words, [&](hash* found) {
+  return with_hash(at, words, [&](hash* found) {
     if (found && field_of(*found, words[2]) != found->end()) return number(0);
     put(made_if_absent(at, words[1], found), words[2], words[3]);
     return number(1);
@@ -83,7 +83,7 @@ reply hsetnx(surroundings& at, words_view words) {
 reply hincrby(surroundings& at, words_view words) {
   auto const by = integer_of(words[3]);
   if (!by) return not_an_integer();
-  return with(at, words, [&](hash* found) {
+  return with_hash(at, words, [&](hash* found) {
     std::optional<std::int64_t> old = 0;
     if (found)
       if (auto const there = field_of(*found, words[2]); there != found->end()) old = integer_of(there->second);
@@ -96,7 +96,7 @@ reply hincrby(surroundings& at, words_view words) {
 }
 
 reply hdel(surroundings& at, words_view words) {
-  return with(at, words, [&](hash* found) {
+  return with_hash(at, words, [&](hash* found) {
     std::int64_t gone = 0;
     if (!found) return number(0);
     for (auto const& field : words.subspan(2)) {
@@ -110,23 +110,21 @@ reply hdel(surroundings& at, words_view words) {
   });
 }
 
-constexpr unsigned changes = command::writes | command::needs_memory;
-
-constexpr command table[] = {
+constexpr command hash_table[] = {
     {"hget", 3, command::reads, hget},
     {"hexists", 3, command::reads, hexists},
     {"hlen", 2, command::reads, hlen},
     {"hkeys", 2, command::reads, [](surroundings& at, words_view words) { return listed(at, words, true, false); }},
     {"hvals", 2, command::reads, [](surroundings& at, words_view words) { return listed(at, words, false, true); }},
     {"hgetall", 2, command::reads, [](surroundings& at, words_view words) { return listed(at, words, true, true); }},
-    {"hset", -4, changes, hset},
-    {"hsetnx", 4, changes, hsetnx},
-    {"hincrby", 4, changes, hincrby},
+    {"hset", -4, command::grows, hset},
+    {"hsetnx", 4, command::grows, hsetnx},
+    {"hincrby", 4, command::grows, hincrby},
     {"hdel", -3, command::writes, hdel},
 };
 
 }  // namespace
 
-commands_view hash_commands() { return table; }
+commands_view hash_commands() { return hash_table; }
 
 }  // namespace latchkey::model

@@ -136,9 +136,7 @@ reply add_given(surroundings& at, words_view words, bool negative) {
   return add(at, words[1], negative ? -*by : *by);
 }
 
-constexpr unsigned changes = command::writes | command::needs_memory;
-
-constexpr command table[] = {
+constexpr command key_table[] = {
     {"exists", -2, command::reads, exists},
     {"del", -2, command::writes, del},
     {"unlink", -2, command::writes, del},
@@ -155,15 +153,15 @@ constexpr command table[] = {
     {"time", 1, command::reads, time},
     {"publish", 3, command::reads, publish},
     {"get", 2, command::reads, get},
-    {"set", -3, changes, set},
-    {"incr", 2, changes, [](surroundings& at, words_view words) { return add(at, words[1], 1); }},
-    {"decr", 2, changes, [](surroundings& at, words_view words) { return add(at, words[1], -1); }},
-    {"incrby", 3, changes, [](surroundings& at, words_view words) { return add_given(at, words, false); }},
-    {"decrby", 3, changes, [](surroundings& at, words_view words) { return add_given(at, words, true); }},
+    {"set", -3, command::grows, set},
+    {"incr", 2, command::grows, [](surroundings& at, words_view words) { return add(at, words[1], 1); }},
+    {"decr", 2, command::grows, [](surroundings& at, words_view words) { return add(at, words[1], -1); }},
+    {"incrby", 3, command::grows, [](surroundings& at, words_view words) { return add_given(at, words, false); }},
+    {"decrby", 3, command::grows, [](surroundings& at, words_view words) { return add_given(at, words, true); }},
 };
 
 }  // namespace
 
-commands_view key_commands() { return table; }
+commands_view key_commands() { return key_table; }
 
 }  // namespace latchkey::model

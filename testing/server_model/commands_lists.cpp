@@ -9,14 +9,14 @@ namespace {
 using list = keyspace::list_value;
 
 template <class Answer>
-reply with(surroundings& at, words_view words, Answer answer) {
+reply with_list(surroundings& at, words_view words, Answer answer) {
   bool refused = false;
   list* const found = look_up<list>(at, words[1], refused);
   return refused ? wrong_type() : answer(found);
 }
 
 reply push(surroundings& at, words_view words, bool left) {
-  return with(at, words, [&](list* found) {
+  return with_list(at, words, [&](list* found) {
     list& one = found ? *found : std::get<list>(at.data.make(words[1], list{}).holds);
     for (auto const& item : words.subspan(2)) {
       if (left)
@@ -29,7 +29,7 @@ reply push(surroundings& at, words_view words, bool left) {
 }
 
 reply pop(surroundings& at, words_view words, bool left) {
-  return with(at, words, [&](list* found) {
+  return with_list(at, words, [&](list* found) {
     if (!found) return reply{};
     reply made = text(left ? found->front() : found->back());
     if (left)
@@ -42,11 +42,11 @@ reply pop(surroundings& at, words_view words, bool left) {
 }
 
 reply llen(surroundings& at, words_view words) {
-  return with(at, words, [](list* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
+  return with_list(at, words, [](list* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
 }
 
 reply lindex(surroundings& at, words_view words) {
-  return with(at, words, [&](list* found) {
+  return with_list(at, words, [&](list* found) {
     if (!found) return reply{};
     auto const index = integer_of(words[2]);
     if (!index) return not_an_integer();
@@ -59,7 +59,7 @@ reply lindex(surroundings& at, words_view words) {
 reply lrange(surroundings& at, words_view words) {
   auto const from = integer_of(words[2]), to = integer_of(words[3]);
   if (!from || !to) return not_an_integer();
-  return with(at, words, [&](list* found) {
+  return with_list(at, words, [&](list* found) {
     reply made = array();
     std::int64_t first = *from, last = *to;
     if (!found || !cut_range(first, last, found->size())) return made;
@@ -70,7 +70,7 @@ reply lrange(surroundings& at, words_view words) {
 
 reply lpos(surroundings& at, words_view words) {
   if (words.size() > 3) return syntax_error();
-  return with(at, words, [&](list* found) {
+  return with_list(at, words, [&](list* found) {
     if (!found) return reply{};
     auto const there = std::find(found->begin(), found->end(), words[2]);
     return there == found->end() ? reply{} : number(there - found->begin());
@@ -80,7 +80,7 @@ reply lpos(surroundings& at, words_view words) {
 reply lrem(surroundings& at, words_view words) {
   auto const count = integer_of(words[2]);
   if (!count) return not_an_integer();
-  return with(at, words, [&](list* found) {
+  return with_list(at, words, [&](list* found) {
     if (!found) return number(0);
     std::int64_t gone = 0;
     std::int64_t const most = *count == 0 ? INT64_MAX : std::abs(*count);
@@ -92,11 +92,9 @@ reply lrem(surroundings& at, words_view words) {
   });
 }
 
-constexpr unsigned changes = command::writes | command::needs_memory;
-
-constexpr command table[] = {
-    {"lpush", -3, changes, [](surroundings& at, words_view words) { return push(at, words, true); }},
-    {"rpush", -3, changes, [](surroundings& at, words_view words) { return push(at, words, false); }},
+constexpr command list_table[] = {
+    {"lpush", -3, command::grows, [](surroundings& at, words_view words) { return push(at, words, true); }},
+    {"rpush", -3, command::grows, [](surroundings& at, words_view words) { return push(at, words, false); }},
     {"lpop", 2, command::writes, [](surroundings& at, words_view words) { return pop(at, words, true); }},
     {"rpop", 2, command::writes, [](surroundings& at, words_view words) { return pop(at, words, false); }},
     {"llen", 2, command::reads, llen},
@@ -108,6 +106,6 @@ constexpr command table[] = {
 
 }  // namespace
 
-commands_view list_commands() { return table; }
+commands_view list_commands() { return list_table; }
 
 }  // namespace latchkey::model

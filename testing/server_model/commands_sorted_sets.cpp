@@ -9,7 +9,7 @@ namespace {
 using scored = keyspace::scored_value;
 
 template <class Answer>
-reply with(surroundings& at, words_view words, Answer answer) {
+reply with_set(surroundings& at, words_view words, Answer answer) {
   bool refused = false;
   scored* const found = look_up<scored>(at, words[1], refused);
   return refused ? wrong_type() : answer(found);
@@ -38,7 +38,7 @@ reply zadd(surroundings& at, words_view words) {
   if (words.size() % 2 != 0) return syntax_error();
   for (std::size_t i = 2; i < words.size(); i += 2)
     if (!score_of(words[i])) return not_a_float();
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     scored& one = found ? *found : std::get<scored>(at.data.make(words[1], scored{}).holds);
     std::int64_t fresh = 0;
     for (std::size_t i = 2; i < words.size(); i += 2) fresh += put(one, *score_of(words[i]), words[i + 1]);
@@ -49,7 +49,7 @@ reply zadd(surroundings& at, words_view words) {
 reply zincrby(surroundings& at, words_view words) {
   auto const by = score_of(words[2]);
   if (!by) return not_a_float();
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     scored& one = found ? *found : std::get<scored>(at.data.make(words[1], scored{}).holds);
     auto const there = member_of(one, words[3]);
     double const sum = (there == one.end() ? 0 : there->first) + *by;
@@ -59,7 +59,7 @@ reply zincrby(surroundings& at, words_view words) {
 }
 
 reply zrem(surroundings& at, words_view words) {
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     if (!found) return number(0);
     std::int64_t gone = 0;
     for (auto const& member : words.subspan(2)) {
@@ -74,7 +74,7 @@ reply zrem(surroundings& at, words_view words) {
 }
 
 reply zscore(surroundings& at, words_view words) {
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     if (!found) return reply{};
     auto const there = member_of(*found, words[2]);
     return there == found->end() ? reply{} : text(shown(there->first));
@@ -82,7 +82,7 @@ reply zscore(surroundings& at, words_view words) {
 }
 
 reply zrank(surroundings& at, words_view words) {
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     if (!found) return reply{};
     auto const there = member_of(*found, words[2]);
     return there == found->end() ? reply{} : number(there - found->begin());
@@ -90,7 +90,8 @@ reply zrank(surroundings& at, words_view words) {
 }
 
 reply zcard(surroundings& at, words_view words) {
-  return with(at, words, [](scored* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
+  return with_set(at, words,
+                  [](scored* found) { return number(found ? static_cast<std::int64_t>(found->size()) : 0); });
 }
 
 reply zrange(surroundings& at, words_view words) {
@@ -98,7 +99,7 @@ reply zrange(surroundings& at, words_view words) {
   if (!from || !to) return not_an_integer();
   bool const scores = words.size() > 4 && lower(words[4]) == "withscores";
   if (words.size() > (scores ? 5u : 4u)) return syntax_error();
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     reply made = array();
     std::int64_t first = *from, last = *to;
     if (!found || !cut_range(first, last, found->size())) return made;
@@ -114,7 +115,7 @@ reply zrange(surroundings& at, words_view words) {
 reply zremrangebyrank(surroundings& at, words_view words) {
   auto const from = integer_of(words[2]), to = integer_of(words[3]);
   if (!from || !to) return not_an_integer();
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     std::int64_t first = *from, last = *to;
     if (!found || !cut_range(first, last, found->size())) return number(0);
     found->erase(found->begin() + first, found->begin() + last + 1);
@@ -162,7 +163,7 @@ reply by_score(surroundings& at, words_view words, range_use use) {
   }
   auto const low = bound_of(words[2]), high = bound_of(words[3]);
   if (!low || !high) return error("ERR min or max is not a float");
-  return with(at, words, [&](scored* found) {
+  return with_set(at, words, [&](scored* found) {
     reply made = array();
     std::int64_t hits = 0;
     for (std::size_t i = 0; found && i < found->size();) {
@@ -187,11 +188,9 @@ reply by_score(surroundings& at, words_view words, range_use use) {
   });
 }
 
-constexpr unsigned changes = command::writes | command::needs_memory;
-
-constexpr command table[] = {
-    {"zadd", -4, changes, zadd},
-    {"zincrby", 4, changes, zincrby},
+constexpr command sorted_set_table[] = {
+    {"zadd", -4, command::grows, zadd},
+    {"zincrby", 4, command::grows, zincrby},
     {"zrem", -3, command::writes, zrem},
     {"zscore", 3, command::reads, zscore},
     {"zrank", 3, command::reads, zrank},
@@ -208,6 +207,6 @@ constexpr command table[] = {
 
 }  // namespace
 
-commands_view sorted_set_commands() { return table; }
+commands_view sorted_set_commands() { return sorted_set_table; }
 
 }  // namespace latchkey::model

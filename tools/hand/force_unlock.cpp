@@ -22,7 +22,7 @@ std::string owner_of(latchkey::holder const& who) {
 }
 
 // `UUID:N`, and the process as its connection says it.
-std::string in_words(latchkey::holder const& who) {
+std::string named(latchkey::holder const& who) {
   auto made = quoted(owner_of(who));
   if (who.from && who.from->pid != 0)
     made += " (" + quoted(who.from->program) + ", process " + std::to_string(who.from->pid) + " on " +
@@ -30,9 +30,9 @@ std::string in_words(latchkey::holder const& who) {
   return made;
 }
 
-std::string in_words(std::vector<latchkey::holder> const& all) {
+std::string named(std::vector<latchkey::holder> const& all) {
   std::string made;
-  for (auto const& one : all) (made += made.empty() ? "" : ", ") += in_words(one);
+  for (auto const& one : all) (made += made.empty() ? "" : ", ") += named(one);
   return made;
 }
 
@@ -50,8 +50,8 @@ bool confirmed(command_line const& line, std::string const& name, std::vector<la
   if (line.has("yes")) return true;
   if (::isatty(STDIN_FILENO) == 0)
     throw failure(wrong_usage,
-                  "--yes is missing: nobody is there to confirm that " + in_words(who) + " is to lose " + quoted(name));
-  complain("end the hold of " + in_words(who) + " on " + quoted(name) + "? The holder may go on working. [y/N]");
+                  "--yes is missing: nobody is there to confirm that " + named(who) + " is to lose " + quoted(name));
+  complain("end the hold of " + named(who) + " on " + quoted(name) + "? The holder may go on working. [y/N]");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "yes";
@@ -72,7 +72,7 @@ void tell(command_line const& line, std::string const& name, std::vector<latchke
       made["writes"] = one.writes;
       std::puts(json_text(made).c_str());
     } else {
-      std::printf("%s: ended the hold of %s\n", quoted(name).c_str(), in_words(one).c_str());
+      std::printf("%s: ended the hold of %s\n", quoted(name).c_str(), named(one).c_str());
     }
   }
 }
@@ -83,7 +83,7 @@ int force(command_line const& line, client const& from, session& server) {
   auto const seen = from.inspect(lock).holders;
   auto const wanted = meant(line, seen);
   if (seen.empty()) throw failure(no, line.has("quiet") ? "" : "nobody holds " + quoted(name));
-  if (wanted.empty()) throw failure(still_busy, quoted(name) + " is held by another: " + in_words(seen));
+  if (wanted.empty()) throw failure(still_busy, quoted(name) + " is held by another: " + named(seen));
   if (!confirmed(line, name, wanted)) throw failure(wrong_usage, "not confirmed: nothing was changed");
   std::vector<latchkey::holder> ended;
   for (auto const& one : wanted)
@@ -92,7 +92,7 @@ int force(command_line const& line, client const& from, session& server) {
   if (!ended.empty()) return yes;
   auto const left = from.inspect(lock).holders;
   if (left.empty()) throw failure(no, line.has("quiet") ? "" : "nobody holds " + quoted(name) + " any more");
-  throw failure(still_busy, quoted(name) + " is held by another by now: " + in_words(left));
+  throw failure(still_busy, quoted(name) + " is held by another by now: " + named(left));
 }
 
 }  // namespace

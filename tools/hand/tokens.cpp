@@ -17,7 +17,7 @@
 namespace latchkey::tool {
 namespace {
 
-constexpr milliseconds shortest_lease{10};
+constexpr milliseconds shortest_extension{10};
 
 std::string text_of(command_line const& line) {
   if (!line.operands().empty()) {
@@ -162,9 +162,9 @@ int held(command_line const& line) {
 
 int extend(command_line const& line) {
   auto const hold = token_of(line);
-  auto const length = line.duration("lease", milliseconds(hold.lease_ms), shortest_lease);
+  auto const length = line.duration("lease", milliseconds(hold.lease_ms), shortest_extension);
   if (length == forever) throw failure(wrong_usage, "--lease has an end");
-  if (length < shortest_lease) throw failure(wrong_usage, "--lease is missing: the token does not say one");
+  if (length < shortest_extension) throw failure(wrong_usage, "--lease is missing: the token does not say one");
   auto server = server_of(line);
   if (hold.kind == "semaphore") {
     session asks(server);

@@ -23,9 +23,11 @@ std::string plain(std::string_view text) {
   return safe;
 }
 
-std::string row(std::string const& left, std::string_view right) { return ".TP\n" + left + '\n' + plain(right) + '\n'; }
+std::string entry(std::string const& left, std::string_view right) {
+  return ".TP\n" + left + '\n' + plain(right) + '\n';
+}
 
-std::string row(option const& one) {
+std::string entry(option const& one) {
   auto left = "\\fB" + plain("--" + std::string(one.name)) + "\\fR";
   if (one.letter != 0) left = "\\fB\\-" + std::string(1, one.letter) + "\\fR, " + left;
   if (!one.value.empty()) left += " \\fI" + plain(one.value) + "\\fR";
@@ -34,7 +36,7 @@ std::string row(option const& one) {
     right += ": ";
     for (char const c : one.choices) right += c == '|' ? std::string(", ") : std::string(1, c);
   }
-  return row(left, right);
+  return entry(left, right);
 }
 
 }  // namespace
@@ -46,14 +48,14 @@ std::string manual_text() {
       "on Redis, for the shell\n.SH SYNOPSIS\n.B latchkey\n[\\fIoptions\\fR] \\fISUBCOMMAND\\fR ...\n.SH SUBCOMMANDS\n";
   for (auto const& one : subcommands()) {
     text += ".SS latchkey " + plain(one.name) + " [options] " + plain(one.operands) + '\n' + plain(one.text) + '\n';
-    for (auto const& each : one.options) text += row(each);
+    for (auto const& each : one.options) text += entry(each);
   }
   text += ".SH OPTIONS\nOf every subcommand, and before its name.\n";
-  for (auto const& one : common_options()) text += row(one);
+  for (auto const& one : common_options()) text += entry(one);
   text += ".PP\nDurations are 250ms, 30s, 1m30s, 2h, 1d or 0.5s; a number is seconds.\n.SH ENVIRONMENT\n";
-  for (auto const& one : variables()) text += row("\\fB" + plain(one.name) + "\\fR", one.meaning);
+  for (auto const& one : variables()) text += entry("\\fB" + plain(one.name) + "\\fR", one.meaning);
   text += ".SH EXIT STATUS\n";
-  for (auto const& one : exit_codes()) text += row("\\fB" + plain(one.code) + "\\fR", one.meaning);
+  for (auto const& one : exit_codes()) text += entry("\\fB" + plain(one.code) + "\\fR", one.meaning);
   return text;
 }
 
