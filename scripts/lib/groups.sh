@@ -163,7 +163,7 @@ queue_for() {
       clang) meanwhile clang-unit ctest_of clang unit unit ;;
       compile | package | packages) meanwhile "$main_preset-$group" ctest_of "$main_preset" "$group" "$group" ;;
       fuzz) meanwhile fuzz scripts/fuzz --seconds 20 all ;;
-      model) meanwhile model timeout 900 test/model/run ;;
+      model) at_once model timeout 900 test/model/run ;;
       demo) [ "$main_preset" != ci ] || meanwhile demo-script scripts/demo --help ;;
       bench) meanwhile bench-build scripts/bench --build ;;
     esac

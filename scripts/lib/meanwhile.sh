@@ -11,7 +11,7 @@ meanwhile() {
   in_turn+=("$name $(printf '%q ' "$@")")
 }
 
-# at_once NAME COMMAND...: a step that has a job of its own, for it waits for a network.
+# at_once NAME COMMAND...: a step that has a job of its own, for it waits for a network, or keeps one core busy for long.
 at_once() {
   rm -f "$log_dir/begun-$1".{log,result}
   job do_step "$@"
@@ -24,9 +24,14 @@ jobs_begun=()
 job() {
   mkdir -p "$log_dir"
   set -m
-  "$@" &
+  at_leisure "$@" &
   set +m
   jobs_begun+=($!)
+}
+
+at_leisure() {
+  renice -n 19 -p "$BASHPID" >/dev/null
+  "$@"
 }
 
 do_step() {
@@ -39,7 +44,6 @@ do_step() {
 
 do_in_turn() {
   local step
-  renice -n 19 -p "$BASHPID" >/dev/null
   for step in "${in_turn[@]}"; do eval "do_step $step"; done
 }
 
