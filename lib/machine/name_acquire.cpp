@@ -133,6 +133,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
     instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
     holders_.keep(one, *call, was.mode, sent, own_end);
     tenure_.granted(one, was, deadline);
+    waiters_->had();
   }
   bool const was_queued = call->queued;
   call->token = answer.token;

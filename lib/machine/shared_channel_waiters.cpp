@@ -11,8 +11,8 @@ namespace {
 
 constexpr milliseconds linger_time{1'000};  // a channel is kept this long for the next waiter
 constexpr milliseconds unheard_pause{50};   // in which a channel should be confirmed
-// Whoever released it would hear of it first, and win three times of four.
-constexpr std::chrono::microseconds pause_after_streak{100};
+// Whoever released it would hear of it first, and win three times of four. For each client that has waited for longer.
+constexpr std::chrono::microseconds pause_for_others{100};
 
 }  // namespace
 
@@ -184,6 +184,16 @@ bool shared_channel_waiters::leaves_to_others(operation& head) {
   return true;
 }
 
+// A release was heard, by others, too.
+void shared_channel_waiters::let_others_first() {
+  unsigned char const mode = queue_.head().mode;
+  if (!rules().exclusive || rules().shares(mode, mode)) return;
+  if (rotation_.ahead() > 0)
+    streak_.leave_until(after(of_.shared_.now, pause_for_others * rotation_.ahead()));
+  else if (rotation_.went_on())
+    streak_.leave_no_longer();
+}
+
 // --- answers ---
 
 // The server said: somebody else has it.
@@ -202,7 +212,10 @@ void shared_channel_waiters::told_busy(owner_state&, request const& was, std::in
   bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
   if (&head != was.call && (!asked_too || !proves || !queue_.head_idle())) return new_head();
   head.tried = true;
-  if (heard() && listening() == view::on && queue_.head_idle()) return try_head();
+  if (heard() && listening() == view::on && queue_.head_idle()) {
+    if (unfollowed_ == wake_up::message) let_others_first();
+    return try_head();
+  }
   if (hint < 0) of_.note(event_type::no_time_to_live);
   if (listening() == view::off && rules().listens) new_head();
   sleep_until_hint(hint);
@@ -240,6 +253,7 @@ void shared_channel_waiters::granted(request const& was, outcome const& answer, 
 }
 
 void shared_channel_waiters::released(owner_state const& one, outcome const& answer) {
+  if (answer.listeners > 0) rotation_.released_to(answer.listeners);
   if (answer.not_published && queue_.head_idle()) try_head();
   if (answer.what == outcome::type::released) look_after_release();
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
@@ -271,7 +285,8 @@ void shared_channel_waiters::look_after_release() {
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
     return;
   }
-  if (leaves_it() && !queue_.empty()) streak_.leave_until(after(of_.shared_.now, pause_after_streak));
+  if (leaves_it() && !queue_.empty())
+    streak_.leave_until(after(of_.shared_.now, pause_for_others * std::max(rotation_.ahead(), 1)));
   if (listening() == view::asked) new_head();
 }
 
@@ -290,14 +305,13 @@ void shared_channel_waiters::on_confirmed() {
 void shared_channel_waiters::on_message(std::string_view payload) {
   ++of_.shared_.counters.messages;
   if (!of_.kind_.wakes(payload)) return;
+  rotation_.heard();
   if (of_.tenure_.holder()) return doubt();
   // The answer to our own release is not far, and then others have their chance first.
   if (leaves_it() && of_.active_.release_sent()) return remember(wake_up::message);
-  bool const may_try = queue_.head_idle() && !parked(queue_.head());
-  if (may_try)
-    try_run();
-  else
-    remember(wake_up::message);
+  if (!queue_.head_idle() || parked(queue_.head())) return remember(wake_up::message);
+  let_others_first();
+  try_run();
 }
 
 // The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
@@ -331,6 +345,7 @@ void shared_channel_waiters::on_hint() {
 void shared_channel_waiters::on_linger() {
   if (!queue_.empty() || listening() == view::off) return;
   of_.shared_.channels->drop(channel(), *this);
+  rotation_ = {};
 }
 
 }  // namespace latchkey::detail

@@ -3,6 +3,7 @@
 #include <machine/active_requests.hpp>
 #include <machine/holders.hpp>
 #include <machine/lock_name.hpp>
+#include <machine/rotation.hpp>
 #include <machine/streak.hpp>
 #include <machine/subscriptions.hpp>
 #include <machine/tenure.hpp>
@@ -87,6 +88,8 @@ class waiters {
   virtual void make_room() {}
   // Nothing is listened to, and nobody waits.
   virtual bool idle() const { return queue_.empty(); }
+  // The server has granted it to one of them, or to somebody who did not wait.
+  virtual void had() {}
   // The client ends: what waits has been told, and nothing is listened to any more.
   virtual void close() {}
 
@@ -180,6 +183,7 @@ class shared_channel_waiters final : public waiters, private listener {
   void remember(wake_up why) override { unfollowed_ = why; }
   void recalled(owner_state&) override { remember(wake_up::recalled); }
   void paired() override;
+  void had() override { rotation_.had(); }
 
   // --- time ---
   void on_hint();
@@ -204,9 +208,11 @@ class shared_channel_waiters final : public waiters, private listener {
   // A release of this client is sent only when others shall have it.
   bool leaves_it() const { return streak_.ended() || of_.tenure_.on(); }
   bool leaves_to_others(operation& head);
+  void let_others_first();
   std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
 
   wake_up unfollowed_ = wake_up::none;
+  rotation rotation_;
   timer_node hint_;    // when the head tries again without a message
   timer_node linger_;  // when the channel is given up
 };

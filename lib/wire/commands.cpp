@@ -61,8 +61,7 @@ outcome read_given_back(reply const& element) {
   if (says(element, verdict::absent)) return made_of(outcome::type::absent);
   if (is_refusal(element)) return refused_by(element);
   outcome made;
-  made.not_published = says(element, verdict::released_unpublished);
-  if (made.not_published || says(element, verdict::released)) made.what = outcome::type::released;
+  read_released(element, made);
   return made;
 }
 

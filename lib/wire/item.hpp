@@ -70,6 +70,7 @@ struct outcome {
 
   type what = type::malformed;
   bool not_published = false;  // released, but PUBLISH was refused: nobody was told
+  int listeners = 0;           // released: so many clients heard of it, if that was counted
   bool unsynced = false;       // granted, extended: too few replicas have it
   bool spent = false;          // granted: the next waiter would be told busy; see hint
   std::int64_t hint = 0;       // busy: milliseconds until the holder's lease ends; -1: it never does

@@ -24,8 +24,7 @@ outcome read_release(reply const& element) {
   if (says(element, verdict::absent)) return simply(outcome::type::absent);
   if (is_refusal(element)) return refused(element);
   outcome made;
-  made.not_published = says(element, verdict::released_unpublished);
-  if (made.not_published || says(element, verdict::released)) made.what = outcome::type::released;
+  read_released(element, made);
   return made;
 }
 

@@ -37,8 +37,10 @@ namespace lua {
 constinit std::string_view const free = R"lua(local function free(key, channel)
   local gone = call('del', key)
   if type(gone) == 'table' then return gone.err end
-  if channel and type(call(publish, channel, '0')) == 'table' then return -6 end
-  return -5
+  if not channel then return -5 end
+  local heard = call(publish, channel, '0')
+  if type(heard) == 'table' then return -6 end
+  return heard > 0 and -1000 - heard or -5
 end
 )lua";
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <codec/reply.hpp>
 #include <cstdint>
 #include <limits>
@@ -19,10 +20,20 @@ enum class verdict : std::int64_t {
   extended = -9,
   untried = -10,
   unseen = -11,
+  released_to_none = -1'000,  // and below: released, and by so much less, so many heard of it
 };
 
 inline bool says(reply const& element, verdict what) {
   return element.is_integer() && element.integer == static_cast<std::int64_t>(what);
+}
+
+// Was it released, and who heard of that?
+inline void read_released(reply const& element, outcome& made) {
+  constexpr auto none = static_cast<std::int64_t>(verdict::released_to_none);
+  bool const counted = element.is_integer() && element.integer <= none;
+  if (counted) made.listeners = static_cast<int>(std::min<std::int64_t>(none - element.integer, 1'000));
+  made.not_published = says(element, verdict::released_unpublished);
+  if (counted || made.not_published || says(element, verdict::released)) made.what = outcome::type::released;
 }
 
 // A text in the place of a number is an error that concerns this item alone.

@@ -108,6 +108,9 @@ TEST_CASE("each request of the reentrant lock runs while its slot moves, whereve
   auto const& kind = reentrant_kind();
   std::string const channel = kind.channel(name, {});
   auto source = cluster.at_source(), target = cluster.at_target(), single = alone.admin();
+  auto listener = alone.admin();  // answers say how many there are
+  listener.send({"SUBSCRIBE", channel});
+  listener.receive();
   enum class place { at_source, at_target, nowhere };
   for (auto const& [title, one, tells] : requests()) {
     for (place const key : {place::at_source, place::at_target, place::nowhere}) {

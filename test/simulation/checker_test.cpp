@@ -65,7 +65,7 @@ TEST_CASE("simulation: faults on purpose in any lock are found, each by its rule
       {"lock", "nobody is on the way", {.what = trick::keeps_still}},
       {"lock", "though nobody else had it", {"acquire", "if there == 0 then", in_doubt + "if there == 0 then"}},
       {"lock", "which it did not", {.what = trick::always_released}},
-      {"lock", "had expired, though it released it", {"release", "return -5", "return -8"}},
+      {"lock", "had expired, though it released it", {"release", "or -5", "or -8"}},
       {"lock", "hold", {.what = trick::excuses_nothing}},
       {"lock", "was completed twice", {.what = trick::completes_twice}},
       {"lock", "rest", {.what = trick::never_completes}},

@@ -322,6 +322,39 @@ TEST_CASE("after a streak that nobody else waited behind the next waiter tries w
   w.finish();
 }
 
+TEST_CASE("clients that want a lock all the time have it in turn") {
+  for (std::uint64_t seed = 0; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    constexpr std::size_t clients = 4;
+    world w(streak_of(1), clients);
+    w.any_order = seed;
+    std::vector<task*> callers;  // two of each client
+    for (std::uint64_t i = 0; i < 2 * clients; ++i) callers.push_back(&w.acquire(i + 1, {.client = i / 2}));
+    std::vector<std::size_t> order;  // of clients
+    for (int grants = 0; grants < 60; ++grants) {
+      task** found = nullptr;
+      w.until([&] {
+        for (task*& one : callers)
+          if (one->granted()) found = &one;
+        return found != nullptr;
+      });
+      std::size_t const client = (*found)->client;
+      if (order.empty() || order.back() != client) order.push_back(client);
+      w.release(**found);
+      *found = &w.acquire(static_cast<std::uint64_t>(found - callers.data()) + 1, {.client = client});
+    }
+    std::size_t out_of_turn = 0;  // until each has heard how many there are
+    for (std::size_t i = clients; i < order.size(); ++i) out_of_turn += order[i] != order[i - clients];
+    CHECK(order.size() == 30);
+    CHECK(out_of_turn <= 5);
+    for (task* one : callers) w.cancel(*one);
+    w.run();
+    for (task* one : callers)
+      if (one->granted()) w.release(*one);
+    w.finish();
+  }
+}
+
 TEST_CASE("a streak also ends by time") {
   world w(streak_of(1'000, 10ms));
   task& first = w.acquire(1);

@@ -1,3 +1,4 @@
+#include <machine/rotation.hpp>
 #include <machine/streak.hpp>
 #include <support/catch.hpp>
 
@@ -47,6 +48,31 @@ TEST_CASE("streak: a release to nobody ends one if it was one, until it turns ou
   turns.end();
   turns.end();
   CHECK_FALSE(turns.ended());
+}
+
+TEST_CASE("rotation: who had it lets those go first who have waited for longer", "[unit][machine]") {
+  rotation turns;
+  CHECK(turns.ahead() == 0);  // it has never had it
+  turns.heard();
+  CHECK(turns.ahead() == 0);
+  turns.had();
+  turns.released_to(4);
+  turns.heard();  // its own release
+  CHECK(turns.ahead() == 3);
+  CHECK_FALSE(turns.went_on());
+  turns.heard();
+  CHECK(turns.ahead() == 2);
+  CHECK(turns.went_on());
+  for (int i = 0; i < 10; ++i) turns.heard();
+  CHECK(turns.ahead() == 0);
+  turns.had();
+  CHECK(turns.ahead() == 4);
+  turns.released_to(1);  // alone by now
+  turns.heard();
+  CHECK(turns.ahead() == 0);
+  turns.had();
+  turns.released_to(1'000);
+  CHECK(turns.ahead() == 8);  // most of them need not wait
 }
 
 TEST_CASE("streak: where none is wanted none begins", "[unit][machine]") {
