@@ -73,6 +73,18 @@ TEST_CASE("turns: who holds it takes it again and gives that back without the se
   w.finish();
 }
 
+TEST_CASE("turns: an inner hold whose outer one has ended unnoticed is given back on the server") {
+  world w(with_turns());
+  granted(w, w.acquire(1, {.lease = 50ms}));
+  task& inner = granted(w, w.acquire(1));
+  auto const before = asked(w);
+  w.now += 60ms;  // no timer was looked at
+  w.release(inner);
+  w.run();
+  CHECK(asked(w) == before + 1);
+  w.finish();
+}
+
 TEST_CASE("turns: a count that stays for a while is told to the server") {
   world w(with_turns());
   task& outer = granted(w, w.acquire(1));
