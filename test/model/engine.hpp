@@ -275,6 +275,22 @@ inline void model::try_head() {
   try_acquire(s.queue[0], false);
 }
 
+// After a message.
+inline void model::try_heard() {
+  if (gives_way)
+    s.timer = 2;
+  else
+    try_head();
+}
+
+inline void model::on_pause_end() {
+  s.timer = 0;
+  if (head_idle() && !parked())
+    try_head();
+  else
+    s.dirty = 1;
+}
+
 inline bool model::may_replace(int x) const {
   owner_state const& w = s.w[x];
   return o.replace && is_release(w) && w.where == OUTBOX && w.target == 0 && !(w.flags & AWAITED) && live(w) == 0 &&
@@ -305,7 +321,7 @@ inline void model::subscribe() {
 inline void model::sleep_or_retry() {
   if (s.view == ON) {
     if (s.dirty)
-      try_head();
+      try_heard();
     else
       s.timer = 1;
     return;
@@ -318,7 +334,7 @@ inline void model::sleep_or_retry() {
 inline void model::answered_something() {
   if (!s.queue_n) return;
   owner_state const& head = s.w[s.queue[0]];
-  bool const heard = s.dirty && (s.view == ON || !s.timer) && o.answer_retries;
+  bool const heard = s.dirty && s.timer != 2 && (s.view == ON || !s.timer) && o.answer_retries;
   if (head.place == UNTRIED) {
     if (!head.what || may_replace(s.queue[0])) untried_head(since::other, false);
   } else if (!in_doubt() && !head.what && (s.view == OFF || heard)) {
@@ -348,7 +364,7 @@ inline void model::end_once_calls(bool all) {
 
 inline void model::on_message() {
   if (head_idle() && s.view == ON && !parked())
-    try_head();
+    try_heard();
   else if (o.dirty)
     s.dirty = 1;
 }

@@ -14,6 +14,7 @@ inline void violation(char const* what) {
 
 struct model {
   state s;
+  bool gives_way = false;  // in this step: whoever has waited for longer shall try first
 
   explicit model(state const& from) : s(from) {}
 
@@ -60,6 +61,8 @@ struct model {
   enum class since { arrival, grant, other };
   void untried_head(since what, bool may_direct);
   void try_head();
+  void try_heard();
+  void on_pause_end();
   void first_try(int x, bool may_direct);
   bool may_replace(int x) const;
   void subscribe();

@@ -87,6 +87,7 @@
   X(force_kill, 1, "its caller hears connection_lost after the KILL")                                            \
   X(dirty, 1, "a message during a try makes the head try once more")                                             \
   X(streak_dirty, 1, "a try that the end of a streak put off is made after the release")                         \
+  X(gives_way, 0, "1: a head that heard a message may let a pause go by; 2: which no timer ends")                \
   X(answer_retries, 1, "an answer makes a head try that heard a message and has not tried since")                \
   X(confirm_dirty, 1, "a confirmation during a try does, too")                                                   \
   X(dirty_passes, 1, "a message during a try that was granted passes to the next head")                          \
@@ -242,7 +243,7 @@ struct state {
   u8 expired;                                // the lock ended without a message since the last try
   u8 streak_over, used_streaks;              // no hand-off until the lock was really released
   u8 stranger_waits;                         // 1: B sleeps, 2: B was woken
-  u8 queue[3], queue_n, view, dirty, timer;  // dirty: a message that no try has followed
+  u8 queue[3], queue_n, view, dirty, timer;  // dirty: a message that no try has followed; timer 2: the end of a pause
   u8 subscribed, sub_n, push_n, sub_queue[3], push[4];
   u8 force_pending, force_done;  // 1 under way, 2 to be said after the KILL
   u8 used_discards, used_timeouts, used_busy_kills, used_switches, used_lane_switches, used_losses, used_cancels;

@@ -86,14 +86,18 @@ struct stepper {
   }
 
   void reading() {
-    if (s.answers_n) {
+    for (bool const waits : {false, true}) {
+      if (!s.answers_n || (waits && (!o.gives_way || !s.dirty))) continue;
       model m(s);
+      m.gives_way = waits;
       request const r = take(m.s.answers, m.s.answers_n, lane_length);
       m.answer(r, SHARED);
       emit(m, "client reads the answer to %r (shared): %=", true, 0, 0, 0, r);
     }
-    if (s.direct_answer.what) {
+    for (bool const waits : {false, true}) {
+      if (!s.direct_answer.what || (waits && (!o.gives_way || !s.dirty))) continue;
       model m(s);
+      m.gives_way = waits;
       request const r = std::exchange(m.s.direct_answer, request{});
       m.answer(r, DIRECT);
       emit(m, "caller reads the answer to %r (direct): %=", !o.stall, 0, 0, 0, r);
@@ -145,15 +149,18 @@ struct stepper {
         overflow = true;
       emit(m, what == 'S' ? "server: SUBSCRIBE" : "server: UNSUBSCRIBE", !o.no_sub);
     }
-    if (s.push_n) {
+    for (bool const waits : {false, true}) {
+      if (!s.push_n || (waits && (!o.gives_way || s.push[0] != 'm'))) continue;
       model m(s);
+      m.gives_way = waits;
       u8 const what = s.push[0];
       for (int i = 0; i < 3; ++i) m.s.push[i] = s.push[i + 1];
       m.s.push[3] = 0, --m.s.push_n;
       if (what == 'm') m.on_message();
       if (what == 'S') m.on_confirmed();
       emit(m,
-           what == 'm'   ? "client reads a message"
+           waits         ? "client reads a message, and lets others first"
+           : what == 'm' ? "client reads a message"
            : what == 'S' ? "client reads: subscribed"
                          : "client reads: unsubscribed",
            true);
@@ -175,6 +182,11 @@ struct stepper {
       if (s.queue_n && o.resubscribe) m.s.view = ASKED, m.s.sub_queue[0] = 'S', m.s.sub_n = 1;
       if (s.queue_n && !o.resubscribe) m.s.view = ON, m.s.subscribed = 1;  // as if nothing had been missed
       emit(m, "message connection lost", false);
+    }
+    if (s.timer == 2 && o.gives_way == 1) {
+      model m(s);
+      m.on_pause_end();
+      emit(m, "the pause is over", true);
     }
     // The hint stands for an end of the hold that nobody publishes; it never covers up for a lost message.
     bool const due = s.expired || (o.no_sub && s.view != ON);
