@@ -6,7 +6,13 @@ namespace {
 constexpr std::string_view kinds = "lock|fair|fenced|spin|plain|non-reentrant|read|write|semaphore";
 
 constexpr option common[] = {
-    {"uri", 0, "URI", words::text, {}, "the server: redis[s]://HOST[:PORT][/DB] or unix:///PATH[?db=N]; no password"},
+    {"uri",
+     0,
+     "URI",
+     words::text,
+     {},
+     "the server: redis[s]://HOST[:PORT][/DB], unix:///PATH[?db=N] or redis[s]-sentinel://HOST[:PORT],.../NAME; no "
+     "password"},
     {"cacert", 0, "FILE", words::file, {}, "authorities for rediss://, in PEM (those of the system)"},
     {"cert", 0, "FILE", words::file, {}, "certificate of this client, with its chain (none)"},
     {"key", 0, "FILE", words::file, {}, "private key of this client (in the file of --cert)"},
