@@ -11,4 +11,6 @@ if(LATCHKEY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # What one clone of the same sources has compiled serves the next: nothing in it depends on where they lie.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${LATCHKEY_CCACHE}")
+  # The sources of a unity build are named by their whole paths, and __FILE__ would say where they lie.
+  add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 endif()
