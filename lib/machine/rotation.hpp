@@ -10,20 +10,26 @@ class rotation {
  public:
   // The server granted it to this client.
   void had() { heard_ = 0; }
-  // This client released it, and so many clients, itself included, heard of that.
-  void released_to(int listeners) { listeners_ = listeners; }
+  // This client released it, and so many clients, itself included, heard of that. Of few that have it once each whoever
+  // is quickest may have it next.
+  void released_to(int listeners, bool after_streak) {
+    listeners_ = listeners;
+    gives_way_ = after_streak || listeners >= crowd;
+  }
   // It was released, here or elsewhere.
   void heard() { heard_ = std::min(heard_ + 1, listeners_); }
   // How many have waited for longer, if all who listened wait.
-  int ahead() const { return std::min(listeners_ - heard_, most); }
+  int ahead() const { return gives_way_ ? std::min(listeners_ - heard_, most) : 0; }
   // Since this client had it others have, or could have.
   bool went_on() const { return heard_ > 1; }
 
  private:
-  static constexpr int most = 8;  // who listens need not wait
+  static constexpr int most = 8;    // who listens need not wait
+  static constexpr int crowd = 12;  // whose tries in vain take longer than the pause
 
   int listeners_ = 0;
   int heard_ = 0;
+  bool gives_way_ = false;
 };
 
 }  // namespace latchkey::detail

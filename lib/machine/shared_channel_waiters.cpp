@@ -253,7 +253,7 @@ void shared_channel_waiters::granted(request const& was, outcome const& answer, 
 }
 
 void shared_channel_waiters::released(owner_state const& one, outcome const& answer) {
-  if (answer.listeners > 0) rotation_.released_to(answer.listeners);
+  if (answer.listeners > 0) rotation_.released_to(answer.listeners, leaves_it());
   if (answer.not_published && queue_.head_idle()) try_head();
   if (answer.what == outcome::type::released) look_after_release();
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.

@@ -56,7 +56,7 @@ TEST_CASE("rotation: who had it lets those go first who have waited for longer",
   turns.heard();
   CHECK(turns.ahead() == 0);
   turns.had();
-  turns.released_to(4);
+  turns.released_to(4, true);
   turns.heard();  // its own release
   CHECK(turns.ahead() == 3);
   CHECK_FALSE(turns.went_on());
@@ -67,12 +67,14 @@ TEST_CASE("rotation: who had it lets those go first who have waited for longer",
   CHECK(turns.ahead() == 0);
   turns.had();
   CHECK(turns.ahead() == 4);
-  turns.released_to(1);  // alone by now
+  turns.released_to(1, true);  // alone by now
   turns.heard();
   CHECK(turns.ahead() == 0);
   turns.had();
-  turns.released_to(1'000);
+  turns.released_to(1'000, false);
   CHECK(turns.ahead() == 8);  // most of them need not wait
+  turns.released_to(4, false);
+  CHECK(turns.ahead() == 0);  // they had it once each
 }
 
 TEST_CASE("streak: where none is wanted none begins", "[unit][machine]") {
