@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fuzz/input.hpp>
 #include <wire/server_error.hpp>
 #include <wire/verdict.hpp>
@@ -18,6 +19,14 @@ bool holds_verdict(reply const& tree, detail::verdict which) {
   for (auto const& each : tree.elements)
     if (holds_verdict(each, which)) return true;
   return false;
+}
+
+// Also with the number of those who heard of it.
+bool holds_release(reply const& tree) {
+  if (tree.is_integer() && tree.integer <= static_cast<std::int64_t>(detail::verdict::released_to_none)) return true;
+  if (holds_verdict(tree, detail::verdict::released)) return true;
+  if (holds_verdict(tree, detail::verdict::released_unpublished)) return true;
+  return std::any_of(tree.elements.begin(), tree.elements.end(), holds_release);
 }
 
 bool may_answer(ask asked, what answer) {
@@ -47,10 +56,7 @@ void check(detail::kind const& of, ask asked, item const& one, reply const& answ
   }
   bool const granted = found.what == what::granted || found.grant == what::granted;
   if (granted) must(holds_verdict(answer, detail::verdict::granted), "only the word for it is a grant");
-  if (found.what == what::released)
-    must(holds_verdict(answer, detail::verdict::released) ||
-             holds_verdict(answer, detail::verdict::released_unpublished),
-         "only the word for it is a release");
+  if (found.what == what::released) must(holds_release(answer), "only the word for it is a release");
   if (found.what == what::unseen) {
     must(of.rules().remembers > 0, "only where the server remembers what ran it can say that something did not");
     must(one.repeated || asked == ask::release, "only who asks again, or gives back, hears that it was not seen");

@@ -106,8 +106,8 @@ class Doctor(Case):
         self.assertEqual(code, 1)
         self.assertLessEqual(max(map(len, shown.splitlines())), 80, shown)
 
-        def told(text):  # but for figures, which differ
-            return re.sub(r"\d+", "N", " ".join(text.split()))
+        def told(text):  # but for figures, which differ, also in sign
+            return re.sub(r"-?\d+", "N", " ".join(text.split()))
         self.assertEqual(told(shown), told(plain))
 
     def test_runbook(self):
