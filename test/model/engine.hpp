@@ -270,25 +270,13 @@ inline void model::untried_head(since what, bool may_direct) {
   first_try(x, may_direct);
 }
 
-inline void model::try_head() {
+inline void model::try_head(bool heard) {
+  if (heard && gives_way) {
+    s.timer = 2;
+    return;
+  }
   s.dirty = s.timer = s.expired = 0;
   try_acquire(s.queue[0], false);
-}
-
-// After a message.
-inline void model::try_heard() {
-  if (gives_way)
-    s.timer = 2;
-  else
-    try_head();
-}
-
-inline void model::on_pause_end() {
-  s.timer = 0;
-  if (head_idle() && !parked())
-    try_head();
-  else
-    s.dirty = 1;
 }
 
 inline bool model::may_replace(int x) const {
@@ -321,7 +309,7 @@ inline void model::subscribe() {
 inline void model::sleep_or_retry() {
   if (s.view == ON) {
     if (s.dirty)
-      try_heard();
+      try_head(true);
     else
       s.timer = 1;
     return;
@@ -364,7 +352,7 @@ inline void model::end_once_calls(bool all) {
 
 inline void model::on_message() {
   if (head_idle() && s.view == ON && !parked())
-    try_heard();
+    try_head(true);
   else if (o.dirty)
     s.dirty = 1;
 }

@@ -60,9 +60,7 @@ struct model {
   void new_head();
   enum class since { arrival, grant, other };
   void untried_head(since what, bool may_direct);
-  void try_head();
-  void try_heard();
-  void on_pause_end();
+  void try_head(bool heard = false);
   void first_try(int x, bool may_direct);
   bool may_replace(int x) const;
   void subscribe();

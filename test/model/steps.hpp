@@ -183,9 +183,16 @@ struct stepper {
       if (s.queue_n && !o.resubscribe) m.s.view = ON, m.s.subscribed = 1;  // as if nothing had been missed
       emit(m, "message connection lost", false);
     }
+  }
+
+  void timers() {
     if (s.timer == 2 && o.gives_way == 1) {
       model m(s);
-      m.on_pause_end();
+      m.s.timer = 0;
+      if (m.head_idle() && !m.parked())
+        m.try_head();
+      else
+        m.s.dirty = 1;
       emit(m, "the pause is over", true);
     }
     // The hint stands for an end of the hold that nobody publishes; it never covers up for a lost message.

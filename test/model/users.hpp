@@ -195,6 +195,7 @@ inline void all_steps(state const& s, successors& out, u32& left_out) {
   next.reading();
   next.engine();
   next.messages();
+  next.timers();
   next.time();
   next.faults();
   next.users();
