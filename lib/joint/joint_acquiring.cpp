@@ -60,7 +60,7 @@ joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock const> of, call& one
       context_(context_of(one.link)),
       progress_within_(one.link ? one.link->progress_within : nanoseconds(0)),
       machine_(of->rules_for(one.lease, one.max_hold),
-               {.deadline = one.deadline, .once = one.once, .seed = new_seed(), .gate = of->take_gate()}) {}
+               {.deadline = one.deadline, .once = one.once, .seed = new_seed()}) {}
 
 // Whoever finds nobody performing performs what is decided, in order; the others leave it to him.
 void joint_acquiring::perform(joint_guard& guard) noexcept {

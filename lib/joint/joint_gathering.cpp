@@ -50,10 +50,7 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
 }
 
 void joint_gathering::answered(member_call& one, joint_guard& guard) {
-  if (what_ == operation::type::release) {
-    one.hold_shown->left();
-    if (one.value > 0) of_->waited_for(guard, one.key());
-  }
+  if (what_ == operation::type::release) one.hold_shown->left();
   if (what_ == operation::type::extend) one.hold_shown->trust.extended(of_->drift(lease_), one.yes);
   if (!answer_.add(one)) return;
   if (what_ == operation::type::extend) about_->watch(guard);

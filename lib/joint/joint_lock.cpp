@@ -169,18 +169,6 @@ milliseconds joint_lock::watchdog_time() const {
   return longest;
 }
 
-void joint_lock::waited_for(joint_guard const&, lock_key const& member) const {
-  auto const found =
-      std::find_if(members_.begin(), members_.end(), [&](auto const& one) { return one.get() == &member; });
-  auto const at = static_cast<std::size_t>(found - members_.begin());
-  if (rules_.at_once && found != members_.end()) gate_ = gate_ ? std::min(*gate_, at) : at;
-}
-
-std::optional<std::size_t> joint_lock::take_gate() const {
-  auto const lock = guard();
-  return std::exchange(gate_, std::nullopt);
-}
-
 // --- holds ---
 
 bool joint_lock::add(joint_guard const&, std::shared_ptr<joint_hold> made) const {

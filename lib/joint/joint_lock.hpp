@@ -9,7 +9,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <unordered_map>
 #include <vector>
@@ -59,11 +58,6 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   // It was lost; kept for the unlock of its owner, but not too many of them.
   void on_lost(joint_hold& one) const;
 
-  // Somebody waits for this member, which was released.
-  void waited_for(joint_guard const& guard, lock_key const& member) const;
-  // Which of them was waited for when a hold was released last.
-  std::optional<std::size_t> take_gate() const;
-
   // The call is over and its address may be used again.
   void forget(joint_guard const& guard, call const& one) const;
 
@@ -86,8 +80,7 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   mutable std::mutex mutex_;  // guards what follows, and what belongs to its tasks and holds
   mutable std::unordered_map<call const*, std::shared_ptr<joint_task>> tasks_;
   mutable std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<joint_hold>>>
-      holds_;  // in the order of their grants
-  mutable std::optional<std::size_t> gate_;
+      holds_;                                                   // in the order of their grants
   mutable std::deque<std::pair<std::uint64_t, hold_id>> lost_;  // that no lease shows
 };
 

@@ -177,7 +177,6 @@ void name_machine::pass_on(owner_state& from, operation& call) {
   if (ended) {
     note(event_type::released, from.owner, {}, {}, shared_.now - began, context);
     ended->released = release_result::released;
-    ended->value = 1;
     complete(*ended);
   }
   waiters_->let_in_others(to);

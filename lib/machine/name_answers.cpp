@@ -117,7 +117,6 @@ void name_machine::conclude_release(owner_state& one, request const& was, outcom
   if (!was.give_back && !error) note(event_type::released, one.owner, {}, {}, shared_.now - was.began, was.context);
   if (!was.call) return;
   was.call->released = found;
-  was.call->value = std::max(answer.listeners, answer.grant == outcome::type::granted ? 1 : 0);
   complete(*was.call, error, answer.text);
 }
 

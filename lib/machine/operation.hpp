@@ -75,8 +75,7 @@ struct operation : queue_hook {
   // --- set by the machine before completion ---
   error_code error;         // while it waits: what the latest answer refused it with, if it did
   std::string text;         // the server's latest words
-  std::int64_t value = 0;   // query, command; release: how many waiters heard of it, if the server counted them, or
-                            // one that was given it; adopt: how long it still lasts, milliseconds, is set by the caller
+  std::int64_t value = 0;   // query, command; adopt: how long it still lasts, milliseconds, is set by the caller
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none
   release_result released = release_result::released;
   bool untried = false;  // acquire: not granted because of another of its bundle

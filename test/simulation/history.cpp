@@ -232,10 +232,9 @@ void simulation::check_answer(task const& done) {
                       std::any_of(lock.stood.begin(), lock.stood.end(),
                                   [&](auto const& one) { return one.second >= began && one.first != own; });
     bool const queue = std::any_of(tasks_.begin(), tasks_.end(), [&](auto const& other) {
-      // Or it queues behind a release that its client has not seen answered.
-      bool const before = other->what == task::type::acquire || (other->what == task::type::release && !done.once);
-      return other.get() != &done && before && other->client == done.client && other->key == done.key &&
-             started_.at(other.get()) <= now_ && (!other->done() || other->done_at >= done.started);
+      return other.get() != &done && other->what == task::type::acquire && other->client == done.client &&
+             other->key == done.key && started_.at(other.get()) <= now_ &&
+             (!other->done() || other->done_at >= done.started);
     });
     if (!held && !queue && !behind_ours_.contains(&done) && lock.removed < began)
       fail(done.label + " was told that the lock is busy, though nobody else had it");
@@ -249,14 +248,9 @@ void simulation::check_answer(task const& done) {
   auto const mine = [&](std::string const& field) {
     return field == own || (turns && kind_.belongs(field, nodes_[done.client]->id));
   };
-  auto const ended_by_us = [&](tenure const& one) {
-    return one.to >= began && one.by == static_cast<int>(done.client);
-  };
-  bool const ended_here = std::any_of(lock.past.begin(), lock.past.end(),
-                                      [&](tenure const& one) { return mine(one.field) && ended_by_us(one); });
-  // Of another one of the client it says nothing.
-  bool const ended_own = std::any_of(lock.past.begin(), lock.past.end(),
-                                     [&](tenure const& one) { return one.field == own && ended_by_us(one); });
+  bool const ended_here = std::any_of(lock.past.begin(), lock.past.end(), [&](tenure const& one) {
+    return mine(one.field) && one.to >= began && one.by == static_cast<int>(done.client);
+  });
   // A first copy whose answer was lost may have left other holds of the same owner, which have ended since.
   bool const released_here =
       ended_here || std::any_of(lock.releases.begin(), lock.releases.end(), [&](auto const& one) {
@@ -269,7 +263,7 @@ void simulation::check_answer(task const& done) {
   if (!done.error && done.released == release_result::released && !released_here && !passed_on)
     fail(done.label + " was told that it has released the lock, which it did not");
   bool const expired = done.error == errc::lease_lost && done.released == release_result::expired;
-  if (expired && !lost && ended_own) fail(done.label + " was told that the lease had expired, though it released it");
+  if (expired && !lost && ended_here) fail(done.label + " was told that the lease had expired, though it released it");
 }
 
 }  // namespace latchkey::simulation

@@ -83,9 +83,8 @@ void simulation::begin_joint(dice& chances, bool once) {
     deadline = budget_end(now);
   else if (chances.one_in(2))
     deadline = detail::after(now, milliseconds(chances.below(6'000)));
-  detail::joint_acquire::wish wish{deadline, once, chances.any()};
-  if (chances.one_in(2)) wish.gate = chances.below(kind_.places.size());
-  joint_call& one = *joints_.emplace_back(std::make_unique<joint_call>(joint_rules_of(lease), wish));
+  joint_call& one = *joints_.emplace_back(
+      std::make_unique<joint_call>(joint_rules_of(lease), detail::joint_acquire::wish{deadline, once, chances.any()}));
   one.started = now;
   one.lease = lease;
   one.deadline = deadline;

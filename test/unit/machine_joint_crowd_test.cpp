@@ -3,12 +3,11 @@
 #include <support/unit/joint_script.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <random>
 
 using namespace latchkey;
@@ -22,34 +21,24 @@ namespace {
 
 struct crowd;
 
-// One turn of a caller.
-struct turn {
-  joint_acquire call;
-  std::map<joint_acquire::attempt, std::size_t> member;
-  std::vector<std::size_t> held{};  // later grants, too
-};
-
 struct caller {
   std::size_t number;
   joint_rules rules;
   int turns_left;
-  std::shared_ptr<turn> now{};
-  std::optional<std::size_t> gate{};
-  instant asked{};
-  detail::nanoseconds longest{};
+  std::unique_ptr<joint_acquire> call;
 };
 
 // A member: who has it, and who waits for it in which order.
 struct member_lock {
   std::size_t holder = 0;  // 0: nobody
-  std::list<std::function<void()>> waiting;
+  std::deque<std::function<void()>> waiting;
 };
 
 struct crowd {
   crowd(std::size_t members, std::vector<joint_rules> each, int turns, std::uint64_t seed)
       : locks(members), random(seed) {
     for (std::size_t i = 0; i < each.size(); ++i)
-      callers.push_back(std::make_unique<caller>(caller{i + 1, std::move(each[i]), turns}));
+      callers.push_back(std::make_unique<caller>(caller{i + 1, std::move(each[i]), turns, nullptr}));
   }
 
   void later(detail::nanoseconds pause, std::function<void()> what) { events.emplace(now + pause, std::move(what)); }
@@ -68,84 +57,65 @@ struct crowd {
 
   void next_turn(caller& me) {
     if (me.turns_left-- == 0) return;
-    me.asked = now;
-    joint_acquire::wish const wish{.seed = random(), .gate = std::exchange(me.gate, std::nullopt)};
-    me.now = std::make_shared<turn>(turn{joint_acquire(me.rules, wish), {}});
-    me.now->call.begin(now);
-    perform(me, me.now);
+    me.call = std::make_unique<joint_acquire>(me.rules, joint_acquire::wish{.seed = random()});
+    me.call->begin(now);
+    perform(me);
   }
 
-  void perform(caller& me, std::shared_ptr<turn> const& of) {
-    while (auto const what = of->call.take()) {
+  void perform(caller& me) {
+    while (auto const what = me.call->take()) {
       switch (what->what) {
         case action_type::ask:
         case action_type::wait:
-          for (auto const& one : what->of) {
-            of->member[one.id] = one.member;
-            instant const until = what->what == action_type::wait ? what->when : now;
-            later(trip(), [this, &me, of, one, until] { arrive(me, of, one, until); });
-          }
+          for (auto const& one : what->of)
+            later(trip(), [this, &me, one, waits = what->what == action_type::wait] { arrive(me, one, waits); });
           break;
-        case action_type::give_back:
-          later(trip(), [this, &me, member = of->member.at(what->of[0].id)] { free(me, member); });
-          break;
-        case action_type::cancel: break;  // it was sent
-        case action_type::keep: of->held.push_back(what->of[0].member); break;
+        case action_type::give_back: later(trip(), [this, member = what->of[0].member] { free(member); }); break;
         case action_type::sleep:
-          later(what->when - now, [this, &me, of] {
-            of->call.time(now);
-            perform(me, of);
+          later(what->when - now, [this, &me] {
+            me.call->time(now);
+            perform(me);
           });
           break;
-        case action_type::finish:
-          CHECK(of->call.granted());
+        case action_type::finish: {
+          CHECK(me.call->granted());
           CHECK(inside.empty());
           inside.push_back(me.number);
-          me.longest = std::max(me.longest, now - me.asked);
-          for (auto const& one : of->call.held()) of->held.push_back(one.member);
-          later(1ms, [this, &me, of] {
+          auto const held = me.call->held();
+          later(1ms, [this, &me, held] {
             inside.pop_back();
-            of->call.cancel(errc::closed, now);
-            for (auto const member : of->held) later(trip(), [this, &me, member] { free(me, member); });
-            perform(me, of);
-            later(1ms, [this, &me] { next_turn(me); });
+            for (auto const& one : held) later(trip(), [this, one] { free(one.member); });
+            later(trip(), [this, &me] { next_turn(me); });
           });
+          break;
+        }
+        default: FAIL("nobody asked for that");
       }
     }
   }
 
-  void arrive(caller& me, std::shared_ptr<turn> const& of, joint_acquire::question asked, instant until) {
+  void arrive(caller& me, joint_acquire::question asked, bool waits) {
     member_lock& lock = locks[asked.member];
     bool const is_free = lock.holder == 0 && lock.waiting.empty();
     if (is_free) lock.holder = me.number;
-    auto const say = [this, &me, of, asked](bool granted) {
-      later(trip(), [this, &me, of, asked, granted] {
-        of->call.answered(asked.id, {.what = granted ? answer_type::granted : answer_type::busy, .until = now + 30s},
+    auto const say = [this, &me, asked](bool granted) {
+      later(trip(), [this, &me, asked, granted] {
+        me.call->answered(asked.id, {.what = granted ? answer_type::granted : answer_type::busy, .until = now + 30s},
                           now);
-        perform(me, of);
+        perform(me);
       });
     };
-    if (is_free || until <= now) return say(is_free);
-    auto const place = lock.waiting.insert(lock.waiting.end(), [] {});
-    auto const waits = std::make_shared<bool>(true);
-    *place = [&lock, &me, say, waits] {
+    if (is_free || !waits) return say(is_free);
+    lock.waiting.push_back([&lock, &me, say] {
       lock.holder = me.number;
-      *waits = false;
       say(true);
-    };
-    if (until == detail::never) return;
-    later(until - now, [&lock, place, waits, say] {
-      if (!*waits) return;
-      lock.waiting.erase(place);
-      say(false);
     });
   }
 
-  void free(caller& me, std::size_t member) {
+  void free(std::size_t member) {
     member_lock& lock = locks[member];
     lock.holder = 0;
     if (lock.waiting.empty()) return;
-    me.gate = std::min(member, me.gate.value_or(member));
     auto const next = std::move(lock.waiting.front());
     lock.waiting.pop_front();
     next();
@@ -196,19 +166,6 @@ TEST_CASE("joint: many callers in any order all have their turns", "[unit][joint
   }
 }
 
-TEST_CASE("joint: callers who want a majority all the time have it in turn", "[unit][joint]") {
-  constexpr int turns = 100;
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    crowd all(5, std::vector<joint_rules>(4, majority(5)), turns, seed);
-    all.run();
-    INFO("seed " << seed);
-    CHECK(all.events.empty());
-    CHECK(all.now < instant(4 * turns * 8ms));
-    for (auto const& one : all.callers) CHECK(one->longest < 250ms);
-    for (auto const& lock : all.locks) CHECK((lock.holder == 0 && lock.waiting.empty()));
-  }
-}
-
 // A lock of several members of which a majority is needed.
 
 namespace {
@@ -243,98 +200,14 @@ TEST_CASE("joint: a round that cannot reach the majority is given back everywher
   one.grant(0);
   one.busy(1);
   one.fail(2, errc::timeout);
-  CHECK(one.busy(3) == said{"give_back 0", "cancel 4", "wait 1"});
+  CHECK(one.busy(3) == said{"give_back 0", "cancel 4", "sleep"});
   CHECK(one.last.when >= one.now + 12ms);
   CHECK(one.last.when <= one.now + 25ms);
   CHECK(one.late_grant(4) == said{"give_back 0"});  // told by its number, not by its member
-  CHECK(one.busy(1) == said{"ask 0 1 2 3 4"});
+  CHECK(one.wake() == said{"ask 0 1 2 3 4"});
   one.grant(0);
   one.grant(1);
   CHECK(one.grant(2) == said{"granted"});
-}
-
-TEST_CASE("joint: whoever has the member that was busy asks the others", "[unit][joint]") {
-  joint_script one(majority(5));
-  one.begin();
-  one.busy(3);
-  one.busy(1);
-  CHECK(one.busy(2) == said{"cancel 0", "cancel 4", "wait 1"});
-  CHECK(one.grant(1) == said{"ask 0 2 3 4"});
-  one.grant(4);
-  CHECK(one.grant(0) == said{"granted"});
-}
-
-TEST_CASE("joint: callers who meet at their gates again and again are told apart by a pause", "[unit][joint]") {
-  joint_script one(majority(3));
-  auto const meets = [&](std::size_t gate, std::size_t other, std::size_t third) {
-    one.grant(gate);
-    one.busy(other);
-    return one.busy(third);
-  };
-  one.begin();
-  one.busy(0);
-  CHECK(one.busy(1) == said{"cancel 2", "wait 0"});
-  CHECK(meets(0, 1, 2) == said{"give_back 0", "wait 1"});
-  CHECK(one.busy(1) == said{"ask 0 1 2"});  // in vain, so it met nobody
-  one.busy(0);
-  CHECK(one.busy(1) == said{"cancel 2", "wait 0"});
-  CHECK(meets(0, 1, 2) == said{"give_back 0", "wait 1"});
-  CHECK(meets(1, 0, 2) == said{"give_back 1", "wait 0"});
-  CHECK(meets(0, 1, 2) == said{"give_back 0", "sleep"});
-}
-
-TEST_CASE("joint: whoever comes back while others wait goes through their gate", "[unit][joint]") {
-  joint_script one(majority(3), {.gate = 1});
-  CHECK(one.begin() == said{"wait 1"});
-  CHECK(one.last.when >= one.now + 12ms);
-  CHECK(one.last.when <= one.now + 25ms);
-  CHECK(one.grant(1) == said{"ask 0 2"});
-  CHECK(one.grant(2) == said{"granted"});
-  joint_script stale(majority(3), {.deadline = instant(1h) + 60ms, .gate = 1});
-  stale.begin();
-  stale.now += 25ms;
-  CHECK(stale.busy(1) == said{"ask 0 1 2"});  // whoever has that one may have no other
-  // Who has no time for both asks all.
-  joint_script hurried(majority(3), {.deadline = instant(1h) + 50ms, .gate = 1});
-  CHECK(hurried.begin() == said{"ask 0 1 2"});
-  joint_script once(majority(3), {.once = true, .gate = 1});
-  CHECK(once.begin() == said{"ask 0 1 2"});
-  joint_script alone(majority(1), {.gate = 0});
-  alone.begin();
-  CHECK(alone.grant(0) == said{"granted"});
-}
-
-TEST_CASE("joint: a gate that fails is followed by a pause, and one in vain by a round", "[unit][joint]") {
-  joint_script one(majority(3), {.deadline = instant(1h) + 200ms});
-  one.begin();
-  one.busy(0);
-  one.busy(1);
-  CHECK(one.fail(0, errc::connection_lost) == said{"sleep"});
-  CHECK(one.wake() == said{"ask 0 1 2"});
-  one.busy(1);
-  CHECK(one.busy(2) == said{"cancel 0", "wait 1"});
-  CHECK(one.busy(1) == said{"ask 0 1 2"});
-  one.busy(0);
-  CHECK(one.busy(2) == said{"cancel 1", "wait 0"});
-  one.now = instant(1h) + 200ms;
-  CHECK(one.last.when <= one.now);
-  CHECK(one.busy(0).back() != "ask 0 1 2");
-  CHECK(one.machine.finished());
-}
-
-TEST_CASE("joint: the wait ends at the gate, and nothing is kept", "[unit][joint]") {
-  joint_script one(majority(3), {.deadline = instant(1h) + 100ms});
-  one.begin();
-  one.busy(0);
-  CHECK(one.busy(1) == said{"cancel 2", "wait 0"});
-  one.now += 100ms;
-  CHECK(one.grant(0) == said{"give_back 0", "busy"});
-  joint_script left(majority(3));
-  left.begin();
-  left.busy(0);
-  left.busy(1);
-  CHECK(left.cancel(errc::closed) == said{"cancel 0", "failed: " + error_code(errc::closed).message()});
-  CHECK(left.late_grant(0) == said{"give_back 0"});
 }
 
 TEST_CASE("joint: a single attempt says busy if anybody did, else why", "[unit][joint]") {
@@ -438,9 +311,9 @@ TEST_CASE("joint: two of two who are busy when the wait ends are busy", "[unit][
   CHECK(one.busy(1) == said{"busy"});
   joint_script rounds(majority(2), {.deadline = instant(1h) + 100ms});
   rounds.begin();
-  CHECK(rounds.busy(0) == said{"cancel 1", "wait 0"});
+  CHECK(rounds.busy(0) == said{"cancel 1", "sleep"});
   rounds.now += 100ms;
-  CHECK(rounds.busy(0) == said{"busy"});
+  CHECK(rounds.wake() == said{"busy"});
   joint_script late(majority(3), {.deadline = instant(1h) + 100ms});
   late.begin();
   late.now += 100ms;

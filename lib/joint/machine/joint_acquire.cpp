@@ -32,11 +32,8 @@ joint_acquire::joint_acquire(joint_rules rules, wish asked)
 void joint_acquire::begin(instant now) {
   now_ = now;
   first_limit_ = std::max(asked_.deadline, after(now, first_try_time));
-  if (!rules_.at_once) return next_step();
-  // Enough of the wait is left for a round: that this one is busy says nothing of the others.
-  bool const long_enough = !asked_.once && after(now, 2 * round_pause) < asked_.deadline;
-  if (asked_.gate && long_enough) return queue_at(*asked_.gate, round_pause);
-  next_round();
+  if (rules_.at_once) return next_round();
+  next_step();
 }
 
 std::optional<joint_acquire::action> joint_acquire::take() {
@@ -91,10 +88,8 @@ void joint_acquire::answered(attempt id, answer said, instant now) {
   took_ = took_ || yes;
   found->until = said.until;
   found->unseen = may_still_be_held(said.error);
-  if (at_gate_) return count_at_gate(said.what);
-  auto const member = static_cast<std::size_t>(found - slots_.begin());
-  if (rules_.at_once) return count_at_once(member, std::move(said));
-  count_in_step(member, std::move(said));
+  if (rules_.at_once) return count_at_once(std::move(said));
+  count_in_step(static_cast<std::size_t>(found - slots_.begin()), std::move(said));
 }
 
 void joint_acquire::time(instant now) {
@@ -175,10 +170,8 @@ void joint_acquire::wait_for(std::size_t member) { ask({member}, action::type::w
 // --- all at once ---
 
 void joint_acquire::next_round() {
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].at != state::held) all.push_back(i);
-  if (all.empty()) return conclude();
+  std::vector<std::size_t> all(slots_.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   refused_ = hopeless_ = 0;
   busy_.reset();
   error_.clear();
@@ -188,7 +181,7 @@ void joint_acquire::next_round() {
   ask(all, action::type::ask, deadline);
 }
 
-void joint_acquire::count_at_once(std::size_t member, answer said) {
+void joint_acquire::count_at_once(answer said) {
   if (held().size() >= rules_.quorum) return conclude();
   if (said.what == answer::type::failed) {
     bool const passes = may_pass(said.error, said.text);
@@ -198,7 +191,7 @@ void joint_acquire::count_at_once(std::size_t member, answer said) {
     }
     hopeless_ += !passes;
   } else if (said.what != answer::type::granted) {
-    busy_ = std::min(busy_.value_or(member), member);
+    busy_ = 0;
     busy_seen_ = true;
   }
   refused_ += said.what != answer::type::granted;
@@ -214,34 +207,8 @@ void joint_acquire::judge_round() {
   if (asked_.once) return busy_ ? finish(false) : fail(error_, std::move(text_));
   if (over()) return no_more();
   for (slot& one : slots_) one.recalled = false;  // answered long before the next round is over
-  // Callers whose gates differ may meet again and again.
-  if (busy_ && lost_at_gates_ < eager_rounds) return queue_at(*busy_, next_pause());
-  lost_at_gates_ = 0;
-  pause();
-}
-
-milliseconds joint_acquire::next_pause() {
-  return std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_pause);
-}
-
-void joint_acquire::pause() {
-  milliseconds const most = next_pause();
+  milliseconds const most = std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_pause);
   sleep(most / 2, most);
-}
-
-// While nothing is held. It may be had by somebody who has no other, so the wait for it has an end.
-void joint_acquire::queue_at(std::size_t gate, milliseconds most) {
-  at_gate_ = true;
-  ask({gate}, action::type::wait, std::min(after(now_, random_between(most / 2, most)), asked_.deadline));
-}
-
-void joint_acquire::count_at_gate(answer::type said) {
-  at_gate_ = false;
-  lost_at_gates_ = said == answer::type::granted ? lost_at_gates_ + 1 : 0;  // if the round that follows is not won
-  busy_seen_ = busy_seen_ || said == answer::type::busy;
-  if (over()) return no_more();
-  if (said == answer::type::failed) return pause();
-  next_round();
 }
 
 // --- the end ---
@@ -260,17 +227,14 @@ void joint_acquire::conclude() {
 }
 
 // At random, with a splitmix64.
-nanoseconds joint_acquire::random_between(milliseconds least, milliseconds most) {
+void joint_acquire::sleep(milliseconds least, milliseconds most) {
   std::uint64_t bits = (random_ += 0x9E3779B97F4A7C15u);
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
   bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
   bits ^= bits >> 31;
   nanoseconds const span = to_nanoseconds(most - least);
-  return least + nanoseconds(static_cast<nanoseconds::rep>(bits % static_cast<std::uint64_t>(span.count() + 1)));
-}
-
-void joint_acquire::sleep(milliseconds least, milliseconds most) {
-  sleeps_until_ = std::min(after(now_, random_between(least, most)), asked_.deadline);
+  nanoseconds const more(static_cast<nanoseconds::rep>(bits % static_cast<std::uint64_t>(span.count() + 1)));
+  sleeps_until_ = std::min(after(now_, least + more), asked_.deadline);
   actions_.push_back({.what = action::type::sleep, .when = sleeps_until_});
 }
 

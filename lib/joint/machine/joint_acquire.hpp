@@ -18,9 +18,7 @@ namespace latchkey::detail {
 //
 // Step by step: everybody is tried once. Who finds one busy gives back what he has got, waits in the queue of that
 // one while he holds nothing, and tries the others again when he has it. At once: everybody is asked beside each
-// other; a round that cannot reach the quorum is given back everywhere. Another follows after a pause, or as soon as
-// one that was busy can be had: whoever waits queues for that one, his gate. Whoever comes back while others wait at
-// a gate goes through it, too, so that they have it in turn.
+// other; a round that cannot reach the quorum is given back everywhere, and another follows after a pause.
 class joint_acquire {
  public:
   // One question to one member; never reused.
@@ -30,7 +28,6 @@ class joint_acquire {
     instant deadline = never;
     bool once = false;  // one round, no waiting; without a deadline of its own
     std::uint64_t seed = 0;
-    std::optional<std::size_t> gate{};  // at once: where others waited lately
   };
 
   struct answer {
@@ -96,13 +93,8 @@ class joint_acquire {
   void judge_step();
   void step_back(std::size_t blocking);
   void wait_for(std::size_t member);
-  void count_at_once(std::size_t member, answer said);
-  void queue_at(std::size_t gate, milliseconds most);
-  void count_at_gate(answer::type said);
+  void count_at_once(answer said);
   void judge_round();
-  milliseconds next_pause();
-  void pause();
-  nanoseconds random_between(milliseconds least, milliseconds most);
   void conclude();
   void sleep(milliseconds least, milliseconds most);
   void give_everything_back();
@@ -126,11 +118,8 @@ class joint_acquire {
   instant first_limit_{};   // the first try is awaited so long, however short the wait
   unsigned lost_rounds_ = 0;
   unsigned idle_steps_ = 0;
-  unsigned lost_at_gates_ = 0;  // rounds in a row
   instant sleeps_until_ = never;
   std::uint64_t random_;
-
-  bool at_gate_ = false;  // the one that is asked is waited for
 
   // of the step or round under way
   std::optional<std::size_t> busy_;
