@@ -210,6 +210,18 @@ TEST_CASE("joint: a round that cannot reach the majority is given back everywher
   CHECK(one.grant(2) == said{"granted"});
 }
 
+TEST_CASE("joint: rounds follow each other soon, however many were lost", "[unit][joint]") {
+  joint_script one(majority(3));
+  one.begin();
+  for (int i = 0; i < 20; ++i) {
+    one.busy(0);
+    CHECK(one.busy(1) == said{"cancel 2", "sleep"});
+    CHECK(one.last.when >= one.now + 12ms);
+    CHECK(one.last.when <= one.now + 50ms);
+    CHECK(one.wake() == said{"ask 0 1 2"});
+  }
+}
+
 TEST_CASE("joint: a single attempt says busy if anybody did, else why", "[unit][joint]") {
   joint_script busy(majority(3), {.once = true});
   busy.begin();

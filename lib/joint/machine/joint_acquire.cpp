@@ -19,6 +19,8 @@ constexpr unsigned most_idle = 16;    // steps without a word of who is busy: no
 constexpr milliseconds step_pause{2};
 constexpr milliseconds round_pause{25};
 constexpr milliseconds most_pause{400};
+// No message tells of a free moment: with 400 ms a waiter stood for up to 6 s beside one who had it all the time.
+constexpr milliseconds most_round_pause{50};
 
 bool may_pass(error_code const& error, std::string const& text) {
   return is_transient(error) || (!text.empty() && classify(text).transient);
@@ -207,7 +209,7 @@ void joint_acquire::judge_round() {
   if (asked_.once) return busy_ ? finish(false) : fail(error_, std::move(text_));
   if (over()) return no_more();
   for (slot& one : slots_) one.recalled = false;  // answered long before the next round is over
-  milliseconds const most = std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_pause);
+  milliseconds const most = std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_round_pause);
   sleep(most / 2, most);
 }
 
