@@ -1,6 +1,5 @@
+#include <wire/number.hpp>
 #include <wire/sentinel_answer.hpp>
-
-#include <charconv>
 
 namespace latchkey::detail {
 
@@ -12,13 +11,6 @@ std::string_view value_of(reply const& fields, std::string_view name) {
   for (std::size_t i = 0; i + 1 < fields.elements.size(); i += 2)
     if (fields.elements[i].text == name) return fields.elements[i + 1].text;
   return {};
-}
-
-template <class Number>
-bool read_number(std::string_view text, Number& value) {
-  auto const end = text.data() + text.size();
-  auto const parsed = std::from_chars(text.data(), end, value);
-  return parsed.ec == std::errc() && parsed.ptr == end;
 }
 
 std::optional<node_address> address_of(std::string_view host, std::string_view port) {

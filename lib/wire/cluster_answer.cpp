@@ -1,0 +1,78 @@
+#include <wire/cluster_answer.hpp>
+#include <wire/number.hpp>
+#include <wire/slot.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace latchkey::detail {
+
+namespace {
+
+// The words of one line, or flags between commas.
+std::vector<std::string_view> split(std::string_view text, char by) {
+  std::vector<std::string_view> made;
+  for (;;) {
+    auto const end = text.find(by);
+    if (end != 0) made.push_back(text.substr(0, end));
+    if (end == text.npos) return made;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// `host:port@bus[,name[,...]]`
+bool read_place(std::string_view text, cluster_master& to) {
+  auto const comma = text.find(',');
+  if (comma != text.npos) {
+    auto const rest = text.substr(comma + 1);
+    to.name = rest.substr(0, rest.find(','));
+    if (to.name.find('=') != std::string::npos) to.name.clear();  // a field of another kind
+  }
+  text = text.substr(0, comma);
+  text = text.substr(0, text.find('@'));
+  auto const colon = text.rfind(':');
+  if (colon == text.npos || !read_number(text.substr(colon + 1), to.at.port) || to.at.port == 0) return false;
+  to.at.host = text.substr(0, colon);
+  return true;
+}
+
+// `12` or `0-5460`. What is on its way stands in brackets, and still belongs to whom it did.
+std::optional<std::pair<std::uint16_t, std::uint16_t>> read_slots(std::string_view text) {
+  if (text.starts_with('[')) return {};
+  std::pair<std::uint16_t, std::uint16_t> made;
+  auto const dash = text.find('-');
+  if (!read_number(text.substr(0, dash), made.first)) return {};
+  made.second = made.first;
+  if (dash != text.npos && !read_number(text.substr(dash + 1), made.second)) return {};
+  if (made.second >= slot_count || made.first > made.second) return {};
+  return made;
+}
+
+}  // namespace
+
+std::vector<cluster_master> read_cluster(std::string_view text) {
+  constexpr std::size_t before_slots = 8;  // id, place, flags, master, ping, pong, epoch, link
+  std::vector<cluster_master> made;
+  std::vector<std::string_view> followed;
+  for (auto line : split(text, '\n')) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    auto const words = split(line, ' ');
+    if (words.size() < before_slots) continue;
+    auto const flags = split(words[2], ',');
+    auto const is = [&](std::string_view flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
+    if (is("slave")) followed.push_back(words[3]);
+    if (!is("master") || is("noaddr") || is("handshake")) continue;
+    cluster_master one;
+    one.id = words[0];
+    one.failed = is("fail");
+    if (!read_place(words[1], one) || !read_number(words[6], one.epoch)) continue;
+    for (std::size_t i = before_slots; i < words.size(); ++i)
+      if (auto const range = read_slots(words[i])) one.slots.push_back(*range);
+    made.push_back(std::move(one));
+  }
+  for (auto& one : made)
+    one.replicas = static_cast<std::size_t>(std::count(followed.begin(), followed.end(), std::string_view(one.id)));
+  return made;
+}
+
+}  // namespace latchkey::detail
