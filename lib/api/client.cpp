@@ -28,6 +28,8 @@ std::shared_ptr<detail::lock_key const> make_key(std::shared_ptr<detail::core> c
   checked(core);
   if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
   if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
+  if (core->server().where.how == detail::target::scheme::cluster && !which.in_one_slot(name))
+    throw lock_error(errc::cross_slot, name);
   return std::make_shared<detail::single_lock const>(core, std::move(name), which, mode, std::move(permits));
 }
 

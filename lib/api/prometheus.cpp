@@ -40,6 +40,7 @@ constexpr number<stats> counters[] = {
     {{"renewals", "Leases renewed by the watchdog."}, &stats::renewals},
     {{"reconnects", "Connections made after the first of their kind."}, &stats::reconnects},
     {{"connection_kills", "Discarded connections that were killed on the server."}, &stats::kills},
+    {{"redirections", "Requests that a node of a cluster sent to another one."}, &stats::redirected},
     {{"commands", "Commands sent, scripts included."}, &stats::commands},
     {{"scripts", "Script calls sent."}, &stats::scripts},
     {{"messages", "Unlock messages received."}, &stats::messages},

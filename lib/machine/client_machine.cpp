@@ -3,12 +3,8 @@
 #include <machine/context.hpp>
 #include <machine/fleet.hpp>
 #include <machine/name_set.hpp>
-#include <machine/outbox.hpp>
-#include <machine/recent_releases.hpp>
-#include <machine/subscriptions.hpp>
 #include <machine/takeover.hpp>
 #include <machine/transfer.hpp>
-#include <machine/watchdog.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,22 +21,17 @@ bool is_plain(operation const& call) {
 
 }  // namespace
 
-struct client_machine::impl final : fleet_user {
+struct client_machine::impl final : fleet_user, plain_calls_user {
   impl(config const& settings, identity who)
       : shared(settings),
-        requests(shared),
-        channels(shared),
-        renewals(shared),
         servers(shared,
                 {{who.username, who.password, who.database, who.address, {}},
-                 {who.sentinels, who.master, who.sentinel_username, who.sentinel_password}},
-                *this) {
+                 {who.sentinels, who.master, who.sentinel_username, who.sentinel_password},
+                 who.nodes},
+                plain, *this) {
     shared.client_id = std::move(who.client_id);
     shared.random_state = who.seed;
-    shared.requests = &requests;
-    shared.channels = &channels;
-    shared.renewals = &renewals;
-    if (servers.may_change()) shared.released = &released;
+    shared.may_move = servers.may_change();
   }
 
   ~impl() {
@@ -62,7 +53,7 @@ struct client_machine::impl final : fleet_user {
       std::erase_if(names, [](auto const& one) { return one->idle(); });
       sweep_at = 2 * names.size() + 1'024;
     }
-    auto made = std::make_unique<name_machine>(shared, which, std::string(name));
+    auto made = std::make_unique<name_machine>(shared, servers.at(name), which, std::string(name));
     note_script(which.script_for(ask::acquire));
     if (which.rules().takes) note_script(which.script_for(ask::release));
     if (auto const namesake = names.find(name); namesake != names.end()) made->others().meet((*namesake)->others());
@@ -85,9 +76,9 @@ struct client_machine::impl final : fleet_user {
     for (auto const& name : names) name->give_up_calls();  // some end holds, which are then not left
     shared.at = context::stage::closed;
     shared.timers.drop(closing);
-    servers.forget_plain_calls(errc::closed);
+    forget_plain_calls();
     for (auto const& name : names) name->leave();
-    requests.forget_renewals();
+    servers.forget_renewals();
     shared.out->turn = true;
   }
 
@@ -96,15 +87,9 @@ struct client_machine::impl final : fleet_user {
     return found == names.end() ? nullptr : found->get();
   }
 
-  void trouble(error_code const& why, std::string_view text, bool transient) override {
-    for (auto const& name : names) name->trouble(why, text, transient);
-    std::vector<operation*> plain;
-    for (auto& call : requests.plain()) plain.push_back(&call);
-    for (operation* call : plain) {
-      if (transient && servers.plain().goes_on(*call, why, text)) continue;
-      call->text = text;
-      servers.plain().expire(*call, why);
-    }
+  void trouble(home const& at, error_code const& why, std::string_view text, bool transient) override {
+    for (auto const& name : names)
+      if (name->at_ == &at) name->trouble(why, text, transient);
   }
 
   // Kinds that exclude each other keep the same key.
@@ -127,6 +112,19 @@ struct client_machine::impl final : fleet_user {
     tell_exclusive(call.name, [](name_machine& one) { one.doubt(); });
   }
 
+  outbox& requests_of(operation const& call) override {
+    return (call.what == operation::type::connect ? servers.anywhere() : servers.at(call.name)).requests;
+  }
+
+  void forget(operation& call) override { servers.forget(call); }
+
+  void forget_plain_calls() {
+    std::vector<operation*> calls;
+    plain.collect(calls);
+    servers.collect(calls);
+    for (operation* call : calls) plain.expire(*call, errc::closed);
+  }
+
   std::uint64_t shown_as(operation const& call) const override {
     name_machine const* const found = known(*call.which, call.name);
     return found ? found->shown_as(call.owner) : call.owner;
@@ -137,22 +135,36 @@ struct client_machine::impl final : fleet_user {
   }
 
   bool needs_server() const override {
-    if (!requests.empty()) return true;
+    if (!servers.idle()) return true;
     return !shared.closed() && (shared.counters.held > 0 || shared.counters.waiting > 0);
   }
 
   std::span<script const* const> scripts() const override { return scripts_; }
 
-  void moved() override {
+  void moved(home& at) override {
     if (shared.closed()) return;
-    for (auto const& name : names) takeover::look_after_holds(*name);
-    for (auto const& one : released.take(shared.now))
+    for (auto const& name : names)
+      if (name->at_ == &at) takeover::look_after_holds(*name);
+    for (auto const& one : at.released.take(shared.now))
       takeover::release_again(of(*one.which, one.name), one.owner, one.mode);
+  }
+
+  void move_names(std::function<home&(std::string_view)> const& where) override {
+    for (auto const& name : names)
+      if (home& to = where(name->name()); &to != name->at_) takeover::move(*name, to);
+  }
+
+  bool any_name_at(home const& at) const override {
+    return std::any_of(names.begin(), names.end(), [&](auto const& one) { return one->at_ == &at; });
   }
 
   void start_plain(operation& call) {
     call.where = operation::place::plain;
-    if (call.what == operation::type::connect) servers.connect_begins();
+    if (call.what == operation::type::connect) {
+      plain.connect_begins();
+      servers.want_direct();
+      shared.out->turn = true;
+    }
     if (call.what == operation::type::query && call.owner != 0)
       if (name_machine const* const found = known(*call.which, call.name)) transfer::name_adopted(*found, call);
     // A force-unlock leaves by the shared connection: what its message wakes tries there, behind it.
@@ -161,7 +173,7 @@ struct client_machine::impl final : fleet_user {
       shared.lane_plain = &call;
       return;
     }
-    requests.add(call);
+    plain.again(call);
     if (call.self_timed || call.deadline == never) return;
     call.expiry.what = timer_node::type::operation;
     call.expiry.of = &call;
@@ -170,7 +182,7 @@ struct client_machine::impl final : fleet_user {
 
   void expire(operation& call) {
     if (call.where == operation::place::idle) return;
-    if (call.where == operation::place::plain) return servers.plain().expire(call);
+    if (call.where == operation::place::plain) return plain.expire(call);
     call.of_owner->of.expire(call);
   }
 
@@ -186,9 +198,9 @@ struct client_machine::impl final : fleet_user {
       case timer_node::type::linger: return static_cast<shared_channel_waiters*>(node.of)->on_linger();
       case timer_node::type::turn: return static_cast<name_machine*>(node.of)->on_turn_due();
       case timer_node::type::link: return servers.on_link_timer(*static_cast<link*>(node.of));
-      case timer_node::type::session: return servers.on_session_timer();
+      case timer_node::type::session: shared.out->turn = true; return;
       case timer_node::type::scout: return servers.on_scout_timer();
-      case timer_node::type::watchdog: return renewals.tick();
+      case timer_node::type::watchdog: return static_cast<watchdog*>(node.of)->tick();
       case timer_node::type::closing: return end();
     }
   }
@@ -197,10 +209,7 @@ struct client_machine::impl final : fleet_user {
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;
   std::vector<script const*> scripts_;
-  recent_releases released;
-  outbox requests;
-  subscriptions channels;
-  watchdog renewals;
+  plain_calls plain{shared, *this};
   fleet servers;
   timer_node closing;  // when leases have had their time
   std::size_t sweep_at = 1'024;
@@ -238,15 +247,15 @@ bool client_machine::start(operation& call, bool may_borrow, instant now, action
   else
     me.of(*call.which, call.name).start(call);
   shared.lane_offered = false;
-  if (shared.lane_record) me.servers.lend_to(*shared.lane_record);
-  if (shared.lane_plain) me.servers.lend_to(*shared.lane_plain);
+  if (shared.lane_record) me.servers.lane().lend_to(*shared.lane_record);
+  if (shared.lane_plain) me.servers.lane().lend_to(*shared.lane_plain);
   return shared.lane_record || shared.lane_plain;
 }
 
 void client_machine::cancel(operation& call, instant now, actions& out) {
   impl_->at(now, out);
   if (call.where == operation::place::plain && call.what == operation::type::connect)
-    impl_->servers.plain().expire(call, error_code(ECANCELED, boost::system::system_category()));
+    impl_->plain.expire(call, error_code(ECANCELED, boost::system::system_category()));
   else if (call.where != operation::place::idle && call.what == operation::type::acquire)
     call.of_owner->of.cancel(call);
 }
@@ -296,16 +305,16 @@ instant client_machine::trusted_until(kind const& which, std::string_view name, 
   return found ? found->trusted_until(owner, hold) : instant{};
 }
 
-std::uint32_t client_machine::lane_serial() const { return impl_->servers.lane_serial(); }
+std::uint32_t client_machine::lane_serial() const { return impl_->servers.lane().lane_serial(); }
 
-std::string& client_machine::lane_bytes() { return impl_->servers.lane_bytes(); }
+std::string& client_machine::lane_bytes() { return impl_->servers.lane().lane_bytes(); }
 
 client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply const& answer, instant now,
                                                       actions& out) {
   auto& me = impl_->at(now, out);
   if (!me.servers.lent(serial)) return lane_next::taken;
-  bool const again = me.servers.lane_answer(answer);
-  if (!me.requests.empty()) out.turn = true;
+  bool const again = me.servers.lane().lane_answer(answer);
+  if (!me.servers.idle()) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }
 
@@ -334,7 +343,7 @@ void client_machine::unreachable(std::string_view text, instant now, actions& ou
   auto& me = impl_->at(now, out);
   me.shared.trouble = text;
   me.shared.note(event_type::connect_failed, {}, 0, errc::connect_failed, text);
-  me.trouble(errc::connect_failed, text, false);
+  me.servers.tell_all(errc::connect_failed, text, false);
   if (me.shared.at == context::stage::closing) me.end();  // nothing can be released, and no timer tells when to stop
 }
 
@@ -351,7 +360,7 @@ void client_machine::time(instant now, actions& out) {
   while (timer_node* node = me.shared.timers.take_due(now)) me.due(*node);
 }
 
-void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).renewals.want_all_now(); }
+void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).servers.want_renewals_now(); }
 
 // A renewal moves the end of its hold, and leaves the timer where it stood: of holds that were taken at different
 // moments each would wake the client once in a lease, for nothing.
@@ -374,7 +383,7 @@ void client_machine::close(std::uint64_t closer, instant now, actions& out) {
     milliseconds const most = shared.settings.close_timeout;
     me.closing.what = timer_node::type::closing;
     shared.timers.set(me.closing, after(now, most - std::min(most / 5, milliseconds(200))));
-    me.servers.forget_plain_calls(errc::closed);
+    me.forget_plain_calls();
   }
   for (auto const& name : me.names) name->close(closer);
   if (me.left_alone()) me.end();
@@ -398,14 +407,13 @@ bool client_machine::quiet() const { return impl_->servers.quiet(); }
 bool client_machine::settled(instant now) const { return impl_->servers.settled() && wake_at() > now; }
 
 bool client_machine::idle() const {
-  return impl_->requests.empty() && impl_->shared.lost_holds.empty() &&
+  return impl_->servers.idle() && impl_->shared.lost_holds.empty() &&
          std::all_of(impl_->names.begin(), impl_->names.end(), [](auto const& one) { return one->idle(); });
 }
 
 void client_machine::snapshot(stats& out) const {
   out = impl_->shared.counters;
   out.kinds.assign(impl_->shared.by_kind.begin(), impl_->shared.by_kind.end());
-  out.subscriptions = impl_->channels.size();
 }
 
 }  // namespace latchkey::detail

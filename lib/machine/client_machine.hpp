@@ -33,6 +33,8 @@ class client_machine {
     // Not empty: they know the server of this name.
     std::vector<node_address> sentinels{};
     std::string master{};
+    // Not empty: of a cluster.
+    std::vector<node_address> nodes{};
     std::string sentinel_username{};
     std::string sentinel_password{};
   };

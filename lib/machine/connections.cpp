@@ -90,7 +90,8 @@ void connections::ready(link& one) {
   shared_.out->turn = true;
   if (!aside_) switch (one.of) {
       case role::shared:
-        shared_.counters.connected = true;
+        one.counted = true;
+        shared_.counters.connected = ++shared_.servers_up > 0;
         shared_.trouble.clear();
         shared_.note(event_type::connected, {}, 0, {}, one.address);
         break;
@@ -166,7 +167,7 @@ void connections::discard(link& one, error_code const& why, std::string_view tex
   // What was not sent on it, or waits for a KILL, has waited for it in vain; what was sent counts that below.
   // A server that refused was told of by its answer.
   if (one.of == role::shared && was_up && why != errc::read_only && !aside_) user_.on_trouble(why, text, true);
-  remains left{one.id, one.address, run_id_, one.serial, std::exchange(one.unanswered, {})};
+  remains left{one.id, one.address, server_.run_id, one.serial, std::exchange(one.unanswered, {})};
   for (; !one.unsynced.empty(); one.unsynced.pop_back()) left.calls.push_front(std::move(one.unsynced.back().call));
   if (one.lent) left.calls.push_back(std::exchange(one.borrowed, {}));
   plan_reconnect(one, was_up);
@@ -176,7 +177,7 @@ void connections::discard(link& one, error_code const& why, std::string_view tex
   if (was_up && !aside_ && (one.of == role::shared || messages_alone))
     shared_.note(event_type::disconnected, {}, 0, why, text);
   if (one.of == role::shared && !aside_) {
-    shared_.counters.connected = false;
+    if (std::exchange(one.counted, false)) shared_.counters.connected = --shared_.servers_up > 0;
     if (was_up) shared_.trouble = at_address(text.empty() ? why.message() : std::string(text));
     discard(of(role::direct), why);
     discard(of(role::messages), why);
@@ -308,6 +309,7 @@ std::optional<sent_call> connections::answered(link& one, reply const& answer) {
     case asked::check: on_check(*call, answer); return {};
     case asked::ping: one.polled = false; return {};
     case asked::role: on_role(one, answer); return {};
+    case asked::asking: return {};
     default: return call;
   }
 }

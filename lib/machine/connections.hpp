@@ -59,7 +59,13 @@ class connections {
 
   link& of(role which) { return links_[static_cast<std::size_t>(which)]; }
   link const& of(role which) const { return links_[static_cast<std::size_t>(which)]; }
-  std::string const& run_id() const { return run_id_; }  // of the process that the shared connection leads to
+  // Of the process that the shared connection leads to, as far as it says.
+  struct facts {
+    std::string run_id;
+    bool knows_libraries = false;  // CLIENT SETINFO
+    bool shards_channels = false;  // SSUBSCRIBE
+  };
+  facts const& server() const { return server_; }
   node_address const& where() const { return who_.at; }
   bool has(link const& one) const { return &one >= links_.data() && &one < links_.data() + links_.size(); }
   // Is it there, or will it not be soon?
@@ -135,8 +141,7 @@ class connections {
   std::vector<std::uint32_t> aborting_;   // the same, and what has not left yet never does
   std::vector<std::uint32_t> lending_;    // serials that callers may borrow from now on
   std::vector<script const*> asked_for_;  // scripts that the handshake asks for
-  std::string run_id_;
-  bool knows_libraries_ = false;  // that server; CLIENT SETINFO
+  facts server_;
   bool check_refused_ = false;
   words command_;
 };

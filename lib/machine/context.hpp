@@ -14,11 +14,6 @@
 
 namespace latchkey::detail {
 
-class outbox;
-class recent_releases;
-class subscriptions;
-class watchdog;
-
 // What all machines of one client share. `now` and `out` are those of the step that is being taken.
 struct context {
   explicit context(config const& given) : settings(given), observed(static_cast<bool>(given.on_event)) {}
@@ -35,15 +30,13 @@ struct context {
   stage at = stage::open;
   bool closed() const { return at == stage::closed; }
   std::size_t shown = 0;      // live holds that leases show, and others whose release the end awaits
+  int servers_up = 0;         // that can be asked
   std::size_t under_way = 0;  // calls that are not completed
 
   instant now{};
   actions* out = nullptr;
 
-  outbox* requests = nullptr;
-  subscriptions* channels = nullptr;
-  watchdog* renewals = nullptr;
-  recent_releases* released = nullptr;  // null: no other server ever takes over
+  bool may_move = false;  // another server may have a name one day
 
   // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.
   bool lane_offered = false;
@@ -61,15 +54,6 @@ struct context {
 
   // The server refuses our PUBLISH, and that of others like us: a release by them is told to nobody.
   bool unpublished = false;
-
-  // Of the server that has the names, where there may be another one day.
-  struct {
-    std::size_t connected = 0;  // as it said last
-    std::size_t named = 0;      // as the sentinels say
-    bool missed = false;        // there was none to confirm a grant, which was told
-  } replicas;
-  // Until then nobody begins to hold anything.
-  instant quarantined_until{};
 
   // What no event and no error may contain, whatever the server repeats.
   std::string secret;

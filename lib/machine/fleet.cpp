@@ -1,205 +1,174 @@
 #include <machine/fleet.hpp>
 
-#include <machine/outbox.hpp>
-#include <machine/recent_releases.hpp>
+#include <machine/cluster_guide.hpp>
+#include <machine/sentinel_guide.hpp>
 
 #include <algorithm>
 
 namespace latchkey::detail {
 
-namespace {
-
-// How long a server that has the names no more is asked to forget what was sent to it.
-constexpr milliseconds longest_debt{60'000};
-constexpr std::size_t most_before = 8;  // servers that had them
-
-}  // namespace
-
-fleet::fleet(context& shared, topology given, fleet_user& user)
-    : shared_(shared), user_(user), as_(std::move(given.as)) {
-  if (given.whom.seeds.empty()) {
-    routes_.fix({});
-    now_ = made({});
+fleet::fleet(context& shared, topology given, plain_calls& plain, fleet_user& user)
+    : shared_(shared), user_(user), plain_(plain), as_(std::move(given.as)) {
+  guided& me = *this;
+  if (!given.nodes.empty())
+    guide_ =
+        std::make_unique<cluster_guide>(shared_, cluster_seeds{std::move(given.nodes), as_.username, as_.password}, me);
+  else if (!given.whom.seeds.empty())
+    guide_ = std::make_unique<sentinel_guide>(shared_, std::move(given.whom), me);
+  make_shard();
+  if (!guide_) {
+    first().begin();
     return;
   }
   shared_.secret = as_.password;
-  shared_.trouble = "no sentinel has been asked yet";
-  scout_ = std::make_unique<sentinel_scout>(shared_, std::move(given.whom), static_cast<scout_user&>(*this));
+  shared_.trouble = one_for_all() ? "no sentinel has been asked yet" : "no node of the cluster has been asked yet";
 }
 
 fleet::~fleet() = default;
 
-std::unique_ptr<session> fleet::made(node_address const& at) {
-  connections::identity who = as_;
-  who.at = at;
-  if (!at.host.empty()) who.address = to_string(at);
-  session_user& me = *this;
-  return std::make_unique<session>(shared_, std::move(who), me, plain_);
+shard& fleet::make_shard() {
+  shard_user& me = *this;
+  return *shards_.emplace_back(std::make_unique<shard>(shared_, as_, plain_, me, !one_for_all()));
+}
+
+home& fleet::anywhere() {
+  auto const led = std::find_if(shards_.begin(), shards_.end(), [](auto const& one) { return one->now(); });
+  return (led == shards_.end() ? first() : **led).names();
 }
 
 // --- the engine ---
 
 void fleet::turn(io_actions& io) {
-  if (scout_) scout_->turn(io, need());
-  if (!before_.empty()) pass_by_old_sessions(io);
-  if (now_) now_->turn(io);
+  if (guide_) guide_->turn(io);
+  for (auto const& one : shards_) one->turn(io);
+  if (!one_for_all()) let_go_of_empty_shards();
 }
 
-sentinel_scout::need fleet::need() const {
-  using need = sentinel_scout::need;
-  if (now_ && now_->up()) return need::watch;
-  // What was released there lately may come back elsewhere.
-  bool const released = now_ && !shared_.closed() && shared_.released->any(shared_.now);
-  bool const needed = now_ ? now_->needed() : user_.needs_server();
-  return released || needed ? need::press : need::nothing;
+void fleet::let_go_of_empty_shards() {
+  std::erase_if(shards_, [this](auto const& one) {
+    return one != shards_.front() && one->gone() && !user_.any_name_at(one->names());
+  });
 }
 
-void fleet::pass_by_old_sessions(io_actions& io) {
-  for (auto const& one : before_) one->turn_aside(io, longest_debt);
-  std::erase_if(before_, [](auto const& one) { return one->paid(); });
-}
-
+// Whatever is told makes new shards, perhaps: they stand at the end, and have not to hear of it.
 void fleet::opened(std::uint32_t serial) {
-  if (now_) now_->links().opened(serial);
-  for (auto const& one : before_) one->links().opened(serial);
-  if (scout_) scout_->opened(serial);
+  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->opened(serial);
+  if (guide_) guide_->opened(serial);
 }
 
 void fleet::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  if (now_) now_->links().open_failed(serial, why, text);
-  for (auto const& one : before_) one->links().open_failed(serial, why, text);
-  if (scout_) scout_->open_failed(serial, why, text);
+  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->open_failed(serial, why, text);
+  if (guide_) guide_->open_failed(serial, why, text);
 }
 
 void fleet::received(std::uint32_t serial, std::string_view bytes) {
-  if (now_) now_->received(serial, bytes);
-  for (auto const& one : before_) one->received(serial, bytes);
-  if (scout_) scout_->received(serial, bytes);
+  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->received(serial, bytes);
+  if (guide_) guide_->received(serial, bytes);
 }
 
 void fleet::broken(std::uint32_t serial, error_code const& why) {
-  if (now_) now_->links().broken(serial, why);
-  for (auto const& one : before_) one->links().broken(serial, why);
-  if (scout_) scout_->broken(serial);
+  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->broken(serial, why);
+  if (guide_) guide_->broken(serial);
 }
 
 void fleet::on_link_timer(link& one) {
-  if (now_ && now_->links().has(one)) return now_->links().on_timer(one);
-  for (auto const& old : before_)
-    if (old->links().has(one)) return old->links().on_timer(one);
+  for (std::size_t i = 0; i < shards_.size(); ++i)
+    if (shards_[i]->on_link_timer(one)) return;
 }
 
 // --- the direct lane ---
 
 void fleet::want_direct() {
-  direct_wanted_ = true;
-  if (now_)
-    now_->want_direct();
-  else
-    shared_.out->turn = true;
+  if (one_for_all()) first().want_direct();
 }
 
 void fleet::lane_failed(std::uint32_t serial, error_code const& why) {
-  if (now_) now_->lane_failed(serial, why);
+  if (first().now()) first().now()->lane_failed(serial, why);
 }
 
 // --- plain calls ---
 
-void fleet::connect_begins() {
-  plain_.connect_begins();
-  want_direct();
-}
-
 void fleet::forget(operation& call) {
-  if (now_) now_->forget(call);
-  for (auto const& one : before_) one->forget(call);
+  for (auto const& one : shards_) one->forget(call);
 }
 
-void fleet::forget_plain_calls(error_code const& why) {
-  std::vector<operation*> calls;
-  plain_.collect(calls);
-  if (now_) now_->collect(calls);
-  for (auto const& one : before_) one->collect(calls);
-  for (operation* call : calls) plain_.expire(*call, why);
+void fleet::collect(std::vector<operation*>& calls) const {
+  for (auto const& one : shards_) one->collect(calls);
 }
 
-bool fleet::quiet() const { return now_ ? now_->quiet() : shared_.requests->empty(); }
+// --- all that there is ---
 
-// --- what the session that leads has to say ---
+bool fleet::idle() const {
+  return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->names().requests.empty(); });
+}
 
-void fleet::trouble(error_code const& why, std::string_view text, bool transient) {
-  user_.trouble(why, text, transient);
+void fleet::forget_renewals() {
+  for (auto const& one : shards_) one->names().requests.forget_renewals();
+}
+
+void fleet::want_renewals_now() {
+  for (auto const& one : shards_) one->names().renewals.want_all_now();
+}
+
+void fleet::tell_all(error_code const& why, std::string_view text, bool transient) {
+  for (auto const& one : shards_) trouble(*one, why, text, transient);
+}
+
+bool fleet::quiet() const {
+  return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->quiet(); });
+}
+
+bool fleet::settled() const {
+  return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->settled(); });
+}
+
+// --- what the shards have to say ---
+
+void fleet::trouble(shard& of, error_code const& why, std::string_view text, bool transient) {
+  user_.trouble(of.names(), why, text, transient);
+  std::vector<operation*> plain;
+  for (auto& call : of.names().requests.plain()) plain.push_back(&call);
+  for (operation* call : plain) {
+    if (transient && plain_.goes_on(*call, why, text)) continue;
+    call->text = text;
+    plain_.expire(*call, why);
+  }
 }
 
 void fleet::shaken() {
-  if (scout_) scout_->hurry();
+  if (guide_) guide_->shaken();
 }
 
 void fleet::misled() {
-  if (scout_) scout_->distrust();
+  if (guide_) guide_->misled();
 }
 
-// --- what the scout has to say ---
+home* fleet::redirected(shard& by, redirection const& to) { return guide_ ? guide_->redirected(by, to) : nullptr; }
 
-node_address fleet::reached_by(node_address const& at) const {
-  auto const& map = shared_.settings.nat_map;
-  if (!map) return at;
-  auto [host, port] = map(at.host, at.port);
-  return {std::move(host), port};
+bool fleet::needs_server(shard const& of) const {
+  if (one_for_all()) return user_.needs_server();
+  home const& names = of.names();
+  return !names.requests.empty() || (!shared_.closed() && (names.channels.wanted() || names.renewals.any()));
 }
 
-routes::verdict fleet::on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) {
-  node_address const where = reached_by(at);
-  std::string const before = routes_.empty() ? std::string() : to_string(routes_.now().at);
-  auto const verdict = routes_.claim(where, epoch, now_ && now_->up());
-  if (verdict != routes::verdict::stale) shared_.replicas.named = replicas;
-  if (verdict == routes::verdict::known && now_) now_->links().ask_role();
-  if (verdict != routes::verdict::changes) return verdict;
-  std::string text = "slots 0-16383: ";
-  if (!before.empty()) text += "from " + before + ' ';
-  text += "to " + to_string(where) + ", epoch " + std::to_string(epoch);
-  shared_.note(event_type::topology_changed, {}, 0, {}, text);
-  if (!before.empty() || epoch > 0) quarantine();
-  lead_to(where);
-  return verdict;
-}
+// --- what the guide has to say ---
 
-// Of a failover that was before its time a client can only know that there was one.
-void fleet::quarantine() {
-  milliseconds const lasting = shared_.settings.failover_quarantine;
-  if (lasting.count() == 0) return;
-  shared_.quarantined_until = after(shared_.now, lasting);
-  shared_.note(event_type::quarantined, {}, 0, {}, "nothing new is asked for until it is over", lasting);
-}
-
-// What was sent to the server before is never believed: it goes again, to the new one. docs/topologies.md says why that
-// need not wait for what still runs there.
-void fleet::lead_to(node_address const& at) {
-  bool const first = !now_;
-  if (now_) {
-    now_->retire();
-    before_.push_back(std::move(now_));
+void fleet::move_names() {
+  user_.move_names([this](std::string_view name) -> home& { return at(name); });
+  for (auto const& one : shards_) {
+    home& here = one->names();
+    auto const where = [this](operation const& call) -> home& {
+      return call.what == operation::type::connect ? anywhere() : at(call.name);
+    };
+    std::vector<operation*> stray;
+    for (auto& call : here.requests.plain())
+      if (&where(call) != &here) stray.push_back(&call);
+    for (operation* call : stray) {
+      here.requests.remove(*call);
+      where(*call).requests.add(*call);
+    }
   }
-  auto const known =
-      std::find_if(before_.begin(), before_.end(), [&](auto const& one) { return one->links().where() == at; });
-  if (known != before_.end()) {
-    now_ = std::move(*known);
-    before_.erase(known);
-    now_->lead();
-  } else {
-    now_ = made(at);
-  }
-  if (before_.size() > most_before) before_.front()->forgive();
-  if (direct_wanted_) now_->want_direct();
   shared_.out->turn = true;
-  if (!first) user_.moved();
-}
-
-void fleet::on_no_claim(error_code const& why, std::string_view text, bool transient) {
-  shared_.note(event_type::connect_failed, {}, 0, why, text);
-  if (now_ && now_->up()) return;  // it serves as before
-  shared_.trouble = text;
-  if (!now_) user_.trouble(why, text, transient);
 }
 
 }  // namespace latchkey::detail

@@ -32,8 +32,7 @@ std::string_view line_of(std::string_view text, std::string_view key) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
-// CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
-bool knows_libraries(std::string_view version) {
+bool is_at_least(std::string_view version, std::pair<int, int> least) {
   int parts[2]{};
   char const* at = version.data();
   char const* const end = at + version.size();
@@ -42,7 +41,7 @@ bool knows_libraries(std::string_view version) {
     if (failed != std::errc()) return false;
     at = next == end ? end : next + 1;
   }
-  return std::pair(parts[0], parts[1]) >= std::pair(7, 2);
+  return std::pair(parts[0], parts[1]) >= least;
 }
 
 // Shown by CLIENT LIST. What the server says to it does not matter.
@@ -73,13 +72,13 @@ void connections::greet(link& one) {
   if (who_.database != 0) step(hello::select, {"SELECT", std::to_string(who_.database)});
   if (!shared_.settings.client_name.empty()) step(hello::name, {"CLIENT", "SETNAME", shared_.settings.client_name});
   if (one.of == role::shared) {
-    run_id_.clear();
+    server_.run_id.clear();
     step(hello::role, {"ROLE"});
     step(hello::server, {"INFO", "server"});
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
     ask_for_scripts(one);
   }
-  if (one.of != role::shared && knows_libraries_) name_library(one, shared_);
+  if (one.of != role::shared && server_.knows_libraries) name_library(one, shared_);
   step(hello::info, {"CLIENT", "INFO"});
 }
 
@@ -135,9 +134,11 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
       }
       return;
     case hello::server:
-      run_id_ = line_of(answer.text, "\nrun_id:");
-      knows_libraries_ = knows_libraries(line_of(answer.text, "\nredis_version:"));
-      if (knows_libraries_) name_library(one, shared_);
+      server_.run_id = line_of(answer.text, "\nrun_id:");
+      // CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
+      server_.knows_libraries = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 2});
+      server_.shards_channels = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 0});
+      if (server_.knows_libraries) name_library(one, shared_);
       return;
     case hello::probe:
       if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
@@ -166,7 +167,7 @@ void connections::on_role(link& one, reply const& answer) {
 
 void connections::greeted(link& one) {
   if (one.of == role::shared) {
-    if (run_id_.empty() && has_no_address(one.address) && !one.was_up)
+    if (server_.run_id.empty() && has_no_address(one.address) && !one.was_up)
       shared_.note(event_type::warning, {}, 0, errc::server_error,
                    "INFO names no run_id: on a Unix socket CLIENT KILL may meet another client after a restart");
     return ready(one);

@@ -44,7 +44,7 @@ hold& holders::begin(owner_state& one, hold made) {
     ++shared.shown;
   }
   shared.timers.set_lazily(kept.expiry, kept.deadline);
-  if (kept.watchdog) shared.renewals->add(one.side(kept.mode));
+  if (kept.watchdog) of_.at_->renewals.add(one.side(kept.mode));
   ++shared.counters.held;
   ++of_.tally_.held;
   return kept;
@@ -86,7 +86,7 @@ void holders::move_end(hold& one, instant until) {
 void holders::stop_renewing(owner_state& one, unsigned char mode) {
   bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
                                   [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
-  if (renewal* const side = needed ? nullptr : one.known_side(mode)) of_.shared_.renewals->remove(*side);
+  if (renewal* const side = needed ? nullptr : one.known_side(mode)) of_.at_->renewals.remove(*side);
 }
 
 void holders::tell(hold& ended, error_code why) {

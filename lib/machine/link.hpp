@@ -28,6 +28,7 @@ struct sent_call {
     ping,
     wait,  // until replicas have what was answered
     role,
+    asking,  // what is behind it is to be taken although the slot is another node's, as yet
     subscribe,
     unsubscribe,
     may_subscribe,  // asks for a channel of our own, to hear whether SUBSCRIBE is allowed
@@ -62,6 +63,8 @@ class plain_listener {
   // Under whose number the server has what is asked for.
   virtual std::uint64_t shown_as(operation const& plain) const = 0;
   virtual void answered(sent_call const& call, reply const& answer) = 0;
+  // Nothing ran, for a reason that says nothing of the server.
+  virtual void again(operation& plain) = 0;
   // The server runs nothing at the moment.
   virtual void not_run(operation& plain, server_error const& why, std::string_view text) = 0;
   // Its connection was given up.
@@ -132,6 +135,7 @@ struct link {
   bool of_use = false;     // something was answered beside the handshake
   unsigned failures = 0;   // in a row; a handshake alone is no success
   unsigned soon_lost = 0;  // in a row: ended before they had lived for `retry_delay`
+  bool counted = false;    // among the servers that can be asked
   bool was_up = false;     // at least once since the client was made
   instant since{};         // of the state
   instant heard{};         // the last sign of life

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <machine/context.hpp>
+#include <machine/home.hpp>
 #include <wire/kind.hpp>
 
 #include <memory>
@@ -10,8 +11,9 @@ namespace latchkey::detail {
 
 // What all parts of a name's machine know.
 struct lock_name {
-  lock_name(context& shared, kind const& which, std::string name)
+  lock_name(context& shared, home& at, kind const& which, std::string name)
       : shared_(shared),
+        at_(&at),
         kept_(which.kept()),
         kind_(which),
         tally_(shared.tally(which.rules().name)),
@@ -27,6 +29,7 @@ struct lock_name {
   void note_gave_up(operation const& call) const;
 
   context& shared_;
+  home* at_;                                // of the server that has it
   std::shared_ptr<kind const> const kept_;  // handles may go before what they began has ended
   kind const& kind_;
   kind_stats& tally_;

@@ -162,7 +162,7 @@ void name_machine::pass_on(owner_state& from, operation& call) {
   instant const began = from.ask_.began;
   auto const context = from.ask_.context;
   if (from.ask_.under_way()) {  // a release that has not left
-    shared_.requests->remove(from);
+    at_->requests.remove(from);
     finish(from);
   }
   bool const was_queued = call.queued;
@@ -240,7 +240,7 @@ void name_machine::take_back(owner_state& one) {
   active_.note(one);
   if (asked.where != request::place::outbox) return;
   if (command) {
-    shared_.requests->remove(one);
+    at_->requests.remove(one);
     return finish(one);
   }
   waiters_->remember(wake_up::taken_back);
@@ -250,12 +250,12 @@ void name_machine::take_back(owner_state& one) {
   bool const repeated = asked.repeated;
   if (asked.grantee) {  // the hand-off becomes the release that it was, for the same caller
     owner_state& from = *asked.partner;
-    shared_.requests->remove(from);
+    at_->requests.remove(from);
     from.ask_.what = ask::release;
     from.ask_.partner = nullptr;
-    shared_.requests->add(from);
+    at_->requests.add(from);
   } else {
-    shared_.requests->remove(one);
+    at_->requests.remove(one);
   }
   finish(one);
   if (!clean) {

@@ -86,8 +86,8 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
 void name_machine::conclude_release(owner_state& one, request const& was, outcome const& answer) {
   error_code error;
   release_result found = release_result::released;
-  if (shared_.released && was.target == 0 && kind_.rules().exclusive)
-    shared_.released->add(kind_, name_, one.field, was.mode, shared_.now);
+  if (shared_.may_move && was.target == 0 && kind_.rules().exclusive)
+    at_->released.add(kind_, name_, one.field, was.mode, shared_.now);
   switch (answer.what) {
     case outcome::type::released: break;
     case outcome::type::still_held: found = release_result::still_held; break;
@@ -239,7 +239,7 @@ void name_machine::note_at_risk(renewal& side, error_code const& why, std::strin
 
 void name_machine::after_renewal(renewal& side) {
   owner_state& one = *side.of;
-  if (one.live(side.mode) > 0) shared_.renewals->again(side);
+  if (one.live(side.mode) > 0) at_->renewals.again(side);
   advance(one);
   waiters_->wake();
   tidy(one);

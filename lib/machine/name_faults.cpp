@@ -64,7 +64,7 @@ void name_machine::requeue(owner_state& one, unsigned char mode) {
   operation& call = *one.ask_.call;
   unsigned const own = one.ask_.owes || one.ask_.repeated ? 1u << one.ask_.mode : 0u;
   unsigned const fix = one.ask_.fix | own;
-  shared_.requests->remove(one);
+  at_->requests.remove(one);
   finish(one);
   give_back(one, mode);
   repair_sides(one, fix & ~(1u << mode));
@@ -204,17 +204,18 @@ void name_machine::resolve(owner_state& one) {
     return;
   }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
-  shared_.requests->add(one);
+  at_->requests.add(one);
 }
 
 // The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for
-// NOSCRIPT, which counts for no attempt.
+// NOSCRIPT and
+// redirections, which count for no attempt.
 void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
   if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
   asked.where = request::place::outbox;
-  shared_.requests->add(one);
+  (asked.elsewhere ? asked.elsewhere : at_)->requests.add(one);
   owner_state* const partner = asked.partner;
   if (partner) partner->ask_.where = request::place::outbox;
   for (request* const sent : {&asked, partner ? &partner->ask_ : &asked})

@@ -9,8 +9,8 @@
 
 namespace latchkey::detail {
 
-name_machine::name_machine(context& shared, kind const& which, std::string name)
-    : waited_name(shared, which, std::move(name)) {
+name_machine::name_machine(context& shared, home& at, kind const& which, std::string name)
+    : waited_name(shared, at, which, std::move(name)) {
   waited_name& about = *this;
   if (which.rules().own_channel)
     waiters_ = &either_waiters_.emplace<own_channel_waiters>(about);
@@ -64,7 +64,7 @@ void name_machine::arrive(owner_state& one, operation& call) {
   unsigned const fix = replaces ? one.ask_.fix : 0u;
   unsigned char const mode = one.ask_.mode;
   if (replaces) {
-    shared_.requests->remove(one);
+    at_->requests.remove(one);
     finish(one);
     waiters_->turns().count(shared_.now);
   } else if (one.ask_.under_way() || !one.behind.empty()) {
@@ -195,7 +195,7 @@ void name_machine::send(owner_state& one, bool may_go_direct) {
   }
   one.ask_.where = request::place::outbox;
   if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::outbox;
-  shared_.requests->add(one);
+  at_->requests.add(one);
 }
 
 // An owner state without anything in it goes.

@@ -20,13 +20,14 @@ namespace latchkey::detail {
 // server said), name_faults.cpp (lost connections and lost holds), name_machine.cpp (the rest).
 class name_machine final : private waited_name {
  public:
-  name_machine(context& shared, kind const& which, std::string name);
+  name_machine(context& shared, home& at, kind const& which, std::string name);
   ~name_machine();
 
   std::string const& name() const { return name_; }
   kind const& which() const { return kind_; }
   using lock_name::note;
   using waited_name::add_field;
+  using waited_name::at_;
   using waited_name::correct;
   using waited_name::field_of;
   using waited_name::shown_as;

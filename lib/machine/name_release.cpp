@@ -147,7 +147,7 @@ void name_machine::recall_unsent_try(owner_state const& from) {
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
   if (&to == &from || asked.call != &head || !unsent || asked.repeated || asked.owes || asked.fix || !to.behind.empty())
     return;
-  shared_.requests->remove(to);
+  at_->requests.remove(to);
   finish(to);
   head.where = operation::place::waiting;
   waiters_->recalled(to);
@@ -178,7 +178,7 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
 }
 
 void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_direct) {
-  shared_.requests->remove(leaving);
+  at_->requests.remove(leaving);
   pair_up(leaving, head);
   send(leaving, may_go_direct);
 }

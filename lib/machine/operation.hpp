@@ -87,6 +87,7 @@ struct operation : queue_hook {
   bool tried = false;        // its try was answered: busy
   bool queued = false;       // stands in the queue of the name
   bool late = false;         // its wait is over, the answer to its first try is still awaited
+  bool asking = false;       // this once by another server of the cluster: ASK
   bool unseen = false;       // a copy of its request has left, and no answer has said what became of it
   unsigned attempts = 0;     // requests that failed without an answer
   unsigned polls = 0;        // tries without a message since it joined

@@ -42,6 +42,10 @@ void outbox::remove(owner_state& one) {
   list.erase(list.iterator_to(one));
 }
 
+void outbox::remove(renewal& one) {
+  if (one.is_linked()) renewals_.erase(renewals_.iterator_to(one));
+}
+
 void outbox::remove(operation& plain) {
   if (static_cast<queue_hook&>(plain).is_linked()) plain_.erase(plain_.iterator_to(plain));
 }

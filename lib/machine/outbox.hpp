@@ -12,12 +12,15 @@ namespace latchkey::detail {
 struct context;
 
 // Requests that wait for the end of the turn, when they leave together: give-backs and releases before hand-offs,
-// hand-offs before renewals, renewals before acquires.
+// hand-offs before renewals, renewals before acquires. What stands in the outbox of one server may be taken out by that
+// of another: none counts what it has.
 class outbox {
  public:
   using owner_list = boost::intrusive::list<
-      owner_state, boost::intrusive::base_hook<boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>>>;
-  using renewal_list = boost::intrusive::list<renewal>;
+      owner_state, boost::intrusive::base_hook<boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>>,
+      boost::intrusive::constant_time_size<false>>;
+  using renewal_list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
+  using plain_list = boost::intrusive::list<operation, boost::intrusive::constant_time_size<false>>;
   enum order : unsigned char { releases, hand_offs, extensions, acquires, orders };
 
   explicit outbox(context& shared) : shared_(shared) {}
@@ -26,19 +29,20 @@ class outbox {
   void add(renewal& one);
   void add(operation& plain);  // a query or a force-unlock
   void remove(owner_state& one);
+  void remove(renewal& one);
   void remove(operation& plain);
   void forget_renewals();
 
   bool empty() const;
   owner_list& of(order which) { return lists_[which]; }
   renewal_list& renewals() { return renewals_; }
-  boost::intrusive::list<operation>& plain() { return plain_; }
+  plain_list& plain() { return plain_; }
 
  private:
   context& shared_;
   std::array<owner_list, orders> lists_;
   renewal_list renewals_;
-  boost::intrusive::list<operation> plain_;
+  plain_list plain_;
 };
 
 }  // namespace latchkey::detail

@@ -15,12 +15,12 @@ own_channel::own_channel(own_channel_waiters& in, owner_state& of, std::string c
     : in_(in), of_(of), channel_(std::move(channel)) {
   hint.what = timer_node::type::own_hint;
   hint.of = this;
-  in_.of_.shared_.channels->want(channel_, *this);
+  in_.of_.at_->channels.want(channel_, *this);
 }
 
 own_channel::~own_channel() {
   in_.of_.shared_.timers.drop(hint);
-  in_.of_.shared_.channels->drop(channel_, *this);
+  in_.of_.at_->channels.drop(channel_, *this);
 }
 
 void own_channel::on_confirmed() { in_.wake(of_); }
@@ -35,6 +35,16 @@ void own_channel::on_refused() { in_.wake(of_); }
 void own_channel::on_hint() {
   if (operation* const call = own_channel_waiters::waiter_of(of_)) ++call->polls;
   in_.wake(of_);
+}
+
+void own_channel::move(home& from) {
+  from.channels.drop(channel_, *this);
+  in_.of_.at_->channels.want(channel_, *this);
+}
+
+void own_channel_waiters::move(home& from) {
+  for (owner_state& one : of_.owners_)
+    if (one.own) one.own->move(from);
 }
 
 void own_channel_waiters::make_room() {

@@ -20,6 +20,7 @@ namespace latchkey::detail {
 
 class name_machine;
 class own_channel;
+struct home;
 struct owner_state;
 
 // One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
@@ -82,6 +83,7 @@ struct request {
   milliseconds wanted{0};     // extend: as the caller asked
   operation* call = nullptr;  // who waits for the answer
   owner_state* partner = nullptr;
+  home* elsewhere = nullptr;  // this once another server of the cluster is to be asked: ASK
 
   void leaves(instant now) {
     sent = now;
@@ -105,7 +107,8 @@ struct renewal : boost::intrusive::list_base_hook<> {
   owner_state* const of;
   unsigned char const mode;
   bool under_way = false;
-  bool looks = false;  // another server has taken over: is it there at all, whatever lease it has?
+  bool asking = false;  // this once by another server of the cluster: ASK
+  bool looks = false;   // another server has taken over: is it there at all, whatever lease it has?
   unsigned failures = 0;
   hold_id newest = 0;  // holds above it did not exist when the renewal was sent
   instant due = never;

@@ -50,12 +50,12 @@ void plain_calls::not_run(operation& plain, server_error const& why, std::string
   plain.text = text;
   plain.unseen = false;
   if (!goes_on(plain, why.code, text)) return expire(plain, why.code);
-  shared_.requests->add(plain);
+  user_.requests_of(plain).add(plain);
 }
 
 void plain_calls::unanswered(operation& plain) {
   if (!goes_on(plain, errc::connection_lost, {})) return expire(plain, errc::connection_lost);
-  shared_.requests->add(plain);
+  user_.requests_of(plain).add(plain);
 }
 
 void plain_calls::end_connects() {
@@ -69,7 +69,7 @@ void plain_calls::restart_connects() {
     waking_.pop_front();
     call.yes = false;
     call.error = errc::connection_lost;
-    shared_.requests->add(call);
+    user_.requests_of(call).add(call);
   }
 }
 
@@ -83,7 +83,7 @@ void plain_calls::expire(operation& call, error_code const& why) {
   if (call.what == operation::type::connect && call.yes)
     waking_.erase(waking_.iterator_to(call));
   else
-    shared_.requests->remove(call);
+    user_.requests_of(call).remove(call);
   user_.forget(call);
   shared_.timers.drop(call.expiry);
   call.where = operation::place::idle;
@@ -93,7 +93,6 @@ void plain_calls::expire(operation& call, error_code const& why) {
 }
 
 void plain_calls::collect(std::vector<operation*>& calls) {
-  for (auto& call : shared_.requests->plain()) calls.push_back(&call);
   for (auto& call : waking_) calls.push_back(&call);
 }
 

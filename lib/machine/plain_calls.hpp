@@ -2,6 +2,7 @@
 
 #include <machine/context.hpp>
 #include <machine/link.hpp>
+#include <machine/outbox.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -13,6 +14,8 @@ namespace latchkey::detail {
 // Told by the plain calls.
 class plain_calls_user {
  public:
+  // Of the server that is to be asked.
+  virtual outbox& requests_of(operation const& call) = 0;
   // A force-unlock, sent at that time, has removed whoever had the name.
   virtual void forced(operation const& call, instant sent) = 0;
   // A force-unlock leaves now: nobody knows when it runs.
@@ -46,6 +49,7 @@ class plain_calls final : public plain_listener {
   }
   std::uint64_t shown_as(operation const& call) const override { return user_.shown_as(call); }
   void answered(sent_call const& call, reply const& answer) override;
+  void again(operation& plain) override { user_.requests_of(plain).add(plain); }
   void not_run(operation& plain, server_error const& why, std::string_view text) override;
   void unanswered(operation& plain) override;
   // After trouble that passes. False: its attempts are used up.
@@ -54,7 +58,7 @@ class plain_calls final : public plain_listener {
   // The call ends now, whatever is still under way for it.
   void expire(operation& call, error_code const& why) override;
   void expire(operation& call);  // by its deadline
-  // Those that are not under way.
+  // Those that the server has answered.
   void collect(std::vector<operation*>& calls);
 
  private:

@@ -9,6 +9,12 @@
 
 namespace latchkey::detail {
 
+namespace {
+
+constexpr unsigned most_redirections = 5;  // without a pause
+
+}  // namespace
+
 void request_writer::answered(link& on, sent_call& call, reply& answer) {
   if (call.what == sent_call::type::wait) {
     on.waits = false;
@@ -31,11 +37,11 @@ void request_writer::answered(link& on, sent_call& call, reply& answer) {
 // How many have to have it before anybody is told.
 std::size_t request_writer::replicas_needed() {
   auto const& settings = shared_.settings;
-  if (!shared_.released || !settings.check_lock_synced_replicas) return 0;
+  if (!shared_.may_move || !settings.check_lock_synced_replicas) return 0;
   if (settings.min_synced_replicas > 0) return static_cast<std::size_t>(settings.min_synced_replicas);
-  if (settings.min_synced_replicas < 0) return shared_.replicas.named;
-  if (shared_.replicas.connected > 0) return 1;
-  if (!std::exchange(shared_.replicas.missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
+  if (settings.min_synced_replicas < 0) return at_.replicas.named;
+  if (at_.replicas.connected > 0) return 1;
+  if (!std::exchange(at_.replicas.missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
   return 0;
 }
 
@@ -52,7 +58,7 @@ item request_writer::item_of(sent_call const& call, std::size_t i) {
 
 // Has anything been granted or made longer?
 bool request_writer::needs_replicas(sent_call const& call, reply const& answer) {
-  if (!shared_.released || call.what == sent_call::type::plain || !answer.is_array()) return false;
+  if (!shared_.may_move || call.what == sent_call::type::plain || !answer.is_array()) return false;
   std::size_t const asked = call.owners.size() + call.renewals.size();
   if (answer.elements.size() != asked || call.asked == ask::release || call.asked == ask::command) return false;
   for (std::size_t i = 0; i < asked; ++i) {
@@ -86,6 +92,7 @@ void request_writer::send_wait(link& to) {
 }
 
 void request_writer::synced(link& on, bool met) {
+  if (!met) user_.shaken();
   while (!on.unsynced.empty()) {
     unsynced_call one = std::move(on.unsynced.front());
     on.unsynced.pop_front();
@@ -103,6 +110,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
       unknown_.insert(call.text);
       return send_again(call);
     }
+    if (goes_elsewhere(call, answer.text)) return;
     if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
   } else {
     recovered(sickness::all);
@@ -143,7 +151,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
     turned_away_ = turned_away;
     pause();
   } else if (!answer.is_error()) {
-    pauses_ = 0;
+    pauses_ = redirections_ = 0;
     shared_.refusal.clear();
   }
 }
@@ -166,13 +174,38 @@ void request_writer::recovered(sickness::part what) {
 // NOSCRIPT: nothing ran, the same goes once more with the script's text.
 void request_writer::send_again(sent_call& call) {
   for (owner_state* one : call.owners) one->of.not_run(*one, nullptr, {});
-  for (renewal* side : call.renewals) shared_.requests->add(*side);
-  if (call.plain) shared_.requests->add(*call.plain);
+  for (renewal* side : call.renewals) side->of->of.at_->requests.add(*side);
+  if (call.plain) plain_.again(*call.plain);
+}
+
+// Nothing ran, and another server is to be asked: by its item alone, if it does not have the slot yet. Whom nobody
+// knows yet is learnt of meanwhile. Servers that send each other's names to each other are not asked in a loop.
+bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
+  auto const to = in_cluster_ ? read_redirection(text) : std::nullopt;
+  if (!to) return false;
+  home* const there = user_.redirected(*to);
+  if (!there || ++redirections_ > most_redirections) pause();
+  for (owner_state* one : call.owners) {
+    if (to->once) one->ask_.elsewhere = there;
+    one->of.not_run(*one, nullptr, {});
+  }
+  for (renewal* side : call.renewals) {
+    side->asking = to->once;
+    (to->once ? there : side->of->of.at_)->requests.add(*side);
+  }
+  if (!call.plain) return true;
+  call.plain->asking = to->once;
+  if (to->once)
+    there->requests.add(*call.plain);
+  else
+    plain_.again(*call.plain);
+  return true;
 }
 
 void request_writer::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {
   fell_ill(sickness::all, why, text);
   pause();
+  if (first_word(text) == "CLUSTERDOWN") user_.shaken();
   shared_.refusal = text;
   turned_away_ = turned_away_ || why.reconnect;
   outcome refused;
@@ -184,7 +217,7 @@ void request_writer::nothing_ran(sent_call& call, server_error const& why, std::
     else
       one->of.answered(*one, refused);
   for (renewal* side : call.renewals) side->of->of.renewed(*side, refused);
-  if (first_word(text) == "LOADING") shared_.renewals->want_all();  // it has been started anew
+  if (first_word(text) == "LOADING") at_.renewals.want_all();  // it has been started anew
   if (call.plain) plain_.not_run(*call.plain, why, text);
 }
 
@@ -199,9 +232,10 @@ void request_writer::on_plain(sent_call& call, reply const& answer) {
     auto const why = classify(answer.text);
     if (why.no_script && call.text && !call.whole) {
       unknown_.insert(call.text);
-      if (call.plain) shared_.requests->add(*call.plain);
+      if (call.plain) plain_.again(*call.plain);
       return;
     }
+    if (goes_elsewhere(call, answer.text)) return;
     if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
   } else {
     recovered(sickness::all);

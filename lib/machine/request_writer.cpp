@@ -37,10 +37,10 @@ bool request_writer::may_send(link const& to) const {
 
 void request_writer::send(outbox& from, link& to) {
   if (!may_send(to)) return;
-  if (shared_.renewals->wants_all()) {
-    shared_.renewals->catch_up();
+  if (at_.renewals.wants_all()) {
+    at_.renewals.catch_up();
     send_renewals(from, to);
-    if (shared_.renewals->wants_all() || !from.renewals().empty()) return;
+    if (at_.renewals.wants_all() || !from.renewals().empty()) return;
   }
   for (unsigned order : {outbox::releases, outbox::hand_offs}) send_groups(from, order, to);
   send_renewals(from, to);
@@ -51,9 +51,9 @@ void request_writer::send(outbox& from, link& to) {
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
   outbox::owner_list later;
-  for (auto it = list.begin(); shared_.now < shared_.quarantined_until && it != list.end();) {
+  for (auto it = list.begin(); shared_.now < at_.quarantined_until && it != list.end();) {
     owner_state& one = *it++;
-    if (!held_back(one, shared_.quarantined_until, shared_.now)) continue;
+    if (!held_back(one, at_.quarantined_until, shared_.now)) continue;
     list.erase(list.iterator_to(one));
     later.push_back(one);
   }
@@ -70,15 +70,18 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   while (!list.empty() && may_send(to)) {
     owner_state& one = list.front();
     list.pop_front();
-    bool const joins = !call.owners.empty() && bundled(*call.owners.front(), one);
-    bool const in_bundle = joins || (!list.empty() && bundled(one, list.front()));
+    bool const alone = std::exchange(one.ask_.elsewhere, nullptr) != nullptr;
+    bool const other_name = in_cluster_ && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
+    bool const joins = !call.owners.empty() && !in_cluster_ && bundled(*call.owners.front(), one);
+    bool const in_bundle = joins || (!list.empty() && !in_cluster_ && bundled(one, list.front()));
     auto& field = fields.emplace_back();
     auto& to_field = fields.emplace_back();
     item asked;
     one.of.prepare(one, asked, field, to_field);
     script const& text = in_bundle ? *one.of.which().acquire_all() : script_of(one.of.which(), asked);
     bool const other_bundle = in_bundle && !joins;
-    if (!call.owners.empty() && (call.text != &text || other_bundle || call.owners.size() == most_items)) {
+    bool const apart = alone || other_name || other_bundle;
+    if (!call.owners.empty() && (call.text != &text || apart || call.owners.size() == most_items)) {
       std::string kept_field = std::move(field), kept_to = std::move(to_field);
       fields.pop_back();
       fields.pop_back();
@@ -95,9 +98,12 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     items.push_back(asked);
     one.ask_.where = request::place::shared;
     if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::shared;
+    if (!alone) continue;
+    write_asking(to);
+    flush();
   }
   flush();
-  if (!later.empty()) shared_.timers.set_lazily(timer_, shared_.quarantined_until);
+  if (!later.empty()) shared_.timers.set_lazily(timer_, at_.quarantined_until);
   list.splice(list.end(), later);
 }
 
@@ -114,6 +120,11 @@ void request_writer::send_renewals(outbox& from, link& to) {
       kind const& which = side.of->of.which();
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
+      if (!call.renewals.empty() && in_cluster_ &&
+          (side.asking || call.renewals.front()->of->of.name() != side.of->of.name()))
+        break;
+      bool const alone = std::exchange(side.asking, false);
+      if (alone) write_asking(to);
       list.pop_front();
       call.text = &text;
       call.which = &which;
@@ -130,6 +141,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
                        .mode = side.mode,
                        .name = side.of->of.name(),
                        .lease = std::max<std::int64_t>(needs, 1)});
+      if (alone) break;
     }
     std::size_t begin = 0;
     for (std::size_t i = 0; i < items.size(); begin = field_ends_[i++])
@@ -143,10 +155,18 @@ void request_writer::send_plain(outbox& from, link& to) {
   while (!list.empty() && may_send(to)) {
     operation& plain = list.front();
     list.pop_front();
+    if (std::exchange(plain.asking, false)) write_asking(to);
     sent_call call{.what = sent_call::type::plain, .plain = &plain};
     plain_words(call);
     to.write(shared_, command_, std::move(call));
   }
+}
+
+// What follows is asked of a server that does not have the slot yet.
+void request_writer::write_asking(link& to) {
+  command_.clear();
+  command_.add(std::string_view("ASKING"));
+  to.write(shared_, command_, {.what = sent_call::type::asking});
 }
 
 // --- words ---

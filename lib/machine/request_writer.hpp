@@ -1,7 +1,9 @@
 #pragma once
 
 #include <machine/context.hpp>
+#include <machine/home.hpp>
 #include <machine/link.hpp>
+#include <wire/redirection.hpp>
 
 #include <array>
 #include <span>
@@ -19,13 +21,27 @@ struct sickness {
   std::array<std::string, parts> of;
 };
 
+// Told where else a name is.
+class writer_user {
+ public:
+  // Where to ask instead; null: nobody knows yet.
+  virtual home* redirected(redirection const& to) = 0;
+  // Nobody has the slot, or replicas are not what was known of them.
+  virtual void shaken() = 0;
+
+ protected:
+  ~writer_user() = default;
+};
+
 // Makes script calls of requests, for one server, and brings each of them its part of the answer. Knows which scripts
 // the server has not, and since when it runs nothing. Bodies: request_writer.cpp, request_answers.cpp.
 class request_writer {
  public:
-  // `timer` makes the session take a turn.
-  request_writer(context& shared, plain_listener& plain, timer_node& timer)
-      : shared_(shared), plain_(plain), timer_(timer) {}
+  // `timer` makes the session take a turn. In a cluster names of one call would have to have one slot: each has its
+  // own.
+  request_writer(context& shared, home& at, plain_listener& plain, timer_node& timer, writer_user& user,
+                 bool in_cluster = false)
+      : shared_(shared), at_(at), plain_(plain), timer_(timer), user_(user), in_cluster_(in_cluster) {}
 
   // Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
   void send(outbox& from, link& to);
@@ -61,6 +77,7 @@ class request_writer {
   void plain_words(sent_call& call);
   void make_lane_bytes(link& lane);
   static bool still_wanted(sent_call const& call);
+  void write_asking(link& to);
 
   // request_answers.cpp
   std::size_t replicas_needed();
@@ -73,19 +90,24 @@ class request_writer {
   static bool held_back(owner_state const& one, instant quarantined_until, instant now);
   void on_plain(sent_call& call, reply const& answer);
   void send_again(sent_call& call);
+  bool goes_elsewhere(sent_call& call, std::string_view text);
   void fell_ill(sickness::part what, server_error const& why, std::string_view text);
   void recovered(sickness::part what);
   void nothing_ran(sent_call& call, server_error const& why, std::string_view text);
   void pause();
 
   context& shared_;
+  home& at_;
   plain_listener& plain_;
   timer_node& timer_;
+  writer_user& user_;
+  bool const in_cluster_;
   std::unordered_set<script const*> unknown_;  // scripts whose text goes next time
   bool turned_away_ = false;
   bool sharded_channels_ = false;
   sickness sick_;
   unsigned pauses_ = 0;
+  unsigned redirections_ = 0;  // in a row
   instant paused_until_{};
   std::string lane_out_;
   std::string lane_field_;

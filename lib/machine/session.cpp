@@ -1,19 +1,27 @@
 #include <machine/session.hpp>
 
-#include <machine/outbox.hpp>
-#include <machine/subscriptions.hpp>
-#include <machine/watchdog.hpp>
-
 namespace latchkey::detail {
 
 namespace {
 
 constexpr unsigned most_soon_lost = 3;  // message connections, before waiters no longer rely on them
 
+std::string_view subscribe_word(bool sharded, bool begins) {
+  if (sharded) return begins ? "SSUBSCRIBE" : "SUNSUBSCRIBE";
+  return begins ? "SUBSCRIBE" : "UNSUBSCRIBE";
+}
+
 }  // namespace
 
-session::session(context& shared, connections::identity who, session_user& user, plain_calls& plain)
-    : shared_(shared), user_(user), links_(shared, std::move(who), *this, timer_), plain_(plain) {
+session::session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain,
+                 bool in_cluster)
+    : shared_(shared),
+      at_(at),
+      user_(user),
+      links_(shared, std::move(who), *this, timer_),
+      plain_(plain),
+      writer_(shared, at, plain, timer_, *this, in_cluster),
+      in_cluster_(in_cluster) {
   timer_.what = timer_node::type::session;
   timer_.of = this;
 }
@@ -27,11 +35,11 @@ void session::turn(io_actions& io) {
   if (leader.at == link::state::up) {
     orphans_.send();
     writer_.send_wait(leader);
-    writer_.send(*shared_.requests, leader);
+    writer_.send(at_.requests, leader);
   }
   if (links_.of(role::messages).at == link::state::up) send_subscriptions();
-  links_.open_needed({needed(), direct_wanted_, shared_.channels->wanted() || plain_.connecting()}, io);
-  bool const waits = !shared_.requests->empty() || shared_.renewals->wants_all();
+  links_.open_needed({needed(), direct_wanted_, at_.channels.wanted() || plain_.connecting()}, io);
+  bool const waits = !at_.requests.empty() || at_.renewals.wants_all();
   if (writer_.paused() && waits) writer_.wake_after_pause();
   links_.flush(io);
 }
@@ -68,7 +76,7 @@ void session::received(std::uint32_t serial, std::string_view bytes) {
     on_reply(*one, answer);
     if (one->serial != serial || one->at == link::state::down) return;  // it was given up for this answer
   }
-  if (aside_ || !shared_.requests->empty()) shared_.out->turn = true;
+  if (aside_ || !at_.requests.empty()) shared_.out->turn = true;
 }
 
 void session::on_reply(link& one, reply& answer) {
@@ -84,12 +92,14 @@ void session::on_reply(link& one, reply& answer) {
 // --- what the parts tell ---
 
 void session::on_up(link& one) {
-  if (aside_) return orphans_.connected(one.id, links_.run_id());
+  if (aside_) return orphans_.connected(one.id, links_.server().run_id);
   if (one.of == role::shared) {
-    shared_.renewals->want_all();
-    orphans_.connected(one.id, links_.run_id());
+    sharded_ = in_cluster_ && links_.server().shards_channels;
+    writer_.use_sharded_channels(sharded_);
+    at_.renewals.want_all();
+    orphans_.connected(one.id, links_.server().run_id);
   } else if (one.of == role::messages) {
-    shared_.channels->connected();
+    at_.channels.connected();
     if (plain_.connecting()) ask_to_subscribe(one);
   }
   end_connects();
@@ -101,7 +111,7 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
     if (!aside_) plain_.restart_connects();
   }
   if (one.of == role::messages) {
-    shared_.channels->disconnected(one.soon_lost >= most_soon_lost);
+    at_.channels.disconnected(one.soon_lost >= most_soon_lost);
     subscribe_asked_ = false;
   }
   orphans_.give_up(std::move(left), why, text);
@@ -122,8 +132,8 @@ void session::on_replica() {
 
 void session::on_replicas(std::size_t many) {
   if (aside_) return;
-  shared_.replicas.connected = many;
-  if (many > 0) shared_.replicas.missed = false;
+  at_.replicas.connected = many;
+  if (many > 0) at_.replicas.missed = false;
 }
 
 // ADDR protects a stranger if ids started anew.
@@ -143,7 +153,7 @@ void session::want_direct() {
   shared_.out->turn = true;
 }
 
-bool session::direct_idle() const { return links_.lane_idle() && !writer_.paused() && !shared_.renewals->wants_all(); }
+bool session::direct_idle() const { return links_.lane_idle() && !writer_.paused() && !at_.renewals.wants_all(); }
 
 bool session::lane_answer(reply const& answer) {
   if (writer_.lane_answer(links_.of(role::direct), answer)) return true;
@@ -159,7 +169,7 @@ void session::lane_failed(std::uint32_t serial, error_code const& why) {
 
 void session::end_connects() {
   if (!plain_.any_connect_answered() || links_.of(role::shared).at != link::state::up) return;
-  if (!links_.decided(role::direct) || subscribe_asked_ || !links_.decided(role::messages)) return;
+  if ((direct_wanted_ && !links_.decided(role::direct)) || subscribe_asked_ || !links_.decided(role::messages)) return;
   plain_.end_connects();
 }
 
@@ -173,27 +183,27 @@ void session::collect(std::vector<operation*>& calls) const {
   for (operation* call : orphans_.forced()) calls.push_back(call);
 }
 
-bool session::quiet() const { return !orphans_.any_in_doubt() && shared_.requests->empty() && links_.idle(); }
+bool session::quiet() const { return !orphans_.any_in_doubt() && at_.requests.empty() && links_.idle(); }
 
 bool session::settled() const {
   auto const pauses = [this](role of) {
     link const& one = links_.of(of);
     return one.at == link::state::down && one.retry_at > shared_.now;
   };
-  bool const heard = !shared_.channels->pending() || pauses(role::messages);
+  bool const heard = !at_.channels.pending() || pauses(role::messages);
   // Between the tick that wants them and the turn that writes them renewals stand nowhere else.
-  bool const asks = shared_.renewals->wants_all();
+  bool const asks = at_.renewals.wants_all();
   return links_.settled() && (writer_.paused() || pauses(role::shared) || (quiet() && heard && !asks));
 }
 
 // --- the message connection ---
 
 void session::send_subscriptions() {
-  if (!shared_.channels->pending()) return;
+  if (!at_.channels.pending()) return;
   link& lane = links_.of(role::messages);
-  for (auto const& one : shared_.channels->take_unsent()) {
+  for (auto const& one : at_.channels.take_unsent()) {
     command_.clear();
-    command_.add(std::string_view(one.subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE"));
+    command_.add(subscribe_word(sharded_, one.subscribe));
     command_.add(one.channel);
     lane.write(shared_, command_, {.what = one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe});
   }
@@ -209,13 +219,19 @@ void session::on_message_reply(link& one, reply& answer) {
       one.unanswered.pop_front();
       return on_may_subscribe(answer.text);
     }
+    if (auto const to = sharded_ ? read_redirection(answer.text) : std::nullopt; to && what == asked::subscribe) {
+      one.unanswered.pop_front();
+      at_.channels.put_off();
+      user_.redirected(*to);
+      return;
+    }
     // A server that is busy for a while has done neither a SUBSCRIBE nor an UNSUBSCRIBE: the next connection asks for
     // what is wanted by then. One that will not UNSUBSCRIBE would go on to send what nobody wants.
     auto const why = classify(answer.text);
     bool const busy = !pinged && why.executed == server_error::ran::no && why.transient;
     if (busy || what == asked::unsubscribe) return links_.discard(one, why.code, answer.text);
     if (!one.unanswered.empty()) one.unanswered.pop_front();
-    return what == asked::subscribe ? shared_.channels->refused_by_server(answer.text) : void();
+    return what == asked::subscribe ? at_.channels.refused_by_server(answer.text) : void();
   }
   one.of_use = true;
   if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
@@ -226,14 +242,20 @@ void session::on_message_reply(link& one, reply& answer) {
   if (!answer.is_array() || answer.elements.size() < 2)
     return links_.discard(one, errc::protocol_error, "not a message");
   auto const& words = answer.elements;
-  std::string_view const what = words[0].text;
-  if (what == "message" && words.size() == 3) return shared_.channels->message(words[1].text, words[2].text);
+  std::string_view what = words[0].text;
+  if (sharded_ && what.starts_with('s') && what != "subscribe") what.remove_prefix(1);  // smessage, ssubscribe
+  if (what == "message" && words.size() == 3) return at_.channels.message(words[1].text, words[2].text);
   if (what != "subscribe" && what != "unsubscribe" && what != "pong") return;
+  if (what == "unsubscribe" &&
+      (one.unanswered.empty() || one.unanswered.front().what != sent_call::type::unsubscribe)) {
+    user_.shaken();  // the slot has another node, or this one is no master any more
+    return at_.channels.ended_by_server(words[1].text);
+  }
   bool const ours = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::may_subscribe;
   if (!one.unanswered.empty()) one.unanswered.pop_front();
   if (ours) return on_may_subscribe({});
   if (what == "pong") one.polled = false;
-  if (what == "subscribe") shared_.channels->confirmed(words[1].text);
+  if (what == "subscribe") at_.channels.confirmed(words[1].text);
 }
 
 void session::ask_to_subscribe(link& one) {
@@ -241,7 +263,7 @@ void session::ask_to_subscribe(link& one) {
   std::string const channel = "redisson_lock__channel:{" + shared_.client_id + "}";
   for (bool const begins : {true, false}) {
     command_.clear();
-    command_.add(std::string_view(begins ? "SUBSCRIBE" : "UNSUBSCRIBE"));
+    command_.add(subscribe_word(sharded_, begins));
     command_.add(channel);
     one.write(shared_, command_, {.what = begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe});
   }

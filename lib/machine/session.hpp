@@ -2,6 +2,7 @@
 
 #include <machine/connections.hpp>
 #include <machine/context.hpp>
+#include <machine/home.hpp>
 #include <machine/orphans.hpp>
 #include <machine/plain_calls.hpp>
 #include <machine/request_writer.hpp>
@@ -20,6 +21,8 @@ class session_user {
   virtual void shaken() = 0;
   // Its server says that it has them not.
   virtual void misled() = 0;
+  // A name is elsewhere in the cluster: where its requests go instead; null: nobody knows yet.
+  virtual home* redirected(redirection const& to) = 0;
   virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
   // By which names so far are acquired and released; none twice.
   virtual std::span<script const* const> scripts() const = 0;
@@ -31,9 +34,10 @@ class session_user {
 // What a client has to do with one server: brings the connections to it, what they left behind, who writes requests and
 // the plain calls together, none of which knows another. Itself it knows what is said on the message connection. It
 // leads until another server has the names; from then on it is aside, and only sees to what it left behind.
-class session final : private connections_user, private orphans_user {
+class session final : private connections_user, private orphans_user, private writer_user {
  public:
-  session(context& shared, connections::identity who, session_user& user, plain_calls& plain);
+  session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain,
+          bool in_cluster);
   ~session();
   session(session const&) = delete;
   session& operator=(session const&) = delete;
@@ -91,6 +95,8 @@ class session final : private connections_user, private orphans_user {
   void on_unknown(script const& text) override { writer_.miss(text); }
   std::span<script const* const> scripts() const override { return user_.scripts(); }
   void kill(orphan const& gone) override;
+  home* redirected(redirection const& to) override { return user_.redirected(to); }
+  void shaken() override { user_.shaken(); }
 
   // The message connection.
   void send_subscriptions();
@@ -99,12 +105,15 @@ class session final : private connections_user, private orphans_user {
   void on_may_subscribe(std::string_view refused);
 
   context& shared_;
+  home& at_;
   session_user& user_;
   timer_node timer_;
   connections links_;
   plain_calls& plain_;
   orphans orphans_{shared_, *this, plain_, timer_};
-  request_writer writer_{shared_, plain_, timer_};
+  request_writer writer_;
+  bool const in_cluster_;
+  bool sharded_ = false;  // channels are those of its slots
   bool aside_ = false;
   instant aside_since_{};
   bool direct_wanted_ = false;

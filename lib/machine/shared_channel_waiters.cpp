@@ -28,9 +28,15 @@ shared_channel_waiters::~shared_channel_waiters() {
 }
 
 void shared_channel_waiters::close() {
-  if (listening() != view::off) of_.shared_.channels->drop(channel(), *this);
+  if (listening() != view::off) of_.at_->channels.drop(channel(), *this);
   of_.shared_.timers.drop(hint_);
   of_.shared_.timers.drop(linger_);
+}
+
+void shared_channel_waiters::move(home& from) {
+  if (listening() == view::off) return;
+  from.channels.drop(channel(), *this);
+  of_.at_->channels.want(channel(), *this);
 }
 
 void shared_channel_waiters::join(owner_state& one, operation& call) {
@@ -156,7 +162,7 @@ void shared_channel_waiters::paired() {
 // --- when to look ---
 
 void shared_channel_waiters::subscribe() {
-  if (listening() == view::off && rules().listens) of_.shared_.channels->want(channel(), *this);
+  if (listening() == view::off && rules().listens) of_.at_->channels.want(channel(), *this);
   if (!hint_.is_linked() && !of_.holders_.empty())
     sleep_until_hint(left(of_.shared_.now, of_.holders_.latest_deadline()).count());
 }
@@ -344,7 +350,7 @@ void shared_channel_waiters::on_hint() {
 
 void shared_channel_waiters::on_linger() {
   if (!queue_.empty() || listening() == view::off) return;
-  of_.shared_.channels->drop(channel(), *this);
+  of_.at_->channels.drop(channel(), *this);
   rotation_ = {};
 }
 

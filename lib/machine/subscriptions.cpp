@@ -7,9 +7,10 @@
 namespace latchkey::detail {
 
 void subscriptions::want(std::string const& channel, listener& who) {
-  entry& one = channels_[channel];
+  auto const [found, is_new] = channels_.try_emplace(channel);
+  entry& one = found->second;
   one.listeners.push_back(who);
-  shared_.counters.subscriptions = channels_.size();
+  shared_.counters.subscriptions += is_new;
   shared_.out->turn = true;  // the connection may have to be opened first
   if (one.state == listener::view::off) {
     one.state = listener::view::asked;
@@ -31,7 +32,7 @@ void subscriptions::drop(std::string const& channel, listener& who) {
   }
   // From here on it counts as not subscribed, whatever still arrives.
   channels_.erase(found);
-  shared_.counters.subscriptions = channels_.size();
+  --shared_.counters.subscriptions;
 }
 
 void subscriptions::connected() {
@@ -39,6 +40,7 @@ void subscriptions::connected() {
   refusal_noted_ = false;
   shared_.counters.messages_refused = false;
   unsent_.clear();
+  put_off_.clear();
   asked_.clear();
   unconfirmed_.clear();
   for (auto& [channel, one] : channels_) {
@@ -50,6 +52,7 @@ void subscriptions::connected() {
 void subscriptions::disconnected(bool unreliable) {
   up_ = false;
   unsent_.clear();
+  put_off_.clear();
   asked_.clear();
   unconfirmed_.clear();
   bool const before = std::exchange(unreliable_, unreliable);
@@ -106,6 +109,30 @@ void subscriptions::refused_by_server(std::string_view text) {
   std::vector<listener*> all;
   for (auto& who : found->second.listeners) all.push_back(&who);
   for (listener* who : all) who->on_refused();
+}
+
+void subscriptions::put_off() {
+  if (asked_.empty()) return;
+  std::string channel = asked_.front();
+  if (answered()) put_off_.push_back(std::move(channel));
+}
+
+void subscriptions::ask_again() {
+  for (auto& channel : std::exchange(put_off_, {})) {
+    auto const found = channels_.find(channel);
+    if (found == channels_.end() || !up_ || found->second.state != listener::view::asked) continue;
+    if (unconfirmed_.contains(channel)) continue;
+    unsent_.push_back({true, std::move(channel)});
+    shared_.out->turn = true;
+  }
+}
+
+void subscriptions::ended_by_server(std::string_view channel) {
+  auto const found = channels_.find(std::string(channel));
+  if (found == channels_.end() || found->second.state != listener::view::on) return;
+  set_state(found->second, listener::view::asked);
+  unsent_.push_back({true, found->first});
+  shared_.out->turn = true;
 }
 
 void subscriptions::message(std::string_view channel, std::string_view payload) {

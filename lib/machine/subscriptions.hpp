@@ -59,6 +59,11 @@ class subscriptions {
   std::vector<command> take_unsent();
   void confirmed(std::string_view channel);
   void refused_by_server(std::string_view text);  // the oldest SUBSCRIBE without an answer
+  // The same is elsewhere, or may be: it is asked for again when more is known of that.
+  void put_off();
+  void ask_again();
+  // The server sends no more of it, though it was not asked for that.
+  void ended_by_server(std::string_view channel);
   void message(std::string_view channel, std::string_view payload);
 
  private:
@@ -73,6 +78,7 @@ class subscriptions {
   context& shared_;
   std::unordered_map<std::string, entry> channels_;
   std::vector<command> unsent_;
+  std::vector<std::string> put_off_;
   std::deque<std::string> asked_;  // channels of the SUBSCRIBEs without an answer
   // How many of them there are, by channel: only the answer to the last one counts.
   std::unordered_map<std::string, unsigned> unconfirmed_;

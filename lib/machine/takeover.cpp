@@ -1,7 +1,10 @@
 #include <machine/takeover.hpp>
 
 #include <machine/name_machine.hpp>
+#include <machine/outbox.hpp>
 #include <machine/watchdog.hpp>
+
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -10,7 +13,25 @@ void takeover::look_after_holds(name_machine& name) {
   if (!name.kind_.rules().renews) return;
   for (owner_state* one : name.holders_.all())
     for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode)
-      if (one->live(mode) > 0) name.shared_.renewals->look_for(one->side(mode));
+      if (one->live(mode) > 0) name.at_->renewals.look_for(one->side(mode));
+}
+
+void takeover::move(name_machine& name, home& to) {
+  home& from = *std::exchange(name.at_, &to);
+  for (owner_state& one : name.owners_) {
+    if (static_cast<outbox_hook&>(one).is_linked()) {
+      from.requests.remove(one);
+      to.requests.add(one);
+    }
+    for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode) {
+      renewal* const side = one.known_side(mode);
+      if (!side || !side->under_way || !side->is_linked()) continue;
+      from.requests.remove(*side);
+      to.requests.add(*side);
+    }
+  }
+  name.waiters_->move(from);
+  look_after_holds(name);
 }
 
 void takeover::release_again(name_machine& name, std::uint64_t owner, unsigned char mode) {

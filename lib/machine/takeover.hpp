@@ -5,11 +5,15 @@
 namespace latchkey::detail {
 
 class name_machine;
+struct home;
 
 // What a name does when another server takes over its data, and perhaps has not heard of the last of what was done.
 struct takeover {
   // Every hold is looked for there before anything else is asked, whoever has a lease of his own included.
   static void look_after_holds(name_machine& name);
+  // Another server of the cluster has it from now on. What is under way is answered where it was sent: what ran there
+  // came along.
+  static void move(name_machine& name, home& to);
   // An owner who had released it is to have nothing there.
   static void release_again(name_machine& name, std::uint64_t owner, unsigned char mode);
 };

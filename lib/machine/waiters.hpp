@@ -92,6 +92,8 @@ class waiters {
   virtual void had() {}
   // The client ends: what waits has been told, and nothing is listened to any more.
   virtual void close() {}
+  // Another server has the name: what was listened to there is listened to here.
+  virtual void move(home&) {}
 
   // A caller who holds nothing: behind those who came before.
   virtual void join(owner_state& one, operation& call) = 0;
@@ -172,6 +174,7 @@ class shared_channel_waiters final : public waiters, private listener {
 
   bool idle() const override { return waiters::idle() && listening() == view::off; }
   void close() override;
+  void move(home& from) override;
   void join(owner_state& one, operation& call) override;
   void leave(operation& call) override;
   void new_head() override;
@@ -224,6 +227,7 @@ class own_channel_waiters final : public waiters {
   using waiters::waiters;
 
   void make_room() override;
+  void move(home& from) override;
   void join(owner_state& one, operation& call) override;
   void leave(operation& call) override;
   void wake() override;
@@ -259,6 +263,7 @@ class own_channel final : public listener {
   void on_message(std::string_view payload) override;
   void on_refused() override;
   void on_hint();
+  void move(home& from);
 
   bool dirty = false;  // something was heard that no try has followed yet
   timer_node hint;     // when it tries again without a message

@@ -17,8 +17,10 @@ constexpr std::size_t most_per_turn = 400;
 
 }  // namespace
 
-watchdog::watchdog(context& shared)
-    : shared_(shared), period_(std::max<milliseconds>(shared.settings.lock_watchdog_timeout / 3, 1ms)) {
+watchdog::watchdog(context& shared, outbox& requests)
+    : shared_(shared),
+      requests_(requests),
+      period_(std::max<milliseconds>(shared.settings.lock_watchdog_timeout / 3, 1ms)) {
   timer_.what = timer_node::type::watchdog;
   timer_.of = this;
 }
@@ -105,7 +107,7 @@ void watchdog::take(list& from, instant until, std::size_t& taken) {
     if (!wanted(side)) continue;
     side.under_way = true;
     side.newest = shared_.next_hold - 1;
-    shared_.requests->add(side);
+    requests_.add(side);
     ++taken;
   }
 }

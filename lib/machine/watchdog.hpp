@@ -7,12 +7,13 @@
 namespace latchkey::detail {
 
 struct context;
+class outbox;
 
 // What is to be renewed when. Fields stand in the order of their next renewal, so a tick looks only at the front:
 // a hold costs a place in a list, not a timer.
 class watchdog {
  public:
-  explicit watchdog(context& shared);
+  watchdog(context& shared, outbox& requests);
   ~watchdog();
 
   void add(renewal& side);     // it has a watchdog hold now
@@ -28,6 +29,7 @@ class watchdog {
   // Another server has the lock: is what this owner holds there?
   void look_for(renewal& side);
   bool wants_all() const { return !urgent_.empty(); }
+  bool any() const { return !regular_.empty() || !retries_.empty() || !urgent_.empty(); }
   void catch_up();  // as much of it as fits into this turn goes to the outbox
 
  private:
@@ -41,6 +43,7 @@ class watchdog {
   void end_turn(std::size_t taken);
 
   context& shared_;
+  outbox& requests_;
   milliseconds const period_;
   list regular_;          // due one period after their last renewal
   list retries_;          // without an answer: due sooner

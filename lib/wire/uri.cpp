@@ -140,25 +140,40 @@ void read_master(uri_text path, target& to) {
   if (question != uri_text::npos) read_sentinel_parameters(path.after(question), to);
 }
 
-target read_sentinel(uri_text rest) {
+// `[user[:password]@]host[:port],...`. Answers the path.
+uri_text read_hosts(uri_text rest, std::uint16_t usual_port, target& to) {
   constexpr std::size_t most = 32;
-  constexpr std::uint16_t usual_port = 26'379;
-  target made;
-  made.how = target::scheme::sentinel;
   auto path = rest;
-  auto hosts = read_authority(rest, path, made);
+  auto hosts = read_authority(rest, path, to);
   for (bool more = true; more;) {
     auto const end = hosts.find(',');
     more = end != uri_text::npos;
     node_address at{{}, usual_port};
     read_host(hosts.first(end), at);
-    if (made.seeds.size() == most) hosts.fail(0, "more than 32 sentinels");
-    made.seeds.push_back(std::move(at));
+    if (to.seeds.size() == most) hosts.fail(0, "more than 32 hosts");
+    to.seeds.push_back(std::move(at));
     if (more) hosts = hosts.after(end);
   }
-  made.host = made.seeds.front().host;
-  made.port = made.seeds.front().port;
-  read_master(path, made);
+  to.host = to.seeds.front().host;
+  to.port = to.seeds.front().port;
+  return path;
+}
+
+target read_sentinel(uri_text rest) {
+  target made;
+  made.how = target::scheme::sentinel;
+  read_master(read_hosts(rest, 26'379, made), made);
+  return made;
+}
+
+target read_cluster(uri_text rest) {
+  target made;
+  made.how = target::scheme::cluster;
+  auto const path = read_hosts(rest, 6'379, made);
+  if (auto const parameters = path.find_any("?#"); parameters != uri_text::npos)
+    path.fail(parameters, "no parameters can follow");
+  if (path.size() > 1) made.database = read_database(path.after(0));
+  if (made.database > 0) path.fail(1, "a cluster has only database 0");
   return made;
 }
 
@@ -180,18 +195,21 @@ target parse_uri(std::string_view text) {
     made.how = target::scheme::embedded;
     return made;
   }
-  bool const is_later = scheme == "redis-cluster" || scheme == "rediss-cluster";
   bool const is_tls = scheme.starts_with("rediss");
   bool const is_sentinel = scheme == "redis-sentinel" || scheme == "rediss-sentinel";
-  if (scheme != "redis" && scheme != "rediss" && scheme != "unix" && !is_sentinel && !is_later)
-    whole.fail(0,
-               "unknown scheme; known are redis://, rediss://, redis-sentinel://, rediss-sentinel://, unix:// and "
-               "embedded:");
+  bool const is_cluster = scheme == "redis-cluster" || scheme == "rediss-cluster";
+  if (scheme != "redis" && scheme != "rediss" && scheme != "unix" && !is_sentinel && !is_cluster)
+    whole.fail(
+        0,
+        "unknown scheme; known are redis://, rediss://, redis-sentinel://, rediss-sentinel://, redis-cluster://, "
+        "rediss-cluster://, unix:// and embedded:");
   if (!rest.starts_with("//")) rest.fail(0, "two slashes belong here");
   auto const hierarchy = rest.after(1);
   if (hierarchy.empty()) hierarchy.fail(0, "no host");
-  if (is_later) whole.fail(0, "the scheme " + scheme + " is not supported yet");
-  target made = is_sentinel ? read_sentinel(hierarchy) : scheme == "unix" ? read_unix(hierarchy) : read_tcp(hierarchy);
+  target made = is_sentinel        ? read_sentinel(hierarchy)
+                : is_cluster       ? read_cluster(hierarchy)
+                : scheme == "unix" ? read_unix(hierarchy)
+                                   : read_tcp(hierarchy);
   made.tls = is_tls;
   return made;
 }

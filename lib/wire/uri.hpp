@@ -11,7 +11,7 @@ namespace latchkey::detail {
 
 // Where a client connects to and as whom.
 struct target {
-  enum class scheme : unsigned char { tcp, unix_socket, embedded, sentinel };
+  enum class scheme : unsigned char { tcp, unix_socket, embedded, sentinel, cluster };
 
   scheme how = scheme::tcp;
   std::string host;  // name or address, IPv6 without brackets
@@ -21,7 +21,7 @@ struct target {
   std::string password;  // empty: as in the config
   int database = -1;     // -1: as in the config
   bool tls = false;
-  std::vector<node_address> seeds{};  // the sentinels
+  std::vector<node_address> seeds{};  // the sentinels, or nodes of the cluster
   std::string master{};               // what they know the server by
   std::string sentinel_username{};    // empty: as in the config
   std::string sentinel_password{};    // empty: as in the config

@@ -69,8 +69,7 @@ TEST_CASE("case 1: a URI that cannot be read is bad_uri, with the position and w
       "unix:///run/redis.sock?db=x",
       "unix:///run/redis.sock?user=s3cret",
       "embedded:more",
-      "rediss-cluster://user:s3cret@localhost",
-      "redis-cluster://localhost:7000",
+      "redis-cluster://user:s3cret@localhost/1",
       "redis-sentinel://user:s3cret@localhost:1",
       std::string("redis://local\0host", 18),
   };
@@ -81,14 +80,6 @@ TEST_CASE("case 1: a URI that cannot be read is bad_uri, with the position and w
     std::string const words = error.what() + error.server_text();
     CHECK(words.find("s3cret") == std::string::npos);
     CHECK(words.find_first_of("0123456789") != std::string::npos);
-  }
-}
-
-TEST_CASE("case 1: schemes of later versions say that they are not supported yet", "[server][case-1]") {
-  for (auto const* uri : {"rediss-cluster://localhost", "redis-cluster://h1:1,h2:2"}) {
-    auto const error = thrown_by([&] { return client(uri); });
-    CHECK(error.code() == errc::bad_uri);
-    CHECK(std::string(error.what()).find("not supported yet") != std::string::npos);
   }
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("sweep: a free lock on the direct lane") {
 }
 
 TEST_CASE("sweep: a stranger has the lock, and releases it") {
-  sweep({.play = [](world& w) {
+  sweep_one_server({.play = [](world& w) {
     w.server.stranger_takes("k", "stranger:1", 20'000);
     task& one = w.acquire(1);
     w.run();

@@ -144,7 +144,7 @@ TEST_CASE("sweep: scripts are forgotten by the server") {
 }
 
 TEST_CASE("sweep: what is asked in one turn leaves in one call per script") {
-  sweep({.play = [](world& w) {
+  sweep_one_server({.play = [](world& w) {
     task& warm = w.acquire(1, {.name = "warm"});
     w.await(warm);
     std::size_t const before = w.server.ran("EVALSHA");
@@ -161,7 +161,7 @@ TEST_CASE("sweep: what is asked in one turn leaves in one call per script") {
 }
 
 TEST_CASE("sweep: watchdog renewals over several periods") {
-  sweep({.play = [](world& w) {
+  sweep_one_server({.play = [](world& w) {
     task& a = w.acquire(1);
     task& b = w.acquire(2, {.name = "other", .direct = true});
     w.await(a);

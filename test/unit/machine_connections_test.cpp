@@ -116,7 +116,7 @@ TEST_CASE("connections: the shared one leads, and the others go to its peer and 
   CHECK(r.turn().empty());
   r.greet(role::shared, "1");
   CHECK(r.heard() == "allowed up0 ");
-  CHECK(r.all.run_id() == "abc");
+  CHECK(r.all.server().run_id == "abc");
   CHECK(r.shared.counters.connected);
   CHECK(r.turn({true, false, false}).empty());
   CHECK(r.turn() == std::vector{role::direct, role::messages});
@@ -159,7 +159,7 @@ TEST_CASE("connections: W3: a server from 7.2 on is told which library asks, and
            "*1\r\n" + bulk("master") +
                bulk(std::string("# Server\r\nredis_version:") + version + "\r\nrun_id:abc\r\n") + ":0\r\n" +
                bulk("id=1 addr=1.2.3.4:5"));
-  CHECK(r.all.run_id() == "abc");
+  CHECK(r.all.server().run_id == "abc");
   r.turn();
   auto const says = [&](role which) {
     for (auto const& one : r.io.write)

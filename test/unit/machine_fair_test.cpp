@@ -187,35 +187,35 @@ TEST_CASE("fair lock: a dead head costs the others its grace where nobody listen
 }
 
 TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
-  sweep({.play = [](world& w) { one_gives_up(w, detail::fair_kind(), queue); }, .clients = 2});
+  sweep_one_server({.play = [](world& w) { one_gives_up(w, detail::fair_kind(), queue); }, .clients = 2});
 }
 
 TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same owner") {
-  sweep({.play =
-             [](world& w) {
-               task& a = w.acquire(1, in_line());
-               w.await(a);
-               task& again = w.acquire(1, in_line());
-               w.await(again);
-               task& b = w.acquire(2, in_line(-1ms, 1));
-               w.run();
-               task& once = w.once(3, in_line());
-               w.await(once);
-               w.expect(once.busy(), "somebody has it");
-               if (again.granted()) w.release(again);
-               if (a.granted()) w.release(a);
-               w.await(b);
-               w.expect(b.granted(), "after the last release");
-               task& back = w.acquire(1, in_line());
-               w.run();
-               if (b.granted()) w.release(b);
-               w.await(back);
-               w.expect(back.granted(), "its next turn");
-               if (back.granted()) w.drop(back);
-               w.resolve();
-               if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w).front());
-             },
-         .clients = 2});
+  sweep_one_server({.play =
+                        [](world& w) {
+                          task& a = w.acquire(1, in_line());
+                          w.await(a);
+                          task& again = w.acquire(1, in_line());
+                          w.await(again);
+                          task& b = w.acquire(2, in_line(-1ms, 1));
+                          w.run();
+                          task& once = w.once(3, in_line());
+                          w.await(once);
+                          w.expect(once.busy(), "somebody has it");
+                          if (again.granted()) w.release(again);
+                          if (a.granted()) w.release(a);
+                          w.await(b);
+                          w.expect(b.granted(), "after the last release");
+                          task& back = w.acquire(1, in_line());
+                          w.run();
+                          if (b.granted()) w.release(b);
+                          w.await(back);
+                          w.expect(back.granted(), "its next turn");
+                          if (back.granted()) w.drop(back);
+                          w.resolve();
+                          if (!line(w).empty()) w.fail("left in the queue of the server: " + line(w).front());
+                        },
+                    .clients = 2});
 }
 
 TEST_CASE("fair lock: who leaves the client's queue because another was granted leaves the server's, too",

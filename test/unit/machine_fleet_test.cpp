@@ -23,7 +23,7 @@ config settings() {
 }
 
 struct failover {
-  explicit failover(std::size_t clients = 1) : w(settings(), clients, true), next(w.add_server()) {
+  explicit failover(std::size_t clients = 1) : w(settings(), clients, world::known::by_sentinel), next(w.add_server()) {
     w.resolve_to(w.server);
   }
   // The next server has all that the first one has; or what that had a while ago.
@@ -160,7 +160,7 @@ TEST_CASE("routes: of two claims the one with the greater epoch is believed", "[
 namespace {
 
 struct replicated {
-  explicit replicated(int needed, std::size_t replicas = 2) : w(with(needed), 1, true) {
+  explicit replicated(int needed, std::size_t replicas = 2) : w(with(needed), 1, world::known::by_sentinel) {
     w.server.redis.replicas = w.server.redis.synced_replicas = replicas;
   }
   static config with(int needed) {
@@ -292,7 +292,7 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
           "[unit][machine]") {
   config given = settings();
   given.failover_quarantine = 10s;
-  world w(given, 1, true);
+  world w(given, 1, world::known::by_sentinel);
   auto& next = w.add_server();
   w.resolve_to(w.server);
   auto& held = w.acquire(1);

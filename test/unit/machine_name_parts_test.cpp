@@ -22,9 +22,10 @@ constexpr instant start{std::chrono::hours(1)};
 // Three owners of a read/write lock; their name does nothing.
 struct room {
   context shared{config{}};
-  name_machine name{shared, read_write_kind(), "k"};
+  home at{shared};
+  name_machine name{shared, at, read_write_kind(), "k"};
   owner_state a{name, 1}, b{name, 2}, c{name, 3};
-  lock_name about{shared, read_write_kind(), "k"};
+  lock_name about{shared, at, read_write_kind(), "k"};
   holders who{about};
   active_requests active;
   operation caller;

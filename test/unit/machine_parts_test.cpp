@@ -226,11 +226,9 @@ TEST_CASE("histogram: every time has its bucket") {
 
 TEST_CASE("outbox: requests by their order, each once") {
   room r;
-  outbox box(r.shared);
-  subscriptions channels(r.shared);
-  r.shared.requests = &box;
-  r.shared.channels = &channels;
-  name_machine name(r.shared, reentrant_kind(), "k");
+  home at(r.shared);
+  outbox& box = at.requests;
+  name_machine name(r.shared, at, reentrant_kind(), "k");
   owner_state a(name, 1), b(name, 2), c(name, 3);
   CHECK(box.empty());
   a.ask_.what = ask::acquire;

@@ -131,23 +131,23 @@ TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
 }
 
 TEST_CASE("sweep: semaphore: callers of two clients take and give back") {
-  sweep({.play =
-             [](world& w) {
-               set_free(w, 2);
-               std::vector<task*> all;
-               for (std::uint64_t i = 1; i <= 5; ++i) {
-                 how one = some(i % 3 == 2 ? 2 : 1, i % 2);
-                 one.direct = i == 3;
-                 if (i == 4) one.wait = 8s;
-                 all.push_back(&w.acquire(i, one));
-               }
-               serve(w, all, [&](task& one) {
-                 w.expect(one.granted(), "everybody gets his permits");
-                 if (one.granted()) w.command(release, some(one.amount, one.client));
-               });
-             },
-         .clients = 2,
-         .after = [](world& w) { expect_free(w, 2); }});
+  sweep_one_server({.play =
+                        [](world& w) {
+                          set_free(w, 2);
+                          std::vector<task*> all;
+                          for (std::uint64_t i = 1; i <= 5; ++i) {
+                            how one = some(i % 3 == 2 ? 2 : 1, i % 2);
+                            one.direct = i == 3;
+                            if (i == 4) one.wait = 8s;
+                            all.push_back(&w.acquire(i, one));
+                          }
+                          serve(w, all, [&](task& one) {
+                            w.expect(one.granted(), "everybody gets his permits");
+                            if (one.granted()) w.command(release, some(one.amount, one.client));
+                          });
+                        },
+                    .clients = 2,
+                    .after = [](world& w) { expect_free(w, 2); }});
 }
 
 TEST_CASE("permit semaphore: a waiter goes on when the next lease ends") {
@@ -229,77 +229,77 @@ TEST_CASE("permit semaphore: of a permit without a lease whose release is refuse
 }
 
 TEST_CASE("sweep: permit semaphore: permits are taken, given back and dropped") {
-  sweep({.play =
-             [](world& w) {
-               set_free(w, 1);
-               task& a = w.acquire(1, a_permit());
-               task& b = w.acquire(2, a_permit(60s));
-               how direct = a_permit();
-               direct.direct = true;
-               task& c = w.acquire(3, direct);
-               w.await(a);
-               if (a.granted()) w.drop(a);
-               w.await(b);
-               if (b.granted()) w.await(w.release(b));
-               w.await(c);
-               if (c.granted()) w.release(c, true);
-               w.expect(a.granted() && b.granted() && c.granted(), "everybody gets one");
-             },
-         .after =
-             [](world& w) {
-               if (taken(w) != 0) w.fail("a permit is left");
-               expect_free(w, 1);
-             }});
+  sweep_one_server({.play =
+                        [](world& w) {
+                          set_free(w, 1);
+                          task& a = w.acquire(1, a_permit());
+                          task& b = w.acquire(2, a_permit(60s));
+                          how direct = a_permit();
+                          direct.direct = true;
+                          task& c = w.acquire(3, direct);
+                          w.await(a);
+                          if (a.granted()) w.drop(a);
+                          w.await(b);
+                          if (b.granted()) w.await(w.release(b));
+                          w.await(c);
+                          if (c.granted()) w.release(c, true);
+                          w.expect(a.granted() && b.granted() && c.granted(), "everybody gets one");
+                        },
+                    .after =
+                        [](world& w) {
+                          if (taken(w) != 0) w.fail("a permit is left");
+                          expect_free(w, 1);
+                        }});
 }
 
 TEST_CASE("sweep: permit semaphore: ids are given back by name, once") {
-  sweep({.play =
-             [](world& w) {
-               set_free(w, 1);
-               for (std::uint64_t i = 1; i <= 3; ++i) {
-                 how one = a_permit();
-                 one.keeps = false;
-                 task& id = w.acquire(i, one);
-                 w.await(id);
-                 w.expect(id.granted(), "granted");
-                 if (!id.granted()) continue;
-                 one.argument = detail::permit_semaphore_kind().field("clientA", i, 0);
-                 task& gone = w.command(try_release, one);
-                 w.await(gone);
-                 if (gone.error || gone.value != 1) w.fail("whoever gave it back is told so");
-               }
-             },
-         .after =
-             [](world& w) {
-               if (taken(w) != 0) w.fail("a permit is left");
-               expect_free(w, 1);
-             }});
+  sweep_one_server({.play =
+                        [](world& w) {
+                          set_free(w, 1);
+                          for (std::uint64_t i = 1; i <= 3; ++i) {
+                            how one = a_permit();
+                            one.keeps = false;
+                            task& id = w.acquire(i, one);
+                            w.await(id);
+                            w.expect(id.granted(), "granted");
+                            if (!id.granted()) continue;
+                            one.argument = detail::permit_semaphore_kind().field("clientA", i, 0);
+                            task& gone = w.command(try_release, one);
+                            w.await(gone);
+                            if (gone.error || gone.value != 1) w.fail("whoever gave it back is told so");
+                          }
+                        },
+                    .after =
+                        [](world& w) {
+                          if (taken(w) != 0) w.fail("a permit is left");
+                          expect_free(w, 1);
+                        }});
 }
 
 TEST_CASE("sweep: latch: waiters go on at zero, and every count is counted once") {
-  sweep({.play =
-             [](world& w) {
-               w.exclusive = false;
-               w.server.set("k", 3);
-               std::vector<task*> all;
-               for (std::uint64_t i = 1; i <= 4; ++i) {
-                 how one = zero();
-                 one.direct = i == 2;
-                 all.push_back(&w.acquire(i, one));
-               }
-               w.run();
-               for (int i = 0; i < 2; ++i) w.await(w.command(count_down, zero()));
-               if (w.server.number("k") != 1) w.fail("a count was lost, or counted twice");
-               for (task* one : all)
-                 if (one->granted()) w.fail("not yet zero");
-               w.await(w.command(count_down, zero()));
-               for (task* one : all) {
-                 w.await(*one);
-                 w.expect(one->granted(), "zero");
-               }
-             },
-         .after =
-             [](world& w) {
-               if (w.server.exists("k")) w.fail("the count is left");
-             }});
+  sweep_one_server({.play =
+                        [](world& w) {
+                          w.exclusive = false;
+                          w.server.set("k", 3);
+                          std::vector<task*> all;
+                          for (std::uint64_t i = 1; i <= 4; ++i) {
+                            how one = zero();
+                            one.direct = i == 2;
+                            all.push_back(&w.acquire(i, one));
+                          }
+                          w.run();
+                          for (int i = 0; i < 2; ++i) w.await(w.command(count_down, zero()));
+                          if (w.server.number("k") != 1) w.fail("a count was lost, or counted twice");
+                          for (task* one : all)
+                            if (one->granted()) w.fail("not yet zero");
+                          w.await(w.command(count_down, zero()));
+                          for (task* one : all) {
+                            w.await(*one);
+                            w.expect(one->granted(), "zero");
+                          }
+                        },
+                    .after =
+                        [](world& w) {
+                          if (w.server.exists("k")) w.fail("the count is left");
+                        }});
 }

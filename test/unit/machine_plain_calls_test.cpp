@@ -33,7 +33,6 @@ struct room final : plain_calls_user {
   explicit room(operation::type what) {
     shared.out = &out;
     shared.now = start;
-    shared.requests = &box;
     shared.under_way = 1;
     call.what = what;
     call.which = &reentrant_kind();
@@ -42,6 +41,7 @@ struct room final : plain_calls_user {
     if (what == operation::type::connect) all.connect_begins();
     box.add(call);
   }
+  outbox& requests_of(operation const&) override { return box; }
   void forces(operation const&) override { said += "forces "; }
   std::uint64_t shown_as(operation const& of) const override { return of.owner; }
   void correct(operation&) const override {}
@@ -129,10 +129,13 @@ TEST_CASE("plain calls: a deadline says what was heard last, and nothing is wron
   answered.all.answered(answered.send(), integer(1));
   answered.all.expire(answered.call);
   CHECK_FALSE(answered.call.error);
-  room silent(operation::type::query);
+  room waking(operation::type::connect);
+  waking.all.answered(waking.send(), integer(1));
   std::vector<operation*> found;
-  silent.all.collect(found);
-  CHECK(found == std::vector{&silent.call});
+  waking.all.collect(found);
+  CHECK(found == std::vector{&waking.call});
+  waking.all.expire(waking.call);
+  room silent(operation::type::query);
   silent.all.expire(silent.call);
   CHECK(may_still_be_held(silent.call.error) == false);
   CHECK(silent.call.error);

@@ -45,13 +45,10 @@ config observed() {
   return made;
 }
 
-struct room final : plain_listener {
-  room() {
+struct room final : plain_listener, writer_user {
+  explicit room(bool in_cluster = false) : writer(shared, at, *this, timer, *this, in_cluster) {
     shared.out = &out;
     shared.now = start;
-    shared.requests = &box;
-    shared.channels = &channels;
-    shared.renewals = &renewals;
     to.at = lane.at = link::state::up;
   }
   ~room() { shared.timers.clear(); }
@@ -64,11 +61,17 @@ struct room final : plain_listener {
   void not_run(operation& plain, server_error const&, std::string_view) override {
     said += "not run" + std::to_string(plain.owner);
   }
+  void again(operation& plain) override { box.add(plain); }
+  home* redirected(redirection const& to) override {
+    said += (to.once ? "ask " : "moved ") + to_string(to.to) + ' ';
+    return there;
+  }
+  void shaken() override { said += "shaken "; }
   void unanswered(operation&) override { FAIL(); }
   void expire(operation&, error_code const&) override { FAIL(); }
 
   operation& ask(std::string name) {
-    auto& one = names.emplace_back(shared, reentrant_kind(), std::move(name));
+    auto& one = names.emplace_back(shared, at, reentrant_kind(), std::move(name));
     auto& call = calls.emplace_back();
     call.which = &reentrant_kind();
     call.owner = 7;
@@ -94,13 +97,13 @@ struct room final : plain_listener {
   actions out;
   std::deque<operation> calls;
   std::deque<name_machine> names;
-  outbox box{shared};
-  subscriptions channels{shared};
-  watchdog renewals{shared};
+  home at{shared}, elsewhere{shared};
+  home* there = &elsewhere;
+  outbox& box = at.requests;
   timer_node timer;
   detail::link to{role::shared}, lane{role::direct};
   std::string said;
-  request_writer writer{shared, *this, timer};
+  request_writer writer;
 };
 
 bool has(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }

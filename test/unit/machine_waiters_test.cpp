@@ -41,8 +41,7 @@ struct written_name final : waited_name {
 
 template <class Waiters>
 struct queue_of {
-  explicit queue_of(kind const& which) : name(shared, which, "k"), of(shared, which, "k"), waiters(name) {
-    shared.channels = &channels;
+  explicit queue_of(kind const& which) : name(shared, at, which, "k"), of(shared, at, which, "k"), waiters(name) {
     shared.out = &out;
     shared.now = instant(std::chrono::hours(1));
     channels.connected();
@@ -76,7 +75,8 @@ struct queue_of {
 
   context shared{config{}};
   actions out;
-  subscriptions channels{shared};
+  home at{shared};
+  subscriptions& channels = at.channels;
   written_name name;
   name_machine of;  // does nothing
   owner_state one{of, 1}, two{of, 2}, three{of, 3};

@@ -285,7 +285,7 @@ TEST_CASE("rule: a permit whose release by id was refused is given back all the 
 
 TEST_CASE("sweep: a permit whose lease is set anew by its id") {
   for (milliseconds const lease : {500ms, 20'000ms})
-    sweep({.play = [lease](world& w) {
+    sweep_one_server({.play = [lease](world& w) {
       set_free(w, 1);
       task& held = w.acquire(1, a_permit(5s));
       w.await(held);

@@ -128,7 +128,7 @@ TEST_CASE("seam: what one waiter is granted, all are who waited when it was aske
 }
 
 TEST_CASE("seam: who leaves a kind that takes nothing leaves nothing to give back") {
-  sweep({.play = [](world& w) {
+  sweep_one_server({.play = [](world& w) {
     w.exclusive = false;
     w.server.set("k", 1);
     task& a = w.acquire(1, {.which = &gate(), .keeps = false});
@@ -239,24 +239,24 @@ TEST_CASE("seam: when the server has forgotten, nobody pretends to know") {
 }
 
 TEST_CASE("sweep: seam: places that nobody owns, and commands that add some") {
-  sweep({.play =
-             [](world& w) {
-               w.exclusive = false;
-               w.server.set("k", 2);
-               std::vector<task*> all;
-               for (std::uint64_t i = 1; i <= 4; ++i) {
-                 how one = a_place(i == 2 ? 2 : 1);
-                 one.direct = i == 3;
-                 all.push_back(&w.acquire(i, one));
-               }
-               for (task* one : all) {
-                 w.await(*one);
-                 w.expect(one->granted(), "everybody gets a place");
-                 if (one->granted()) w.await(w.command(goes_on, add(one->amount)));
-               }
-             },
-         .after =
-             [](world& w) {
-               if (w.server.number("k") != 2) w.fail("places were lost or made");
-             }});
+  sweep_one_server({.play =
+                        [](world& w) {
+                          w.exclusive = false;
+                          w.server.set("k", 2);
+                          std::vector<task*> all;
+                          for (std::uint64_t i = 1; i <= 4; ++i) {
+                            how one = a_place(i == 2 ? 2 : 1);
+                            one.direct = i == 3;
+                            all.push_back(&w.acquire(i, one));
+                          }
+                          for (task* one : all) {
+                            w.await(*one);
+                            w.expect(one->granted(), "everybody gets a place");
+                            if (one->granted()) w.await(w.command(goes_on, add(one->amount)));
+                          }
+                        },
+                    .after =
+                        [](world& w) {
+                          if (w.server.number("k") != 2) w.fail("places were lost or made");
+                        }});
 }

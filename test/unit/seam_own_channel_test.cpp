@@ -187,5 +187,5 @@ TEST_CASE("seam: a message on the own channel during a try makes it try once mor
 }
 
 TEST_CASE("sweep: seam: a queue on the server") {
-  sweep({.play = [](world& w) { one_gives_up(w, fair(), "queue:k"); }, .clients = 2});
+  sweep_one_server({.play = [](world& w) { one_gives_up(w, fair(), "queue:k"); }, .clients = 2});
 }

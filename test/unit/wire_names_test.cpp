@@ -266,11 +266,17 @@ TEST_CASE("A1: what is wrong with a list of sentinels is said", "[unit][wire]") 
   CHECK(problem.find("at character ") != std::string::npos);
 }
 
-TEST_CASE("A1: schemes of later versions are known by name", "[unit][wire]") {
-  for (std::string const uri : {"rediss-cluster://host", "redis-cluster://a:1,b:2"}) {
-    INFO(uri);
-    CHECK(problem_of(uri).find("not supported yet") != std::string::npos);
-  }
+TEST_CASE("A1: nodes of a cluster", "[unit][wire]") {
+  auto const one = parse_uri("redis-cluster://u:p%40@a:1,b,[::1]:3/0");
+  CHECK(one.how == target::scheme::cluster);
+  CHECK(one.seeds == std::vector<node_address>{{"a", 1}, {"b", 6379}, {"::1", 3}});
+  CHECK(one.username == "u");
+  CHECK(one.password == "p@");
+  CHECK_FALSE(one.tls);
+  CHECK(parse_uri("rediss-cluster://host").tls);
+  CHECK(problem_of("redis-cluster://a/1").find("only database 0") != std::string::npos);
+  CHECK(problem_of("redis-cluster://a?x=1").find("no parameters") != std::string::npos);
+  CHECK(problem_of("redis-cluster://a,/0").find("no host") != std::string::npos);
   CHECK(problem_of("rediss:host").find("two slashes") != std::string::npos);
 }
 

@@ -14,10 +14,10 @@ namespace latchkey::model {
 
 using words_view = std::span<std::string const>;
 
-// Where PUBLISH goes.
+// Where PUBLISH and SPUBLISH go.
 class publisher {
  public:
-  virtual reply publish(std::string_view channel, std::string_view payload) = 0;
+  virtual reply publish(std::string_view channel, std::string_view payload, bool sharded) = 0;
 
  protected:
   ~publisher() = default;

@@ -67,7 +67,9 @@ reply time(surroundings& at, words_view) {
       {text(std::to_string(at.data.microseconds / 1'000'000)), text(std::to_string(at.data.microseconds % 1'000'000))});
 }
 
-reply publish(surroundings& at, words_view words) { return at.channels.publish(words[1], words[2]); }
+reply publish(surroundings& at, words_view words) { return at.channels.publish(words[1], words[2], false); }
+
+reply spublish(surroundings& at, words_view words) { return at.channels.publish(words[1], words[2], true); }
 
 // --- strings ---
 
@@ -152,6 +154,7 @@ constexpr command key_table[] = {
     {"persist", 2, command::writes, persist},
     {"time", 1, command::reads, time},
     {"publish", 3, command::reads, publish},
+    {"spublish", 3, command::reads, spublish},
     {"get", 2, command::reads, get},
     {"set", -3, command::grows, set},
     {"incr", 2, command::grows, [](surroundings& at, words_view words) { return add(at, words[1], 1); }},

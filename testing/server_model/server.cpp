@@ -44,6 +44,15 @@ void server::arrive(handle which, std::string_view bytes) {
   }
 }
 
+namespace {
+
+bool subscribes(std::string_view command) {
+  if (is(command.substr(0, 1), "s") && !is(command, "subscribe")) command.remove_prefix(1);
+  return is(command, "subscribe") || is(command, "unsubscribe");
+}
+
+}  // namespace
+
 bool server::serve(handle which, words_view words) {
   ++commands;
   bool const hangs = hangs_up_on(words);
@@ -53,7 +62,7 @@ bool server::serve(handle which, words_view words) {
   ++calls_[lower(words[0])];
   reply const said = run(which, words);
   user_.ran(which, words, said);
-  bool const said_by_itself = is(words[0], "subscribe") || is(words[0], "unsubscribe");
+  bool const said_by_itself = subscribes(words[0]);
   if (!said_by_itself || said.is_error()) answer(which, said);
   return !hangs || hang_up(which);
 }
@@ -112,7 +121,7 @@ void server::replace(std::string const& sha, std::string_view text) { replaced_[
 std::size_t server::subscriptions(std::function<bool(handle)> const& counts) const {
   std::size_t count = 0;
   for (auto const& [which, one] : connections_)
-    if (counts(which)) count += one.channels.size();
+    if (counts(which)) count += one.channels.size() + one.sharded.size();
   return count;
 }
 
@@ -151,19 +160,35 @@ reply server::run_script(words_view words) {
   return scripts_.run(sha, words.subspan(3, count), words.subspan(3 + count), at, full, read_only);
 }
 
-void server::subscribe(handle which, words_view words, bool in) {
-  auto& channels = connections_.at(which).channels;
+void server::subscribe(handle which, words_view words, bool in, bool sharded) {
+  connection& one = connections_.at(which);
+  auto& channels = sharded ? one.sharded : one.channels;
+  std::string const kind = sharded ? "s" : "";
   for (auto const& channel : words.subspan(1)) {
     if (in)
       channels.insert(channel);
     else
       channels.erase(channel);
-    answer(which, array({text(in ? "subscribe" : "unsubscribe"), text(channel),
+    answer(which, array({text(kind + (in ? "subscribe" : "unsubscribe")), text(channel),
                          number(static_cast<std::int64_t>(channels.size()))}));
   }
 }
 
-reply server::publish(std::string_view channel, std::string_view payload) {
+void server::end_channels(std::function<bool(std::string_view)> const& gone) {
+  for (auto& [which, one] : connections_)
+    for (auto it = one.sharded.begin(); it != one.sharded.end();) {
+      if (!gone(*it)) {
+        ++it;
+        continue;
+      }
+      std::string const channel = *it;
+      it = one.sharded.erase(it);
+      answer(which,
+             array({text("sunsubscribe"), text(channel), number(static_cast<std::int64_t>(one.sharded.size()))}));
+    }
+}
+
+reply server::publish(std::string_view channel, std::string_view payload, bool sharded) {
   if (refuses_publish) return error("NOPERM this user has no permissions to access one of the channels");
   user_.published(channel);
   bool const lost = lose_messages > 0;
@@ -173,10 +198,11 @@ reply server::publish(std::string_view channel, std::string_view payload) {
   double_messages -= twice;
   std::int64_t heard = 0;
   for (auto const& [which, one] : connections_) {
-    if (!one.channels.contains(channel)) continue;
+    if (!(sharded ? one.sharded : one.channels).contains(channel)) continue;
     ++heard;
     for (int times = lost || mute ? 0 : twice ? 2 : 1; times > 0; --times)
-      answer(which, array({text("message"), text(std::string(channel)), text(std::string(payload))}));
+      answer(which,
+             array({text(sharded ? "smessage" : "message"), text(std::string(channel)), text(std::string(payload))}));
   }
   return number(heard);
 }

@@ -59,6 +59,7 @@ class server final : public publisher {
   void replace(std::string const& sha, std::string_view text);
   std::string password;  // empty: nobody is asked for it
   std::string user = "default";
+  std::string version{};        // empty: it does not say
   std::string run_id = "1";     // of the process; empty: it does not say
   bool on_unix_socket = false;  // connections have no address of their own
   int next_port = 40'000;
@@ -98,7 +99,10 @@ class server final : public publisher {
   std::size_t subscriptions(std::function<bool(handle)> const& counts) const;
   std::uint64_t commands = 0;
 
-  reply publish(std::string_view channel, std::string_view payload) override;
+  reply publish(std::string_view channel, std::string_view payload, bool sharded) override;
+  // Of channels of the slots that it has no more nobody hears anything from now on, and is told so. Redis:
+  // removeChannelsInSlot.
+  void end_channels(std::function<bool(std::string_view)> const& gone);
 
  private:
   struct connection {
@@ -110,6 +114,7 @@ class server final : public publisher {
     std::set<std::string, std::less<>> channels;
     bool monitors = false;
     std::optional<std::vector<std::vector<std::string>>> queued{};  // between MULTI and EXEC
+    std::set<std::string, std::less<>> sharded{};                   // channels of slots
   };
 
   bool hangs_up_on(words_view words) const;
@@ -132,7 +137,7 @@ class server final : public publisher {
   reply run_keys(words_view words);
   void show(handle which, words_view words);
   reply run_script(words_view words);
-  void subscribe(handle which, words_view words, bool in);
+  void subscribe(handle which, words_view words, bool in, bool sharded);
   void answer(handle which, reply const& said);
 
   lua_scripts& scripts_;

@@ -23,9 +23,10 @@ struct own_command {
   std::size_t words;
 };
 constexpr own_command own_commands[] = {
-    {"auth", 2},     {"client", 2}, {"dbsize", 1}, {"echo", 2},    {"eval", 3},      {"evalsha", 3},     {"exec", 1},
-    {"flushall", 1}, {"info", 1},   {"keys", 2},   {"monitor", 1}, {"multi", 1},     {"ping", 1},        {"pubsub", 2},
-    {"role", 1},     {"scan", 2},   {"script", 2}, {"select", 2},  {"subscribe", 2}, {"unsubscribe", 1}, {"wait", 3}};
+    {"auth", 2},       {"client", 2},    {"dbsize", 1},       {"echo", 2},        {"eval", 3},    {"evalsha", 3},
+    {"exec", 1},       {"flushall", 1},  {"info", 1},         {"keys", 2},        {"monitor", 1}, {"multi", 1},
+    {"ping", 1},       {"pubsub", 2},    {"role", 1},         {"scan", 2},        {"script", 2},  {"select", 2},
+    {"ssubscribe", 2}, {"subscribe", 2}, {"sunsubscribe", 1}, {"unsubscribe", 1}, {"wait", 3}};
 constexpr std::string_view subcommands[] = {"client|id",      "client|info",     "client|kill",   "client|list",
                                             "client|setname", "pubsub|channels", "pubsub|numsub", "script|exists",
                                             "script|flush",   "script|load"};
@@ -89,8 +90,10 @@ reply server::run_here(handle which, words_view words) {
   if (is(first, "multi") || is(first, "exec") || connections_.at(which).queued) return collect(which, words);
   if (is(first, "select")) return ok();
   if (is(first, "client")) return run_client(which, words);
-  if (is(first, "subscribe") || is(first, "unsubscribe")) {
-    subscribe(which, words, is(first, "subscribe"));
+  for (bool const sharded : {false, true}) {
+    auto const word = sharded && is(first.substr(0, 1), "s") ? first.substr(1) : first;
+    if (!is(word, "subscribe") && !is(word, "unsubscribe")) continue;
+    subscribe(which, words, is(word, "subscribe"), sharded);
     return {};
   }
   if (is(first, "role")) {
@@ -105,7 +108,9 @@ reply server::run_here(handle which, words_view words) {
   if (is(first, "script")) return run_stored(words);
   if (is(first, "pubsub")) return run_pubsub(words);
   if (is(first, "ping"))
-    return connections_.at(which).channels.empty() ? status("PONG") : array({text("pong"), text("")});
+    return connections_.at(which).channels.empty() && connections_.at(which).sharded.empty()
+               ? status("PONG")
+               : array({text("pong"), text("")});
   if (is(first, "echo")) return text(words[1]);
   if (is(first, "monitor")) {
     connections_.at(which).monitors = true;
@@ -124,7 +129,8 @@ reply server::info(words_view words) const {
       made += "cmdstat_" + name + ":calls=" + std::to_string(count) + ",usec=0\r\n";
     return text(made);
   }
-  if (!run_id.empty()) made = "run_id:" + run_id + "\r\n";
+  if (!version.empty()) made = "redis_version:" + version + "\r\n";
+  if (!run_id.empty()) made += "run_id:" + run_id + "\r\n";
   return text("# Server\r\n" + made + "# Clients\r\nconnected_clients:" + std::to_string(connections_.size()) + "\r\n");
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <utility>
 
 namespace latchkey::test {
 
@@ -125,6 +126,16 @@ bool stepped_server::execute(id which) {
     model::encode(model::error(it->text), bytes);
     if (it->times > 0 && --it->times == 0) refusals_.erase(it);
     answered(which, std::move(bytes));
+    return true;
+  }
+  bool const asking = std::exchange(found->second.asking, false);
+  if (command[0] == "ASKING") {
+    found->second.asking = true;
+    answered(which, "+OK\r\n");
+    return true;
+  }
+  if (std::string const there = elsewhere ? elsewhere(command, asking) : std::string(); !there.empty()) {
+    answered(which, '-' + there + "\r\n");
     return true;
   }
   if (knows_scripts_) load_scripts_of(command);

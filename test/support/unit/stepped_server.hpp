@@ -57,6 +57,8 @@ class stepped_server final : public model::server_user {
   void restart(bool with_data);  // all connections end
   // This one answers so, whatever it is asked; empty: as ever.
   void answer_with(detail::script const& one, std::string_view lua);
+  // What a node of a cluster says instead of running this; empty: it runs it. `asking`: ASKING stood before it.
+  std::function<std::string(words const& command, bool asking)> elsewhere;
   std::string noise;  // sent to whoever connects
 
   // --- other clients ---
@@ -100,6 +102,7 @@ class stepped_server final : public model::server_user {
  private:
   struct connection {
     bool left = false;
+    bool asking = false;
     detail::reply_reader reader;
     std::deque<words> commands;
     std::deque<std::string> replies;

@@ -17,7 +17,11 @@ constexpr int stride = 1;
 
 // Answers how many steps that took.
 int play_once(scenario const& what, std::function<void(world&)> const& before, history keeps) {
-  world w(what.settings(), what.clients);
+  world w(what.settings(), what.clients, what.how);
+  if (what.how == world::known::by_nodes) {
+    w.add_server();
+    w.resolve_to(w.server);
+  }
   w.faulty = static_cast<bool>(before);
   w.before_step = before;
   w.keeps_history = keeps == history::kept;
@@ -87,11 +91,46 @@ void sweep_restarts(scenario const& what) {
   at_every_step(what, "server restarted", [](world& w) { w.server.restart(true); });
 }
 
-void sweep(scenario const& what) {
+void sweep_moves(scenario what) {
+  what.how = world::known::by_nodes;
+  at_every_step(what, "slot moved", [](world& w) { nodes::move(w, "k", 1); });
+  constexpr int later = 7;
+  int const steps = play_without_faults(what);
+  for (int k = 0; k < steps; k += 3 * stride) {
+    std::string const at = " at step " + std::to_string(k);
+    play(what, "slot moved, and back" + at, [&](world& w) {
+      if (w.steps() == k) nodes::move(w, "k", 1);
+      if (w.steps() == k + later) nodes::move(w, "k", 0);
+    });
+    play(what, "slot half moved" + at, [&](world& w) {
+      if (w.steps() == k) nodes::begin_move(w, "k", 1);
+      if (w.steps() == k) nodes::move_keys(w, "k", 1);
+      if (w.steps() == k + later) nodes::move(w, "k", 1);
+    });
+    for (bool const gone : {false, true})
+      play(what, "taken over" + at, [&](world& w) {
+        if (w.steps() != k) return;
+        nodes::at(w, 1).redis.data = w.server.redis.data;
+        nodes::take_over(w, 0, 1, gone);
+      });
+    for (role const as : {role::shared, role::messages})
+      play(what, "slot moved, and a link lost" + at, [&](world& w) {
+        if (w.steps() == k) nodes::move(w, "k", 1);
+        if (w.steps() == k + 3) w.lose(as, fate::late);
+      });
+  }
+}
+
+void sweep_one_server(scenario const& what) {
   play_without_faults(what);
   sweep_losses(what);
   sweep_cancels(what);
   sweep_restarts(what);
+}
+
+void sweep(scenario const& what) {
+  sweep_one_server(what);
+  sweep_moves(what);
 }
 
 }  // namespace latchkey::test

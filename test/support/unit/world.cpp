@@ -19,12 +19,15 @@ std::string shortened(std::string_view bytes) {
   return made;
 }
 
-world::world(config given, std::size_t clients, bool watched) : settings(observed(std::move(given))), server(now) {
+world::world(config given, std::size_t clients, known how)
+    : settings(observed(std::move(given))), server(now), how_(how) {
   listen_to(server);
+  if (how == known::by_nodes) nodes::join(*this, server, 0);
   for (std::size_t i = 0; i < clients; ++i) {
     std::string const id = std::string("client") + static_cast<char>('A' + i);
     client_machine::identity who{id, settings.username, settings.password, settings.database, i + 1};
-    if (watched) who.sentinels = {{"sentinel", 26'379}};
+    if (how == known::by_sentinel) who.sentinels = {{"sentinel", 26'379}};
+    if (how == known::by_nodes) who.nodes = {{"node0", 1}};
     who.master = "m";
     clients_.push_back(std::make_unique<node>(settings, std::move(who)));
   }
@@ -45,6 +48,7 @@ stepped_server& world::add_server() {
   resolved_ = others_.emplace_back(std::make_unique<stepped_server>(now)).get();
   resolved_->redis.run_id = "another";
   resolved_->redis.next_port = 50'000;
+  if (how_ == known::by_nodes) nodes::join(*this, *resolved_, others_.size());
   listen_to(*resolved_);
   return *resolved_;
 }

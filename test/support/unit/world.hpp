@@ -52,8 +52,10 @@ std::string client_id(std::size_t client);
 // their faults), world_sentinel.cpp, world_calls.cpp (callers), world_checks.cpp.
 class world {
  public:
-  // `watched`: a sentinel knows which server it is.
-  explicit world(config settings = seen_by_the_server(), std::size_t clients = 1, bool watched = false);
+  // How clients know their server: by its address, by a sentinel that knows which it is, or by asking nodes of a
+  // cluster.
+  enum class known { by_address, by_sentinel, by_nodes };
+  explicit world(config settings = seen_by_the_server(), std::size_t clients = 1, known how = known::by_address);
   ~world();
   world(world const&) = delete;
   world& operator=(world const&) = delete;
@@ -140,6 +142,7 @@ class world {
  private:
   friend struct transfers;
   friend struct sentinels;
+  friend struct nodes;
 
   struct connection {
     role as;
@@ -170,7 +173,8 @@ class world {
     std::uint32_t serial = 0;
     role as = role::shared;
     bool to_peer = false;
-    std::string text{};  // open: the host; said: the words of the sentinel
+    std::uint32_t leader = 0;  // open: whose peer
+    std::string text{};        // open: the host; said: the words of the sentinel
     stepped_server* server = nullptr;
     stepped_server::id at = 0;
   };
@@ -202,12 +206,39 @@ class world {
   std::vector<task*> self_timed_;  // those that were at the beginning
   std::deque<std::unique_ptr<stepped_server>> others_;
   stepped_server* resolved_ = &server;
+  known how_;
+  struct slot {
+    std::size_t owner = 0;
+    std::optional<std::size_t> moves_to{};
+  };
+  std::map<std::uint16_t, slot> slots_;  // that are not where `most_at_` says
+  std::size_t most_at_ = 0;              // the node that has all others
+  std::map<std::size_t, std::uint64_t> epochs_;
   std::uint64_t epoch_ = 0;
   std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
   std::vector<std::string> history_;
   int steps_ = 0;
   int wakes_ = 0;
+};
+
+// The cluster of a world. The first server has all slots, those that were added have none: node0, node1, ...
+struct nodes {
+  // A slot goes there with all its keys, and nobody who listens at the old one hears of it any more.
+  static void move(world& in, std::string_view name, std::size_t to);
+  // The same, but for the keys: they go one by one. Ends with `move`.
+  static void begin_move(world& in, std::string_view name, std::size_t to);
+  // All keys of the slot go there.
+  static void move_keys(world& in, std::string_view name, std::size_t to);
+  // All that this one has goes to one that had nothing, with the data that it has: its replica. Clients are told
+  // nothing; the old one sends them to the new one, or is gone.
+  static void take_over(world& in, std::size_t from, std::size_t to, bool gone);
+  static stepped_server& at(world& in, std::size_t number);
+  static std::size_t owner_of(world const& in, std::uint16_t slot);
+
+  // --- of the world ---
+  static void join(world& in, stepped_server& one, std::size_t number);
+  static void asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes);
 };
 
 // The sentinel of a world that is watched.

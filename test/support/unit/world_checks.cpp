@@ -65,7 +65,8 @@ bool world::at_rest() const {
     stats const s = snapshot(i);
     if (s.held + s.waiting + s.subscriptions + s.in_doubt > 0 || !clients_[i]->machine.quiet()) return false;
   }
-  return events_.empty() && server.subscriptions() == 0;
+  return events_.empty() && server.subscriptions() == 0 &&
+         std::all_of(others_.begin(), others_.end(), [](auto const& one) { return one->subscriptions() == 0; });
 }
 
 bool world::at_ease() const {
@@ -105,8 +106,11 @@ void world::resolve() {
 void world::check_at_rest() {
   for (auto const& one : tasks_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
-  for (auto const& there : server.all())
-    if (there.find("/client") != std::string::npos) fail("a hold without an owner is left: " + there);
+  for (std::size_t i = 0; i <= (how_ == known::by_nodes ? others_.size() : 0); ++i) {
+    if (how_ == known::by_nodes && !epochs_.contains(i)) continue;  // has no names any more
+    for (auto const& there : nodes::at(*this, i).all())
+      if (there.find("/client") != std::string::npos) fail("a hold without an owner is left: " + there);
+  }
   for (std::size_t i = 0; i < clients_.size(); ++i)
     if (!clients_[i]->machine.idle()) fail("an owner state, a queue entry or a listener is left");
 }

@@ -41,6 +41,7 @@ void world::take_turn(std::size_t index) {
                        .serial = one.serial,
                        .as = one.as,
                        .to_peer = one.to_peer,
+                       .leader = one.leader,
                        .text = one.to.host});
   for (auto const& one : io.open) me.connections[one.serial] = {.as = one.as};
   for (auto const& one : io.write) say(index, one.serial, one.bytes);
@@ -51,6 +52,7 @@ void world::say(std::size_t index, std::uint32_t serial, std::string const& byte
   auto const found = clients_[index]->connections.find(serial);
   if (found == clients_[index]->connections.end()) fail("bytes for a connection that was closed");
   connection& one = found->second;
+  if (one.as == role::scout && how_ == known::by_nodes) return nodes::asked(*this, index, serial, bytes);
   if (one.as == role::scout) return sentinels::asked(*this, index, serial, bytes);
   if (one.dead || !one.server->alive(one.at)) {
     events_.push_back({.what = token::type::ended, .server = one.server, .at = one.at});
@@ -73,7 +75,8 @@ void world::open(token const& what) {
     return perform(what.client);
   }
   connection& one = found->second;
-  connection const* const peer = find(role::shared, what.client);
+  auto const leader = me.connections.find(what.leader);
+  connection const* const peer = leader == me.connections.end() ? nullptr : &leader->second;
   if (one.as != role::scout) {
     one.server = what.to_peer && !lanes_resolve_anew && peer ? peer->server : sentinels::named(*this, what.text);
     one.at = one.server->accept();

@@ -1,0 +1,134 @@
+#include <machine/cluster_guide.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace latchkey::detail {
+
+cluster_guide::cluster_guide(context& shared, cluster_seeds whom, guided& servers)
+    : shared_(shared), servers_(servers), scout_(shared, std::move(whom), static_cast<cluster_user&>(*this)) {}
+
+shard* cluster_guide::leading_to(node_address const& at) const {
+  auto const& all = servers_.shards();
+  auto const found = std::find_if(all.begin(), all.end(), [&](auto const& one) { return one->leads_to(at); });
+  return found == all.end() ? nullptr : found->get();
+}
+
+shard& cluster_guide::of(std::string_view name) {
+  node_address const* const at = slots_.at(slot_of(name));
+  shard* const found = at ? leading_to(*at) : nullptr;
+  return found ? *found : *servers_.shards().front();
+}
+
+cluster_scout::need cluster_guide::need() const {
+  using need = cluster_scout::need;
+  auto const& all = servers_.shards();
+  if (!all.front()->names().requests.empty()) return need::press;  // nobody has their slots
+  auto const needed = [](auto const& one) { return one->now() && one->now()->needed(); };
+  if (std::any_of(all.begin(), all.end(), [&](auto const& one) { return needed(one) && !one->up(); }))
+    return need::press;
+  return std::any_of(all.begin(), all.end(), needed) || servers_.needs_any_server() ? need::watch : need::nothing;
+}
+
+// A node says its own address only if it knows it.
+node_address cluster_guide::place_of(cluster_master const& one, node_address const& by) const {
+  node_address made = reached_by(shared_, one.at);
+  if (made.host.empty()) made.host = by.host;
+  return made;
+}
+
+bool cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters) {
+  std::vector<slot_map::change> changes;
+  std::vector<node_address> known;
+  bool any = false;
+  for (auto const& one : masters) {
+    node_address const at = place_of(one, by);
+    if (!one.failed) known.push_back(at);
+    any = slots_.claim(at, one.epoch, one.slots, changes) || any;
+  }
+  note_changes(changes);
+  follow(changes);
+  for (auto const& one : masters)
+    if (shard* const led = leading_to(place_of(one, by))) {
+      led->names().replicas.named = one.replicas;
+      led->now()->links().ask_role();
+    }
+  give_up_replaced(known);
+  for (auto const& one : servers_.shards()) one->names().channels.ask_again();
+  scout_.know(std::move(known));
+  return any;
+}
+
+void cluster_guide::note_changes(std::vector<slot_map::change> const& changes) {
+  for (auto const& one : changes) {
+    std::string text = "slots";
+    for (auto const& [first, last] : one.slots) {
+      text += ' ' + std::to_string(first);
+      if (last != first) text += '-' + std::to_string(last);
+    }
+    text += ": ";
+    if (!one.from.host.empty()) text += "from " + to_string(one.from) + ' ';
+    text += "to " + to_string(one.to) + ", epoch " + std::to_string(one.epoch);
+    shared_.note(event_type::topology_changed, {}, 0, {}, text);
+  }
+}
+
+// Who has taken over all that another one had, and had nothing before, is its replica: names stay in their shard, which
+// leads elsewhere. Others go to the shard of the node that has their slots now.
+void cluster_guide::follow(std::vector<slot_map::change> const& changes) {
+  for (auto const& one : changes) {
+    shard* there = leading_to(one.to);
+    if (!there) {
+      shard* const before = one.from.host.empty() ? nullptr : leading_to(one.from);
+      bool const all = before && slots_.slots_of(one.from) == 0 &&
+                       std::none_of(changes.begin(), changes.end(),
+                                    [&](auto const& other) { return other.from == one.from && !(other.to == one.to); });
+      there = all ? before : &servers_.make_shard();
+      there->lead_to(one.to);
+    }
+    quarantine(shared_, there->names());
+  }
+  if (!changes.empty()) servers_.move_names();
+}
+
+// Whose slots all have gone, and who is no master any more, is not asked again, and not believed.
+void cluster_guide::give_up_replaced(std::vector<node_address> const& masters) {
+  for (auto const& one : servers_.shards()) {
+    if (!one->now()) continue;
+    node_address const& at = one->now()->links().where();
+    if (slots_.slots_of(at) > 0 || std::find(masters.begin(), masters.end(), at) != masters.end()) continue;
+    one->retire();
+    servers_.given_up(*one);
+  }
+}
+
+void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, bool transient) {
+  shared_.note(event_type::connect_failed, {}, 0, why, text);
+  auto const& all = servers_.shards();
+  if (std::any_of(all.begin(), all.end(), [](auto const& one) { return one->up(); })) return;
+  shared_.trouble = text;
+  servers_.trouble(*all.front(), why, text, transient);
+}
+
+// The one that was asked knows better than any claim so far. A node that is not known yet is heard of by asking it.
+home* cluster_guide::redirected(shard& by, redirection const& to) {
+  node_address at = reached_by(shared_, to.to);
+  if (at.host.empty() && by.now()) at.host = by.now()->links().where().host;
+  if (shared_.counters.redirected++ == 0)
+    shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));
+  shard* there = leading_to(at);
+  if (to.once) {
+    if (!there) {
+      there = &servers_.make_shard();
+      there->lead_to(at);
+    }
+    return &there->names();
+  }
+  scout_.hurry(at);
+  if (!there) return nullptr;
+  slots_.moved(to.slot, at);
+  servers_.move_names();
+  return &there->names();
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <machine/cluster_scout.hpp>
+#include <machine/guide.hpp>
+#include <machine/slot_map.hpp>
+
+namespace latchkey::detail {
+
+// The nodes of a cluster know who has which slots: a shard for each master, and the first for names of slots that
+// nobody has.
+class cluster_guide final : public guide, private cluster_user {
+ public:
+  cluster_guide(context& shared, cluster_seeds whom, guided& servers);
+
+  shard& of(std::string_view name) override;
+  bool one_for_all() const override { return false; }
+  void turn(io_actions& io) override { scout_.turn(io, need()); }
+  void opened(std::uint32_t serial) override { scout_.opened(serial); }
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) override {
+    scout_.open_failed(serial, why, text);
+  }
+  void received(std::uint32_t serial, std::string_view bytes) override { scout_.received(serial, bytes); }
+  void broken(std::uint32_t serial) override { scout_.broken(serial); }
+  void on_timer() override { scout_.on_timer(); }
+  void shaken() override { scout_.hurry(); }
+  void misled() override { scout_.hurry(); }
+  home* redirected(shard& by, redirection const& to) override;
+
+ private:
+  shard* leading_to(node_address const& at) const;
+  cluster_scout::need need() const;
+  node_address place_of(cluster_master const& one, node_address const& by) const;
+  void note_changes(std::vector<slot_map::change> const& changes);
+  void follow(std::vector<slot_map::change> const& changes);
+  void give_up_replaced(std::vector<node_address> const& masters);
+
+  bool on_cluster(node_address const& by, std::vector<cluster_master> const& masters) override;
+  void on_no_cluster(error_code const& why, std::string_view text, bool transient) override;
+
+  context& shared_;
+  guided& servers_;
+  slot_map slots_;
+  cluster_scout scout_;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,242 @@
+#include <machine/cluster_scout.hpp>
+
+#include <wire/server_error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace latchkey::detail {
+
+namespace {
+
+constexpr milliseconds soon{100};                   // between two rounds, at least
+constexpr milliseconds without_one{200};            // between rounds while somebody is missing
+constexpr milliseconds usual{5'000};                // between rounds otherwise, if the settings do not say
+constexpr milliseconds most_between_rounds{1'000};  // between rounds in which nobody answered
+
+// Of two failures of a round the one that says more: an answer more than none.
+int weight(error_code const& why) {
+  if (!why) return 0;
+  return why == errc::connect_failed ? 1 : 2;
+}
+
+}  // namespace
+
+cluster_scout::cluster_scout(context& shared, cluster_seeds whom, cluster_user& user)
+    : shared_(shared), whom_(std::move(whom)), user_(user) {
+  timer_.what = timer_node::type::scout;
+  timer_.of = this;
+}
+
+cluster_scout::~cluster_scout() { shared_.timers.drop(timer_); }
+
+// --- a turn ---
+
+void cluster_scout::turn(io_actions& io, need wanted) {
+  if (wanted == need::press && wanted_ != need::press && !asking_) again_at_ = std::min(again_at_, after(began_, soon));
+  wanted_ = wanted;
+  if (wanted_ == need::nothing) {
+    shared_.timers.drop(timer_);
+    if (std::exchange(asking_, false)) again_at_ = shared_.now;
+  } else if (!asking_ && shared_.now >= again_at_) {
+    begin_round();
+  }
+  if (std::exchange(wanted_open_, false)) {
+    serial_ = shared_.next_serial++;
+    since_ = shared_.now;
+    io.open.push_back({.as = role::scout, .serial = serial_, .to = at_});
+  }
+  if (!out_.empty()) {
+    shared_.counters.bytes_sent += out_.size();
+    io.write.push_back({serial_, std::exchange(out_, {})});
+  }
+  io.close.insert(io.close.end(), closing_.begin(), closing_.end());
+  closing_.clear();
+  if (wanted_ != need::nothing) plan();
+}
+
+// --- rounds ---
+
+// Whoever answered last is asked first, then a master that any client may choose, and the seeds at the end.
+void cluster_scout::begin_round() {
+  asking_ = true;
+  began_ = shared_.now;
+  again_at_ = never;
+  why_ = {};
+  words_.clear();
+  auto const add = [this](node_address const& one) {
+    if (std::find(round_.begin(), round_.end(), one) == round_.end()) round_.push_back(one);
+  };
+  auto const turned = [this](std::vector<node_address> all) {
+    if (!all.empty()) std::rotate(all.begin(), all.begin() + shared_.random(0, std::ssize(all) - 1), all.end());
+    return all;
+  };
+  if (up_) add(at_);
+  for (auto const& one : turned(known_)) add(one);
+  for (auto const& one : turned(whom_.nodes)) add(one);
+  ask_next();
+}
+
+void cluster_scout::ask_next() {
+  if (round_.empty()) return end_round_in_vain();
+  node_address next = std::move(round_.front());
+  round_.pop_front();
+  shared_.out->turn = true;
+  if (up_ && next == at_) return ask();
+  hang_up();
+  at_ = std::move(next);
+  wanted_open_ = true;
+}
+
+void cluster_scout::say(std::initializer_list<std::string_view> said) {
+  command_.clear();
+  for (auto word : said) command_.add(word);
+  append_command(out_, command_);
+  shared_.out->turn = true;
+}
+
+void cluster_scout::ask() {
+  since_ = shared_.now;
+  awaits_ = true;
+  say({"CLUSTER", "NODES"});
+}
+
+void cluster_scout::failed(error_code const& why, std::string_view text) {
+  if (!asking_) return;
+  if (weight(why) > weight(why_)) {
+    why_ = why;
+    words_ = "node " + to_string(at_) + ": ";
+    words_.append(text);
+  }
+  ask_next();
+}
+
+void cluster_scout::end_round_in_vain() {
+  asking_ = false;
+  again_at_ = after(shared_.now, shared_.pause(++failures_, most_between_rounds));
+  again_at_ = std::max(again_at_, after(began_, soon));
+  shared_.out->turn = true;
+  bool const lasts = why_ == errc::auth_failed || why_ == errc::tls_failed || why_ == errc::no_master;
+  user_.on_no_cluster(why_ ? why_ : error_code(errc::connect_failed), std::string(words_), !lasts);
+}
+
+void cluster_scout::hurry() {
+  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, soon)));
+  shared_.out->turn = true;
+}
+
+void cluster_scout::hurry(node_address const& whom) {
+  std::erase(round_, whom);
+  round_.push_front(whom);
+  hurry();
+}
+
+void cluster_scout::know(std::vector<node_address> masters) { known_ = std::move(masters); }
+
+// --- the connection ---
+
+void cluster_scout::opened(std::uint32_t serial) {
+  if (serial != serial_ || up_) return;
+  up_ = true;
+  awaits_auth_ = !whom_.password.empty();
+  if (awaits_auth_ && whom_.username.empty())
+    say({"AUTH", whom_.password});
+  else if (awaits_auth_)
+    say({"AUTH", whom_.username, whom_.password});
+  ask();
+}
+
+void cluster_scout::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
+  if (serial != serial_ || serial == 0) return;
+  serial_ = 0;
+  failed(why, text);
+}
+
+void cluster_scout::broken(std::uint32_t serial) {
+  if (serial != serial_ || serial == 0) return;
+  bool const asked = awaits_;
+  hang_up();
+  closing_.pop_back();  // it has ended by itself
+  if (asked) return failed(errc::connect_failed, "it closed the connection");
+  hurry();  // it may be the one that has failed
+}
+
+void cluster_scout::hang_up() {
+  if (serial_ != 0) closing_.push_back(serial_);
+  shared_.out->turn = true;
+  serial_ = 0;
+  up_ = wanted_open_ = awaits_auth_ = awaits_ = false;
+  reader_ = reply_reader{};
+  out_.clear();
+}
+
+void cluster_scout::received(std::uint32_t serial, std::string_view bytes) {
+  if (serial != serial_ || serial == 0) return;
+  shared_.counters.bytes_received += bytes.size();
+  reader_.feed(bytes);
+  for (reply answer; serial_ == serial;) {
+    auto const got = reader_.next(answer);
+    if (got == reply_reader::result::more) return;
+    if (got == reply_reader::result::reply) {
+      on_reply(answer);
+      continue;
+    }
+    hang_up();
+    return failed(errc::protocol_error, "no answer of a server");
+  }
+}
+
+void cluster_scout::on_reply(reply const& answer) {
+  if (std::exchange(awaits_auth_, false)) {
+    if (!answer.is_error()) return;
+    // A server that does not know AUTH repeats its arguments.
+    bool const quotes = answer.text.find("unknown command") != std::string::npos;
+    hang_up();
+    return failed(errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
+  }
+  if (!std::exchange(awaits_, false)) {
+    hang_up();
+    return failed(errc::protocol_error, "an answer to no question");
+  }
+  if (answer.is_error()) {
+    bool const no_cluster = answer.text.find("cluster support disabled") != std::string::npos;
+    bool const refused = answer.text.starts_with("NOPERM");
+    return failed(no_cluster ? errc::no_master : refused ? errc::auth_failed : classify(answer.text).code, answer.text);
+  }
+  auto const masters = read_cluster(answer.text);
+  if (std::none_of(masters.begin(), masters.end(), [](auto const& one) { return !one.slots.empty(); }))
+    return failed(errc::no_master, "it knows of no slots");
+  if (!user_.on_cluster(at_, masters)) return failed(errc::connect_failed, "what it knows is out of date");
+  if (!asking_) return;
+  asking_ = false;
+  round_.clear();
+  failures_ = 0;
+  milliseconds const given = shared_.settings.scan_interval;
+  milliseconds const pause = wanted_ == need::press ? without_one : given.count() > 0 ? given : usual;
+  again_at_ = std::min(again_at_, after(shared_.now, pause));
+}
+
+// --- time ---
+
+bool cluster_scout::overdue() const {
+  auto const& settings = shared_.settings;
+  bool const waits = up_ ? awaits_ : serial_ != 0;
+  return waits && after(since_, up_ ? settings.timeout : settings.connect_timeout) <= shared_.now;
+}
+
+void cluster_scout::on_timer() {
+  shared_.out->turn = true;
+  if (!overdue()) return;
+  hang_up();
+  failed(errc::connect_failed, "no answer in time");
+}
+
+void cluster_scout::plan() {
+  auto const& settings = shared_.settings;
+  instant next = asking_ ? never : again_at_;
+  if (up_ ? awaits_ : serial_ != 0)
+    next = std::min(next, after(since_, up_ ? settings.timeout : settings.connect_timeout));
+  shared_.timers.set(timer_, std::max(next, shared_.now));
+}
+
+}  // namespace latchkey::detail

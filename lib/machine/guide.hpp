@@ -1,0 +1,63 @@
+#pragma once
+
+#include <machine/actions.hpp>
+#include <machine/shard.hpp>
+#include <wire/redirection.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::detail {
+
+// The shards of a client, as a guide sees them.
+class guided {
+ public:
+  virtual std::vector<std::unique_ptr<shard>> const& shards() const = 0;
+  virtual shard& make_shard() = 0;
+  // Every name goes to the shard that the guide says.
+  virtual void move_names() = 0;
+  // Names that went elsewhere before this one was given up may have left something.
+  virtual void given_up(shard& one) = 0;
+  virtual void trouble(shard& of, error_code const& why, std::string_view text, bool transient) = 0;
+  virtual bool needs_any_server() const = 0;
+
+ protected:
+  ~guided() = default;
+};
+
+// Knows which server has a name, asks others for it, and makes shards lead there. Without one there is one server of a
+// fixed address.
+class guide {
+ public:
+  virtual ~guide() = default;
+
+  virtual shard& of(std::string_view name) = 0;
+  // One server has all names: callers may borrow a connection to it.
+  virtual bool one_for_all() const = 0;
+
+  // --- the engine ---
+  virtual void turn(io_actions& io) = 0;
+  virtual void opened(std::uint32_t serial) = 0;
+  virtual void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) = 0;
+  virtual void received(std::uint32_t serial, std::string_view bytes) = 0;
+  virtual void broken(std::uint32_t serial) = 0;
+  virtual void on_timer() = 0;
+
+  // --- what servers say ---
+  // One does not answer, or turns requests away: perhaps another one has its names.
+  virtual void shaken() = 0;
+  // One says that it has them not.
+  virtual void misled() = 0;
+  // One says that another one has a name: see session_user.
+  virtual home* redirected(shard& by, redirection const& to) = 0;
+};
+
+// Under which address a server can be reached that the others know by this one.
+node_address reached_by(context const& shared, node_address const& at);
+
+// For `failover_quarantine`. Of a failover that was before its time a client can only know that there was one.
+void quarantine(context& shared, home& at);
+
+}  // namespace latchkey::detail

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <machine/outbox.hpp>
+#include <machine/recent_releases.hpp>
+#include <machine/subscriptions.hpp>
+#include <machine/watchdog.hpp>
+
+#include <cstddef>
+
+namespace latchkey::detail {
+
+struct context;
+
+// What the names that one server has want of it, and what is known of it. A client has one, or, of a cluster, one for
+// each server that has some of its names.
+struct home {
+  explicit home(context& shared) : requests(shared), channels(shared), renewals(shared, requests) {}
+
+  outbox requests;
+  subscriptions channels;
+  watchdog renewals;
+  recent_releases released;  // stays empty where no other server ever takes over
+
+  struct {
+    std::size_t connected = 0;  // as the server said last
+    std::size_t named = 0;      // as others say
+    bool missed = false;        // there was none to confirm a grant, which was told
+  } replicas;
+
+  // Until then nobody begins to hold anything there.
+  instant quarantined_until{};
+};
+
+}  // namespace latchkey::detail

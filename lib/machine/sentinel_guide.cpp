@@ -1,0 +1,44 @@
+#include <machine/sentinel_guide.hpp>
+
+#include <string>
+
+namespace latchkey::detail {
+
+sentinel_guide::sentinel_guide(context& shared, sentinels whom, guided& servers)
+    : shared_(shared), servers_(servers), scout_(shared, std::move(whom), static_cast<scout_user&>(*this)) {}
+
+sentinel_scout::need sentinel_guide::need() const {
+  using need = sentinel_scout::need;
+  shard const& one = only();
+  if (one.up()) return need::watch;
+  // What was released there lately may come back elsewhere.
+  bool const released = one.now() && !shared_.closed() && one.names().released.any(shared_.now);
+  bool const needed = one.now() ? one.now()->needed() : servers_.needs_any_server();
+  return released || needed ? need::press : need::nothing;
+}
+
+routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) {
+  shard& one = only();
+  node_address const where = reached_by(at);
+  std::string const before = routes_.empty() ? std::string() : to_string(routes_.now().at);
+  auto const verdict = routes_.claim(where, epoch, one.up());
+  if (verdict != routes::verdict::stale) one.names().replicas.named = replicas;
+  if (verdict == routes::verdict::known && one.now()) one.now()->links().ask_role();
+  if (verdict != routes::verdict::changes) return verdict;
+  std::string text = "slots 0-16383: ";
+  if (!before.empty()) text += "from " + before + ' ';
+  text += "to " + to_string(where) + ", epoch " + std::to_string(epoch);
+  shared_.note(event_type::topology_changed, {}, 0, {}, text);
+  if (!before.empty() || epoch > 0) quarantine(shared_, one.names());
+  one.lead_to(where);
+  return verdict;
+}
+
+void sentinel_guide::on_no_claim(error_code const& why, std::string_view text, bool transient) {
+  shared_.note(event_type::connect_failed, {}, 0, why, text);
+  if (only().up()) return;  // it serves as before
+  shared_.trouble = text;
+  if (!only().now()) servers_.trouble(only(), why, text, transient);
+}
+
+}  // namespace latchkey::detail

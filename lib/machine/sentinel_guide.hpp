@@ -1,0 +1,42 @@
+#pragma once
+
+#include <machine/guide.hpp>
+#include <machine/routes.hpp>
+#include <machine/sentinel_scout.hpp>
+
+namespace latchkey::detail {
+
+// Sentinels know the master, which has all names.
+class sentinel_guide final : public guide, private scout_user {
+ public:
+  sentinel_guide(context& shared, sentinels whom, guided& servers);
+
+  shard& of(std::string_view) override { return only(); }
+  bool one_for_all() const override { return true; }
+  void turn(io_actions& io) override { scout_.turn(io, need()); }
+  void opened(std::uint32_t serial) override { scout_.opened(serial); }
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) override {
+    scout_.open_failed(serial, why, text);
+  }
+  void received(std::uint32_t serial, std::string_view bytes) override { scout_.received(serial, bytes); }
+  void broken(std::uint32_t serial) override { scout_.broken(serial); }
+  void on_timer() override { scout_.on_timer(); }
+  void shaken() override { scout_.hurry(); }
+  void misled() override { scout_.distrust(); }
+  home* redirected(shard&, redirection const&) override { return nullptr; }
+
+ private:
+  shard& only() const { return *servers_.shards().front(); }
+  sentinel_scout::need need() const;
+
+  routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) override;
+  void on_no_claim(error_code const& why, std::string_view text, bool transient) override;
+  node_address reached_by(node_address const& at) const override { return detail::reached_by(shared_, at); }
+
+  context& shared_;
+  guided& servers_;
+  routes routes_;
+  sentinel_scout scout_;
+};
+
+}  // namespace latchkey::detail

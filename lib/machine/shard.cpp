@@ -1,0 +1,115 @@
+#include <machine/shard.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+namespace {
+
+// How long a server that has the names no more is asked to forget what was sent to it.
+constexpr milliseconds longest_debt{60'000};
+constexpr std::size_t most_before = 8;  // servers that had them
+
+}  // namespace
+
+shard::shard(context& shared, connections::identity as, plain_calls& plain, shard_user& user, bool in_cluster)
+    : shared_(shared), as_(std::move(as)), plain_(plain), user_(user), in_cluster_(in_cluster), names_(shared) {}
+
+shard::~shard() = default;
+
+std::unique_ptr<session> shard::made(node_address const& at) {
+  connections::identity who = as_;
+  who.at = at;
+  if (!at.host.empty()) who.address = to_string(at);
+  session_user& me = *this;
+  return std::make_unique<session>(shared_, names_, std::move(who), me, plain_, in_cluster_);
+}
+
+void shard::lead_to(node_address const& at) {
+  bool const first = !now_;
+  retire();
+  auto const known =
+      std::find_if(before_.begin(), before_.end(), [&](auto const& one) { return one->links().where() == at; });
+  if (known != before_.end()) {
+    now_ = std::move(*known);
+    before_.erase(known);
+    now_->lead();
+  } else {
+    now_ = made(at);
+  }
+  if (before_.size() > most_before) before_.front()->forgive();
+  if (direct_wanted_) now_->want_direct();
+  shared_.out->turn = true;
+  if (!first) user_.moved(names_);
+}
+
+void shard::retire() {
+  if (!now_) return;
+  now_->retire();
+  before_.push_back(std::move(now_));
+}
+
+// --- the engine ---
+
+void shard::turn(io_actions& io) {
+  for (auto const& one : before_) one->turn_aside(io, longest_debt);
+  std::erase_if(before_, [](auto const& one) { return one->paid(); });
+  if (now_) now_->turn(io);
+}
+
+void shard::opened(std::uint32_t serial) {
+  if (now_) now_->links().opened(serial);
+  for (auto const& one : before_) one->links().opened(serial);
+}
+
+void shard::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
+  if (now_) now_->links().open_failed(serial, why, text);
+  for (auto const& one : before_) one->links().open_failed(serial, why, text);
+}
+
+void shard::received(std::uint32_t serial, std::string_view bytes) {
+  if (now_) now_->received(serial, bytes);
+  for (auto const& one : before_) one->received(serial, bytes);
+}
+
+void shard::broken(std::uint32_t serial, error_code const& why) {
+  if (now_) now_->links().broken(serial, why);
+  for (auto const& one : before_) one->links().broken(serial, why);
+}
+
+bool shard::on_link_timer(link& one) {
+  if (now_ && now_->links().has(one)) {
+    now_->links().on_timer(one);
+    return true;
+  }
+  auto const old =
+      std::find_if(before_.begin(), before_.end(), [&](auto const& each) { return each->links().has(one); });
+  if (old == before_.end()) return false;
+  (*old)->links().on_timer(one);
+  return true;
+}
+
+// --- the direct lane ---
+
+void shard::want_direct() {
+  direct_wanted_ = true;
+  if (now_)
+    now_->want_direct();
+  else
+    shared_.out->turn = true;
+}
+
+// --- plain calls ---
+
+void shard::forget(operation& call) {
+  if (now_) now_->forget(call);
+  for (auto const& one : before_) one->forget(call);
+}
+
+void shard::collect(std::vector<operation*>& calls) {
+  for (auto& call : names_.requests.plain()) calls.push_back(&call);
+  if (now_) now_->collect(calls);
+  for (auto const& one : before_) one->collect(calls);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <machine/home.hpp>
+#include <machine/plain_calls.hpp>
+#include <machine/session.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace latchkey::detail {
+
+class shard;
+
+// Told by the shards.
+class shard_user {
+ public:
+  virtual void trouble(shard& of, error_code const& why, std::string_view text, bool transient) = 0;
+  // Its server does not answer, or turns requests away: perhaps another one has the names.
+  virtual void shaken() = 0;
+  // Its server says that it has them not.
+  virtual void misled() = 0;
+  // A name is elsewhere: where its requests go instead; null: nobody knows yet.
+  virtual home* redirected(shard& by, redirection const& to) = 0;
+  virtual bool needs_server(shard const& of) const = 0;
+  // By which names so far are acquired and released; none twice.
+  virtual std::span<script const* const> scripts() const = 0;
+  // Another server has the names from now on, and perhaps not all that the one before had.
+  virtual void moved(home& at) = 0;
+
+ protected:
+  ~shard_user() = default;
+};
+
+// The server that has some of the names, or all: a session with it, and with those that had them before it, as long as
+// something that was sent there may still run. What is done when another one takes over: docs/topologies.md.
+class shard final : private session_user {
+ public:
+  shard(context& shared, connections::identity as, plain_calls& plain, shard_user& user, bool in_cluster);
+  ~shard();
+  shard(shard const&) = delete;
+  shard& operator=(shard const&) = delete;
+
+  home& names() { return names_; }
+  home const& names() const { return names_; }
+  // Null: nobody has said yet where its names are.
+  session* now() { return now_.get(); }
+  session const* now() const { return now_.get(); }
+  bool leads_to(node_address const& at) const { return now_ && now_->links().where() == at; }
+  bool up() const { return now_ && now_->up(); }
+
+  // One server of a fixed address, for ever.
+  void begin() { now_ = made({}); }
+  // What was sent to the server before is never believed: it goes again, to the new one. docs/topologies.md says why
+  // that need not wait for what still runs there.
+  void lead_to(node_address const& at);
+  // It has no names any more, and is not asked again.
+  void retire();
+  // Nothing of it is left.
+  bool gone() const { return !now_ && before_.empty() && names_.requests.empty(); }
+
+  // --- the engine ---
+  void turn(io_actions& io);
+  void opened(std::uint32_t serial);
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
+  void received(std::uint32_t serial, std::string_view bytes);
+  void broken(std::uint32_t serial, error_code const& why);
+  bool on_link_timer(link& one);  // false: it is of another shard
+
+  // --- the direct lane ---
+  void want_direct();
+  bool direct_idle() const { return now_ && now_->direct_idle() && shared_.now >= names_.quarantined_until; }
+  bool lent(std::uint32_t serial) const { return now_ && now_->lent(serial); }
+
+  // --- plain calls ---
+  void forget(operation& call);
+  void collect(std::vector<operation*>& calls);
+
+  bool quiet() const { return now_ ? now_->quiet() : names_.requests.empty(); }
+  bool settled() const { return !now_ || now_->settled(); }  // see session
+
+ private:
+  std::unique_ptr<session> made(node_address const& at);
+
+  void trouble(error_code const& why, std::string_view text, bool transient) override {
+    user_.trouble(*this, why, text, transient);
+  }
+  void shaken() override { user_.shaken(); }
+  void misled() override { user_.misled(); }
+  home* redirected(redirection const& to) override { return user_.redirected(*this, to); }
+  bool needs_server() const override { return user_.needs_server(*this); }
+  std::span<script const* const> scripts() const override { return user_.scripts(); }
+
+  context& shared_;
+  connections::identity const as_;
+  plain_calls& plain_;
+  shard_user& user_;
+  bool const in_cluster_;
+  home names_;
+  std::unique_ptr<session> now_;
+  std::vector<std::unique_ptr<session>> before_;  // of servers that had the names
+  bool direct_wanted_ = false;
+};
+
+}  // namespace latchkey::detail

@@ -1,0 +1,68 @@
+#include <machine/slot_map.hpp>
+
+#include <algorithm>
+
+namespace latchkey::detail {
+
+node_address const* slot_map::at(std::uint16_t slot) const {
+  return of_[slot] == nobody ? nullptr : &owners_[of_[slot]].at;
+}
+
+std::size_t slot_map::slots_of(node_address const& at) const {
+  std::size_t made = 0;
+  for (auto const& one : owners_)
+    if (one.at == at) made += one.slots;
+  return made;
+}
+
+// One that has lost all of its slots makes room.
+std::uint16_t slot_map::owner_of(node_address const& at, std::uint64_t epoch) {
+  auto const same =
+      std::find_if(owners_.begin(), owners_.end(), [&](auto const& one) { return one.at == at && one.epoch == epoch; });
+  if (same != owners_.end()) return static_cast<std::uint16_t>(same - owners_.begin());
+  auto const unused = std::find_if(owners_.begin(), owners_.end(), [](auto const& one) { return one.slots == 0; });
+  if (unused == owners_.end()) {
+    owners_.push_back({at, epoch});
+    return static_cast<std::uint16_t>(owners_.size() - 1);
+  }
+  *unused = {at, epoch};
+  return static_cast<std::uint16_t>(unused - owners_.begin());
+}
+
+void slot_map::give(std::uint16_t slot, std::uint16_t to) {
+  if (of_[slot] != nobody) --owners_[of_[slot]].slots;
+  of_[slot] = to;
+  ++owners_[to].slots;
+}
+
+bool slot_map::claim(node_address const& at, std::uint64_t epoch, std::span<range const> slots,
+                     std::vector<change>& changes) {
+  bool any = false;
+  std::vector<change> made;  // by whom they were taken from
+  for (auto const& [first, last] : slots)
+    for (unsigned i = first; i <= last; ++i) {
+      auto const slot = static_cast<std::uint16_t>(i);
+      owner const before = of_[slot] == nobody ? owner{} : owners_[of_[slot]];
+      bool const same = before.at == at;
+      if (of_[slot] != nobody && (same ? epoch < before.epoch : epoch <= before.epoch)) continue;
+      any = true;
+      if (same && epoch == before.epoch) continue;
+      give(slot, owner_of(at, epoch));
+      if (same) continue;
+      auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == before.at; });
+      if (found == made.end()) found = made.insert(made.end(), {before.at, at, epoch, {}});
+      if (!found->slots.empty() && found->slots.back().second + 1u == i)
+        found->slots.back().second = slot;
+      else
+        found->slots.emplace_back(slot, slot);
+    }
+  changes.insert(changes.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+  return any || slots.empty();
+}
+
+void slot_map::moved(std::uint16_t slot, node_address const& to) {
+  std::uint64_t const epoch = of_[slot] == nobody ? 0 : owners_[of_[slot]].epoch;
+  give(slot, owner_of(to, epoch));
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <wire/node_address.hpp>
+#include <wire/slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace latchkey::detail {
+
+// Which node of a cluster has which slots, by what others claim. A claim takes a slot from another node only with a
+// greater epoch: what a stale witness says does not lead back. Knows no time.
+class slot_map {
+ public:
+  using range = std::pair<std::uint16_t, std::uint16_t>;  // from and to, inclusive
+
+  // Slots that have another node from now on.
+  struct change {
+    node_address from{};  // without a host: nobody had them
+    node_address to{};
+    std::uint64_t epoch = 0;
+    std::vector<range> slots{};
+  };
+
+  slot_map() : of_(slot_count, nobody) {}
+
+  // Null: nobody has claimed it.
+  node_address const* at(std::uint16_t slot) const;
+  std::size_t slots_of(node_address const& at) const;
+  bool empty() const { return owners_.empty(); }
+
+  // Adds to `changes`. False: every slot of it has been claimed with a greater epoch.
+  bool claim(node_address const& at, std::uint64_t epoch, std::span<range const> slots, std::vector<change>& changes);
+  // The node that had it says so itself; until somebody claims it with the epoch that this one has.
+  void moved(std::uint16_t slot, node_address const& to);
+
+ private:
+  struct owner {
+    node_address at;
+    std::uint64_t epoch = 0;
+    std::size_t slots = 0;
+  };
+  static constexpr std::uint16_t nobody = 0xFFFF;
+
+  std::uint16_t owner_of(node_address const& at, std::uint64_t epoch);
+  void give(std::uint16_t slot, std::uint16_t to);
+
+  std::vector<owner> owners_;
+  std::vector<std::uint16_t> of_;  // of each slot, where its owner stands
+};
+
+}  // namespace latchkey::detail

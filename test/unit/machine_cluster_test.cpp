@@ -1,0 +1,240 @@
+#include <machine/slot_map.hpp>
+#include <support/catch.hpp>
+#include <support/unit/world.hpp>
+#include <wire/kinds.hpp>
+
+#include <algorithm>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+// A client of a cluster whose slots move, in virtual time: docs/topologies.md.
+
+namespace {
+
+config impatient() {
+  config made;
+  made.lock_watchdog_timeout = 30s;
+  made.timeout = 3s;
+  made.connect_timeout = 2s;
+  made.retry_delay = 1s;
+  return made;
+}
+
+struct cluster {
+  explicit cluster(std::size_t clients = 1)
+      : w(impatient(), clients, world::known::by_nodes), first(w.server), second(w.add_server()) {
+    w.resolve_to(w.server);
+  }
+  world w;
+  stepped_server& first;
+  stepped_server& second;
+};
+
+using range = detail::slot_map::range;
+using detail::node_address;
+
+}  // namespace
+
+TEST_CASE("slot map: a slot is taken only with a greater epoch", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1}, b{"b", 1}, c{"c", 1};
+  std::vector<detail::slot_map::change> changes;
+  std::vector<range> const low{{0, 99}}, high{{100, 16383}}, one{{50, 50}}, none;
+  CHECK(map.empty());
+  CHECK(map.at(5) == nullptr);
+  CHECK(map.claim(a, 1, low, changes));
+  CHECK(map.claim(b, 2, high, changes));
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0].from.host.empty());
+  CHECK(*map.at(50) == a);
+  CHECK(map.slots_of(b) == 16284);
+  changes.clear();
+  CHECK(map.claim(a, 1, low, changes));
+  CHECK_FALSE(map.claim(c, 1, one, changes));  // two of one epoch
+  CHECK_FALSE(map.claim(c, 0, one, changes));
+  CHECK(changes.empty());
+  CHECK(map.claim(b, 3, one, changes));
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].from == a);
+  CHECK(changes[0].slots == one);
+  CHECK(map.slots_of(a) == 99);
+  CHECK(map.slots_of(b) == 16285);
+  changes.clear();
+  CHECK(map.claim(a, 1, low, changes));  // most of it is true
+  CHECK(changes.empty());
+  CHECK(*map.at(50) == b);
+  map.moved(60, c);
+  CHECK(*map.at(60) == c);
+  CHECK(map.claim(a, 1, low, changes));  // has not heard of it
+  CHECK(changes.empty());
+  CHECK(*map.at(60) == c);
+  CHECK(map.claim(a, 4, low, changes));
+  CHECK(map.slots_of(a) == 100);
+  CHECK(map.claim(b, 2, none, changes));
+}
+
+TEST_CASE("cluster: a client asks a node who has the slots, and locks there", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::move(c.w, "other", 1);
+  auto& here = c.w.acquire(1);
+  auto& there = c.w.acquire(2, {.name = "other"});
+  c.w.await(here);
+  c.w.await(there);
+  CHECK(c.first.count("k", c.w.field(1)) == 1);
+  CHECK(c.second.count("other", c.w.field(2)) == 1);
+  CHECK(c.w.snapshot().redirected == 0);
+  CHECK(c.w.noted(event_type::topology_changed) == 2);
+  c.w.await(c.w.release(here));
+  c.w.await(c.w.release(there));
+  CHECK_FALSE(c.first.exists("k"));
+  CHECK_FALSE(c.second.exists("other"));
+}
+
+TEST_CASE("cluster: names of one turn leave in a call each", "[unit][machine][cluster]") {
+  cluster c;
+  c.w.await(c.w.acquire(9, {.name = "warm"}));
+  std::vector<task*> all;
+  for (auto const* name : {"a", "b", "c"}) all.push_back(&c.w.acquire(1, {.name = name}));
+  for (task* one : all) c.w.await(*one);
+  CHECK(c.first.ran("EVALSHA acquire a ") + c.first.ran("EVALSHA acquire b ") + c.first.ran("EVALSHA acquire c ") == 3);
+  CHECK(c.w.snapshot().redirected == 0);
+}
+
+TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][cluster]") {
+  cluster c;
+  c.w.await(c.w.acquire(9, {.name = "warm"}));
+  c.w.await(c.w.acquire(8, {.name = "there"}));
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::move(c.w, "there", 1);
+  c.w.pass(6s);  // the second node is known
+  nodes::move(c.w, "k", 1);
+  auto const before = c.w.now;
+  auto& again = c.w.extend(held, 20s);
+  c.w.await(again);
+  CHECK(c.w.now == before);
+  CHECK(c.w.snapshot().redirected == 1);
+  CHECK(c.second.count("k", c.w.field(1)) == 1);
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(held.losses == 0);
+}
+
+TEST_CASE("cluster: MOVED to a node that nobody knows is followed when it has said so itself",
+          "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::move(c.w, "k", 1);
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(c.w.now < instant(std::chrono::hours(1)) + 200ms);
+}
+
+TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::begin_move(c.w, "k", 1);
+  nodes::move_keys(c.w, "k", 1);
+  CHECK(c.w.ask(detail::query::is_locked).done() == false);
+  auto& extended = c.w.extend(held, 20s);
+  c.w.await(extended);
+  CHECK(c.second.ran("ASKING") == 2);
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(c.second.ran("ASKING") == 3);
+  auto& fresh = c.w.acquire(2);  // no key anywhere
+  c.w.await(fresh);
+  CHECK(c.second.count("k", c.w.field(2)) == 1);
+  nodes::move(c.w, "k", 1);
+  c.w.await(c.w.release(fresh));
+  CHECK_FALSE(c.second.exists("k"));
+}
+
+TEST_CASE("cluster: the watchdog renews where the slot has gone", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::begin_move(c.w, "k", 1);
+  nodes::move_keys(c.w, "k", 1);
+  c.w.pass(25s);
+  CHECK(c.second.ttl("k") > 15'000);
+  nodes::move(c.w, "k", 1);
+  c.w.pass(60s);
+  CHECK(c.second.ttl("k") > 15'000);
+  CHECK(held.losses == 0);
+  c.w.await(c.w.release(held));
+}
+
+TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit][machine][cluster]") {
+  for (bool const fair : {false, true}) {
+    cluster c(2);
+    how options{.which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};
+    auto& held = c.w.acquire(1, options);
+    c.w.await(held);
+    options.client = 1;
+    auto& waits = c.w.acquire(2, options);
+    c.w.pass(1s);
+    CHECK_FALSE(waits.done());
+    nodes::move(c.w, "k", 1);
+    c.w.pass(300ms);
+    CHECK(c.second.subscriptions() > 0);
+    auto const released = c.w.now;
+    c.w.release(held);
+    c.w.await(waits);
+    CHECK(c.w.now == released);
+    CHECK(waits.granted());
+    c.w.await(c.w.release(waits));
+  }
+}
+
+TEST_CASE("cluster: a replica takes over, and holds are looked for there first", "[unit][machine][cluster]") {
+  for (bool const gone : {false, true}) {
+    cluster c;
+    auto& held = c.w.acquire(1);
+    auto& fixed = c.w.acquire(2, {.name = "other", .lease = 20s});
+    c.w.await(held);
+    c.w.await(fixed);
+    c.w.pass(500ms);
+    c.second.redis.data = c.first.redis.data;
+    nodes::take_over(c.w, 0, 1, gone);
+    auto& third = c.w.acquire(3, {.name = "third"});
+    c.w.await(third);
+    CHECK(c.second.count("third", c.w.field(3)) == 1);
+    CHECK(c.second.ran("EVALSHA renew") == 2);
+    auto const at = [&](std::string_view start) {
+      return std::find_if(c.second.log.begin(), c.second.log.end(),
+                          [&](auto const& one) { return one.starts_with(start); });
+    };
+    CHECK(at("EVALSHA renew") < at("EVALSHA acquire"));
+    CHECK(held.losses + fixed.losses == 0);
+    CHECK(c.w.noted(event_type::topology_changed) == 2);
+  }
+}
+
+TEST_CASE("cluster: who lost a grant with its master is told", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  c.w.pass(500ms);
+  nodes::take_over(c.w, 0, 1, true);  // with nothing
+  c.w.pass(1s);
+  CHECK(held.losses == 1);
+}
+
+TEST_CASE("cluster: a release that the replica has not heard of is repeated there", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  c.second.redis.data = c.first.redis.data;
+  c.w.await(c.w.release(held));
+  c.w.pass(1s);
+  auto& other = c.w.acquire(2, {.name = "other"});
+  nodes::take_over(c.w, 0, 1, true);
+  c.w.await(other);
+  c.w.pass(1s);
+  CHECK_FALSE(c.second.exists("k"));
+}
