@@ -1,0 +1,48 @@
+#pragma once
+
+#include <support/redis_server.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace latchkey::test {
+
+// Three masters, nodes 0 to 2, each with a replica, nodes 3 to 5, on ports of the loopback interface. \pre Redis 7
+class cluster_set {
+ public:
+  // Comes back when all take commands. `node_timeout`: how long a node is silent before it counts as failed.
+  explicit cluster_set(std::chrono::milliseconds node_timeout = std::chrono::milliseconds(2000));
+
+  // `before`: what stands before the nodes, as `127.0.0.1:1,`.
+  std::string uri(std::string_view before = {}) const;
+  redis_server& node(std::size_t i) { return *nodes_[i]; }
+  std::string id(std::size_t i) const;
+  static std::string address(redis_server const& one) { return "127.0.0.1:" + std::to_string(one.where().port); }
+  // Which node has the slot of this key, as node `by` sees it.
+  std::size_t owner_of(std::string_view key, std::size_t by = 0);
+  // Of this node: a name that is on it, as far as the first slots go.
+  std::string name_on(std::size_t master);
+  // The replica takes over, with its master's consent.
+  void fail_over(std::size_t replica);
+  // Returns as soon as this node, a replica so far, has slots.
+  void await_master(std::size_t replica);
+  // Replicas have what the masters have.
+  void replicated();
+
+  // From here on the slot of this key moves, but no key of it does by itself.
+  void begin_move(std::string_view key, std::size_t from, std::size_t to);
+  // This key goes along.
+  void move(std::string_view key, std::size_t from, std::size_t to);
+  // All nodes are told.
+  void end_move(std::string_view key, std::size_t from, std::size_t to);
+
+ private:
+  std::array<std::unique_ptr<redis_server>, 6> nodes_;
+  unsigned named_ = 0;
+};
+
+}  // namespace latchkey::test
