@@ -61,6 +61,7 @@ place place_of(std::string_view uri) {
     return found;
   }
   bool const asks_sentinels = boost::algorithm::iends_with(scheme, "-sentinel");
+  bool const asks_nodes = boost::algorithm::iends_with(scheme, "-cluster");
   if (auto const at = rest.substr(0, asks_sentinels ? rest.find('/') : rest.npos).rfind('@'); at != rest.npos) {
     auto who = rest.substr(0, at);
     found.user = decoded(cut(who, ':'));
@@ -68,6 +69,10 @@ place place_of(std::string_view uri) {
     rest.remove_prefix(at + 1);
   }
   auto hosts = cut(rest, '/');
+  if (asks_nodes) {
+    while (!hosts.empty()) found.nodes.push_back(read_host(cut(hosts, ','), found.port));
+    return found;
+  }
   if (!asks_sentinels) {
     found.database = rest;
     std::tie(found.host, found.port) = read_host(hosts, found.port);

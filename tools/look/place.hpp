@@ -17,6 +17,8 @@ struct place {
   std::string master;
   std::vector<std::pair<std::string, int>> sentinels;
   std::string sentinel_user, sentinel_password;
+  // Of redis-cluster:// and rediss-cluster://, the same.
+  std::vector<std::pair<std::string, int>> nodes;
 };
 
 // Of a URI that the library has read without a complaint.

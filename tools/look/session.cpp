@@ -69,7 +69,7 @@ void refuse(std::string const& words) {
   throw failure(user ? no_permission : passing ? unavailable : refused, "the server refuses: " + words);
 }
 
-session::session(connection const& to) {
+session::session(connection const& to, std::string const& name) {
   try {
     client const reads_the_uri(to.uri, to.settings);
   } catch (lock_error const& error) {
@@ -80,6 +80,8 @@ session::session(connection const& to) {
   if (where.user.empty()) where.user = to.settings.username;
   if (where.password.empty()) where.password = to.settings.password;
   if (!where.master.empty()) ask_sentinels(to, where);
+  in_cluster_ = !where.nodes.empty();
+  if (in_cluster_) ask_nodes(to, where, name);
   open(to, where);
 }
 
@@ -97,7 +99,7 @@ void session::open(connection const& to, place const& where) {
 void session::ask_sentinels(connection const& to, place& where) {
   std::optional<failure> last;
   for (auto const& [host, port] : where.sentinels) try {
-      place one{{}, host, port, where.sentinel_user, where.sentinel_password, {}, {}, {}, {}, {}};
+      place one{{}, host, port, where.sentinel_user, where.sentinel_password, {}, {}, {}, {}, {}, {}};
       session sentinel(to, one);
       auto const found = sentinel.ask({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", where.master}).list;
       if (found.size() != 2)
@@ -106,6 +108,29 @@ void session::ask_sentinels(connection const& to, place& where) {
       where.host = found[0].text;
       where.port = std::atoi(found[1].text.c_str());
       return;
+    } catch (failure const& error) {
+      last = error;
+    }
+  throw *last;
+}
+
+// Without a name: which one is meant is not known.
+void session::ask_nodes(connection const& to, place& where, std::string const& name) {
+  if (name.empty())
+    throw failure(bad_setting, "this looks at one server, and a cluster has several: name one, as redis://HOST:PORT");
+  std::optional<failure> last;
+  for (auto const& [host, port] : where.nodes) try {
+      session node(to, {{}, host, port, where.user, where.password, {}, {}, {}, {}, {}, {}});
+      auto const slot = node.ask_number({"CLUSTER", "KEYSLOT", name});
+      for (auto const& range : node.ask({"CLUSTER", "SLOTS"}).list) {
+        if (range.list.size() < 3 || range.list[2].list.size() < 2) node.strange();
+        if (slot < range.list[0].number || slot > range.list[1].number) continue;
+        auto const& master = range.list[2].list;
+        where.host = master[0].text.empty() ? host : master[0].text;
+        where.port = static_cast<int>(master[1].number);
+        return;
+      }
+      throw failure(unavailable, "no node of the cluster has the slot of " + quoted(name));
     } catch (failure const& error) {
       last = error;
     }

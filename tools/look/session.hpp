@@ -26,11 +26,12 @@ struct answer {
 using command = std::vector<std::string>;
 
 // One blocking connection, for what the library does not ask; behind sentinels to the master that the first of them
-// names that answers. Fails with `failure`: `unavailable` where the server
-// cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the password.
+// names that answers; in a cluster to the master that has this name. Fails with `failure`: `unavailable` where the
+// server cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the
+// password.
 class session {
  public:
-  explicit session(connection const& to);
+  explicit session(connection const& to, std::string const& name = {});
   session(session const&) = delete;
   session& operator=(session const&) = delete;
   ~session();
@@ -40,6 +41,7 @@ class session {
   std::int64_t ask_number(command const& words);
   // Fails with `refused`: no Redis server answers so.
   [[noreturn]] void strange() const;
+  bool in_cluster() const { return in_cluster_; }
   // In one round trip; errors are among the answers.
   std::vector<answer> ask_all(std::vector<command> const& all);
 
@@ -55,11 +57,13 @@ class session {
   void open(connection const& to, place const& where);
   void connect(connection const& to, place const& where);
   static void ask_sentinels(connection const& to, place& where);
+  static void ask_nodes(connection const& to, place& where, std::string const& name);
   [[noreturn]] void lost() const;
 
   redisContext* socket_ = nullptr;
   std::unique_ptr<tls_channel> tls_;  // null: plain text
   std::string where_;
+  bool in_cluster_ = false;
 };
 
 // Fails with the code that these words of the server stand for.

@@ -165,7 +165,7 @@ void print_text(status_of_lock const& status) {
 }  // namespace
 
 int status(command_line const& line) {
-  session server(connection_of(line));
+  session server(connection_of(line), line.operands().front());
   auto const found = with_rights("+type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list",
                                  [&] { return ask(server, line.operands().front()); });
   if (line.has("json"))

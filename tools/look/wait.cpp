@@ -29,8 +29,8 @@ int wait(command_line const& line) {
   auto const& name = line.operands().front();
   auto const server = connection_of(line);
   auto const began = clock::now();
-  session looks(server), listens(server);
-  command subscribe{"SUBSCRIBE"};
+  session looks(server, name), listens(server, name);
+  command subscribe{listens.in_cluster() ? "SSUBSCRIBE" : "SUBSCRIBE"};
   for (auto const& channel : channels_of(name)) subscribe.push_back(channel);
   listens.send(subscribe);
   bool told = false;

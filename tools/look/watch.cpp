@@ -1,5 +1,6 @@
 #include <base/exit_code.hpp>
 #include <cstdio>
+#include <deque>
 #include <look/locks.hpp>
 #include <look/look.hpp>
 #include <map>
@@ -20,15 +21,22 @@ std::string mark_of(found_lock lock) {
 
 int watch(command_line const& line) {
   auto const server = connection_of(line);
-  session looks(server), listens(server);
-  command subscribe{"SUBSCRIBE"};
-  for (auto const& name : line.operands())
-    for (auto const& channel : channels_of(name)) subscribe.push_back(channel);
+  auto const& names = line.operands();
+  session listens(server, names.front());
+  // In a cluster each name is on a server of its own: of the first one messages are heard, and all are looked at.
+  std::size_t const apart = listens.in_cluster() ? names.size() : 1;
+  std::deque<session> looks;
+  for (std::size_t i = 0; i < apart; ++i) looks.emplace_back(server, names[i]);
+  command subscribe{listens.in_cluster() ? "SSUBSCRIBE" : "SUBSCRIBE"};
+  for (std::size_t i = 0; i < (listens.in_cluster() ? 1 : names.size()); ++i)
+    for (auto const& channel : channels_of(names[i])) subscribe.push_back(channel);
   listens.send(subscribe);
   std::map<std::string, std::string> told;
   for (;;) {
-    for (auto const& name : line.operands()) {
-      auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(looks, name); });
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto const& name = names[i];
+      auto& server_of_it = looks[std::min(i, apart - 1)];
+      auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(server_of_it, name); });
       auto mark = mark_of(lock);
       if (told[name] == mark) continue;
       told[name] = std::move(mark);

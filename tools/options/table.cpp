@@ -11,8 +11,8 @@ constexpr option common[] = {
      "URI",
      words::text,
      {},
-     "the server: redis[s]://HOST[:PORT][/DB], unix:///PATH[?db=N] or redis[s]-sentinel://HOST[:PORT],.../NAME; no "
-     "password"},
+     "the server: redis[s]://HOST[:PORT][/DB], unix:///PATH[?db=N], redis[s]-sentinel://HOST[:PORT],.../NAME or "
+     "redis[s]-cluster://HOST[:PORT],...; no password"},
     {"cacert", 0, "FILE", words::file, {}, "authorities for rediss://, in PEM (those of the system)"},
     {"cert", 0, "FILE", words::file, {}, "certificate of this client, with its chain (none)"},
     {"key", 0, "FILE", words::file, {}, "private key of this client (in the file of --cert)"},
