@@ -6,9 +6,13 @@
 
 namespace latchkey::detail {
 
-void link::write(context& shared, words const& command, sent_call&& call) {
+void link::tell(context& shared, words const& command) {
   append_command(out, command);
   ++shared.counters.commands;
+}
+
+void link::write(context& shared, words const& command, sent_call&& call) {
+  tell(shared, command);
   call.sent = shared.now;
   unanswered.push_back(std::move(call));
   if (unanswered.size() == 1) plan(shared);

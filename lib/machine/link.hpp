@@ -101,6 +101,8 @@ struct link {
 
   // Appends a command to what leaves at the end of the turn, and remembers it until its answer.
   void write(context& shared, words const& command, sent_call&& call);
+  // The same, but whatever answers it is known by its words.
+  void tell(context& shared, words const& command);
   // When it is looked at next: for an answer that is late, or to send a PING.
   void plan(context& shared);
 

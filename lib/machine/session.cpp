@@ -6,11 +6,6 @@ namespace {
 
 constexpr unsigned most_soon_lost = 3;  // message connections, before waiters no longer rely on them
 
-std::string_view subscribe_word(bool sharded, bool begins) {
-  if (sharded) return begins ? "SSUBSCRIBE" : "SUNSUBSCRIBE";
-  return begins ? "SUBSCRIBE" : "UNSUBSCRIBE";
-}
-
 }  // namespace
 
 session::session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain,
@@ -37,7 +32,7 @@ void session::turn(io_actions& io) {
     writer_.send_wait(leader);
     writer_.send(at_.requests, leader);
   }
-  if (links_.of(role::messages).at == link::state::up) send_subscriptions();
+  if (links_.of(role::messages).at == link::state::up) messages_.send();
   links_.open_needed({needed(), direct_wanted_, at_.channels.wanted() || plain_.connecting()}, io);
   bool const waits = !at_.requests.empty() || at_.renewals.wants_all();
   if (writer_.paused() && waits) writer_.wake_after_pause();
@@ -80,7 +75,10 @@ void session::received(std::uint32_t serial, std::string_view bytes) {
 }
 
 void session::on_reply(link& one, reply& answer) {
-  if (one.of == role::messages && one.at == link::state::up) return on_message_reply(one, answer);
+  if (one.of == role::messages && one.at == link::state::up) {
+    messages_.answered(one, answer);
+    return end_connects();
+  }
   auto call = links_.answered(one, answer);
   if (!call) return;
   if (call->what == sent_call::type::kill) return orphans_.answered(call->serial, answer);
@@ -94,13 +92,14 @@ void session::on_reply(link& one, reply& answer) {
 void session::on_up(link& one) {
   if (aside_) return orphans_.connected(one.id, links_.server().run_id);
   if (one.of == role::shared) {
-    sharded_ = in_cluster_ && links_.server().shards_channels;
-    writer_.use_sharded_channels(sharded_);
+    bool const sharded = in_cluster_ && links_.server().shards_channels;
+    messages_.use_sharded_channels(sharded);
+    writer_.use_sharded_channels(sharded);
     at_.renewals.want_all();
     orphans_.connected(one.id, links_.server().run_id);
   } else if (one.of == role::messages) {
     at_.channels.connected();
-    if (plain_.connecting()) ask_to_subscribe(one);
+    if (plain_.connecting()) messages_.ask(one);
   }
   end_connects();
 }
@@ -112,7 +111,7 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
   }
   if (one.of == role::messages) {
     at_.channels.disconnected(one.soon_lost >= most_soon_lost);
-    subscribe_asked_ = false;
+    messages_.ended();
   }
   orphans_.give_up(std::move(left), why, text);
   if (aside_) return;
@@ -169,7 +168,7 @@ void session::lane_failed(std::uint32_t serial, error_code const& why) {
 
 void session::end_connects() {
   if (!plain_.any_connect_answered() || links_.of(role::shared).at != link::state::up) return;
-  if ((direct_wanted_ && !links_.decided(role::direct)) || subscribe_asked_ || !links_.decided(role::messages)) return;
+  if ((direct_wanted_ && !links_.decided(role::direct)) || messages_.asked() || !links_.decided(role::messages)) return;
   plain_.end_connects();
 }
 
@@ -194,87 +193,6 @@ bool session::settled() const {
   // Between the tick that wants them and the turn that writes them renewals stand nowhere else.
   bool const asks = at_.renewals.wants_all();
   return links_.settled() && (writer_.paused() || pauses(role::shared) || (quiet() && heard && !asks));
-}
-
-// --- the message connection ---
-
-void session::send_subscriptions() {
-  if (!at_.channels.pending()) return;
-  link& lane = links_.of(role::messages);
-  for (auto const& one : at_.channels.take_unsent()) {
-    command_.clear();
-    command_.add(subscribe_word(sharded_, one.subscribe));
-    command_.add(one.channel);
-    lane.write(shared_, command_, {.what = one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe});
-  }
-}
-
-void session::on_message_reply(link& one, reply& answer) {
-  if (answer.is_error()) {
-    using asked = sent_call::type;
-    asked const what = one.unanswered.empty() ? asked::subscribe : one.unanswered.front().what;
-    bool const pinged = what == asked::ping;
-    if (pinged) one.polled = false;
-    if (what == asked::may_subscribe) {
-      one.unanswered.pop_front();
-      return on_may_subscribe(answer.text);
-    }
-    if (auto const to = sharded_ ? read_redirection(answer.text) : std::nullopt; to && what == asked::subscribe) {
-      one.unanswered.pop_front();
-      at_.channels.put_off();
-      user_.redirected(*to);
-      return;
-    }
-    // A server that is busy for a while has done neither a SUBSCRIBE nor an UNSUBSCRIBE: the next connection asks for
-    // what is wanted by then. One that will not UNSUBSCRIBE would go on to send what nobody wants.
-    auto const why = classify(answer.text);
-    bool const busy = !pinged && why.executed == server_error::ran::no && why.transient;
-    if (busy || what == asked::unsubscribe) return links_.discard(one, why.code, answer.text);
-    if (!one.unanswered.empty()) one.unanswered.pop_front();
-    return what == asked::subscribe ? at_.channels.refused_by_server(answer.text) : void();
-  }
-  one.of_use = true;
-  if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
-    one.polled = false;
-    if (!one.unanswered.empty()) one.unanswered.pop_front();
-    return;
-  }
-  if (!answer.is_array() || answer.elements.size() < 2)
-    return links_.discard(one, errc::protocol_error, "not a message");
-  auto const& words = answer.elements;
-  std::string_view what = words[0].text;
-  if (sharded_ && what.starts_with('s') && what != "subscribe") what.remove_prefix(1);  // smessage, ssubscribe
-  if (what == "message" && words.size() == 3) return at_.channels.message(words[1].text, words[2].text);
-  if (what != "subscribe" && what != "unsubscribe" && what != "pong") return;
-  if (what == "unsubscribe" &&
-      (one.unanswered.empty() || one.unanswered.front().what != sent_call::type::unsubscribe)) {
-    user_.shaken();  // the slot has another node, or this one is no master any more
-    return at_.channels.ended_by_server(words[1].text);
-  }
-  bool const ours = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::may_subscribe;
-  if (!one.unanswered.empty()) one.unanswered.pop_front();
-  if (ours) return on_may_subscribe({});
-  if (what == "pong") one.polled = false;
-  if (what == "subscribe") at_.channels.confirmed(words[1].text);
-}
-
-void session::ask_to_subscribe(link& one) {
-  subscribe_asked_ = true;
-  std::string const channel = "redisson_lock__channel:{" + shared_.client_id + "}";
-  for (bool const begins : {true, false}) {
-    command_.clear();
-    command_.add(subscribe_word(sharded_, begins));
-    command_.add(channel);
-    one.write(shared_, command_, {.what = begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe});
-  }
-}
-
-// Only this one channel refused says nothing: the channels that will be used may be allowed.
-void session::on_may_subscribe(std::string_view refused) {
-  subscribe_asked_ = false;
-  if (refused.find("to run the") != refused.npos)
-    shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, refused);
-  end_connects();
 }
 
 }  // namespace latchkey::detail

@@ -3,6 +3,7 @@
 #include <machine/connections.hpp>
 #include <machine/context.hpp>
 #include <machine/home.hpp>
+#include <machine/message_lane.hpp>
 #include <machine/orphans.hpp>
 #include <machine/plain_calls.hpp>
 #include <machine/request_writer.hpp>
@@ -31,9 +32,9 @@ class session_user {
   ~session_user() = default;
 };
 
-// What a client has to do with one server: brings the connections to it, what they left behind, who writes requests and
-// the plain calls together, none of which knows another. Itself it knows what is said on the message connection. It
-// leads until another server has the names; from then on it is aside, and only sees to what it left behind.
+// What a client has to do with one server: brings the connections to it, what they left behind, who writes requests,
+// what is said on the message connection and the plain calls together, none of which knows another. It leads until
+// another server has the names; from then on it is aside, and only sees to what it left behind.
 class session final : private connections_user, private orphans_user, private writer_user {
  public:
   session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain,
@@ -98,12 +99,6 @@ class session final : private connections_user, private orphans_user, private wr
   home* redirected(redirection const& to) override { return user_.redirected(to); }
   void shaken() override { user_.shaken(); }
 
-  // The message connection.
-  void send_subscriptions();
-  void on_message_reply(link& one, reply& answer);
-  void ask_to_subscribe(link& one);
-  void on_may_subscribe(std::string_view refused);
-
   context& shared_;
   home& at_;
   session_user& user_;
@@ -112,12 +107,11 @@ class session final : private connections_user, private orphans_user, private wr
   plain_calls& plain_;
   orphans orphans_{shared_, *this, plain_, timer_};
   request_writer writer_;
+  message_lane messages_{shared_, at_, links_, *this};
   bool const in_cluster_;
-  bool sharded_ = false;  // channels are those of its slots
   bool aside_ = false;
   instant aside_since_{};
   bool direct_wanted_ = false;
-  bool subscribe_asked_ = false;  // may_subscribe is not answered yet
   words command_;
 };
 

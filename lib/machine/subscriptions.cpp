@@ -127,12 +127,13 @@ void subscriptions::ask_again() {
   }
 }
 
-void subscriptions::ended_by_server(std::string_view channel) {
+bool subscriptions::ended_by_server(std::string_view channel) {
   auto const found = channels_.find(std::string(channel));
-  if (found == channels_.end() || found->second.state != listener::view::on) return;
+  if (found == channels_.end() || found->second.state != listener::view::on) return false;
   set_state(found->second, listener::view::asked);
   unsent_.push_back({true, found->first});
   shared_.out->turn = true;
+  return true;
 }
 
 void subscriptions::message(std::string_view channel, std::string_view payload) {

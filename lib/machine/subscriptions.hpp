@@ -60,10 +60,11 @@ class subscriptions {
   void confirmed(std::string_view channel);
   void refused_by_server(std::string_view text);  // the oldest SUBSCRIBE without an answer
   // The same is elsewhere, or may be: it is asked for again when more is known of that.
+  std::string oldest_asked() const { return asked_.empty() ? std::string() : asked_.front(); }
   void put_off();
   void ask_again();
-  // The server sends no more of it, though it was not asked for that.
-  void ended_by_server(std::string_view channel);
+  // The server sends no more of it. False: it was asked for that.
+  bool ended_by_server(std::string_view channel);
   void message(std::string_view channel, std::string_view payload);
 
  private:

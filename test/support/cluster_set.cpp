@@ -3,6 +3,7 @@
 #include <wire/slot.hpp>
 
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace latchkey::test {
@@ -90,6 +91,21 @@ std::string cluster_set::name_on(std::size_t master) {
   }
 }
 
+std::size_t cluster_set::follower(std::size_t one, std::size_t other) {
+  std::size_t found = one;
+  require(wait_until([&] {
+            for (auto const& [master, replica] : {std::pair(one, other), std::pair(other, one)}) {
+              found = replica;
+              auto const text = nodes_[master]->admin().text("INFO", "replication");
+              if (is_master(*nodes_[master]) && !is_master(*nodes_[replica]) && text.find("state=online") != text.npos)
+                return true;
+            }
+            return false;
+          }),
+          "one of two follows the other");
+  return found;
+}
+
 void cluster_set::fail_over(std::size_t replica) {
   // It may have to be asked again: it hears of its offset, and of votes, in vain or too late.
   require(wait_until([&] {
@@ -127,6 +143,15 @@ void cluster_set::begin_move(std::string_view key, std::size_t from, std::size_t
 
 void cluster_set::move(std::string_view key, std::size_t from, std::size_t to) {
   nodes_[from]->admin().ok("MIGRATE", "127.0.0.1", nodes_[to]->where().port, key, 0, 5'000);
+}
+
+void cluster_set::move_all(std::string_view key, std::size_t from, std::size_t to) {
+  auto source = nodes_[from]->admin();
+  for (;;) {
+    auto const keys = source.ok("CLUSTER", "GETKEYSINSLOT", int{detail::slot_of(key)}, 100).elements;
+    if (keys.empty()) return;
+    for (auto const& one : keys) move(one.text, from, to);
+  }
 }
 
 void cluster_set::end_move(std::string_view key, std::size_t from, std::size_t to) {

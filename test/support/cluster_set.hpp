@@ -26,6 +26,8 @@ class cluster_set {
   std::size_t owner_of(std::string_view key, std::size_t by = 0);
   // Of this node: a name that is on it, as far as the first slots go.
   std::string name_on(std::size_t master);
+  // Which of the two is the replica of the other; waits until it has all that the other has.
+  std::size_t follower(std::size_t one, std::size_t other);
   // The replica takes over, with its master's consent.
   void fail_over(std::size_t replica);
   // Returns as soon as this node, a replica so far, has slots.
@@ -37,6 +39,8 @@ class cluster_set {
   void begin_move(std::string_view key, std::size_t from, std::size_t to);
   // This key goes along.
   void move(std::string_view key, std::size_t from, std::size_t to);
+  // All keys that are there go along.
+  void move_all(std::string_view key, std::size_t from, std::size_t to);
   // All nodes are told.
   void end_move(std::string_view key, std::size_t from, std::size_t to);
 

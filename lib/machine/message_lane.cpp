@@ -1,0 +1,111 @@
+#include <machine/message_lane.hpp>
+
+#include <wire/slot.hpp>
+
+namespace latchkey::detail {
+
+namespace {
+
+std::string_view subscribe_word(bool sharded, bool begins) {
+  if (sharded) return begins ? "SSUBSCRIBE" : "SUNSUBSCRIBE";
+  return begins ? "SUBSCRIBE" : "UNSUBSCRIBE";
+}
+
+}  // namespace
+
+void message_lane::send() {
+  if (!at_.channels.pending()) return;
+  link& lane = links_.of(role::messages);
+  for (auto const& one : at_.channels.take_unsent()) {
+    command_.clear();
+    command_.add(subscribe_word(sharded_, one.subscribe));
+    command_.add(one.channel);
+    say_of_channel(lane, one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe);
+  }
+}
+
+// The end of a sharded channel is also told by the server itself, and then says nothing of what was asked.
+void message_lane::say_of_channel(link& lane, sent_call::type what) {
+  if (sharded_ && what == sent_call::type::unsubscribe)
+    lane.tell(shared_, command_);
+  else
+    lane.write(shared_, command_, {.what = what});
+}
+
+// To SSUBSCRIBE, or to a SUNSUBSCRIBE, of which nothing has to be known: only the slot tells which.
+void message_lane::on_channel_elsewhere(link& one, redirection const& to) {
+  if (one.unanswered.empty()) return;
+  auto const what = one.unanswered.front().what;
+  bool const asked = what == sent_call::type::may_subscribe;
+  if (what != sent_call::type::subscribe && !asked) return;
+  std::string const channel = asked ? own_channel() : at_.channels.oldest_asked();
+  if (slot_of(channel) != to.slot) return;
+  one.unanswered.pop_front();
+  if (asked) return on_may_subscribe({});
+  at_.channels.put_off();
+  user_.redirected(to);
+}
+
+void message_lane::answered(link& one, reply& answer) {
+  if (answer.is_error()) {
+    if (auto const to = sharded_ ? read_redirection(answer.text) : std::nullopt) return on_channel_elsewhere(one, *to);
+    using asked = sent_call::type;
+    asked const what = one.unanswered.empty() ? asked::subscribe : one.unanswered.front().what;
+    bool const pinged = what == asked::ping;
+    if (pinged) one.polled = false;
+    if (what == asked::may_subscribe) {
+      one.unanswered.pop_front();
+      return on_may_subscribe(answer.text);
+    }
+    // A server that is busy for a while has done neither a SUBSCRIBE nor an UNSUBSCRIBE: the next connection asks for
+    // what is wanted by then. One that will not UNSUBSCRIBE would go on to send what nobody wants.
+    auto const why = classify(answer.text);
+    bool const busy = !pinged && why.executed == server_error::ran::no && why.transient;
+    if (busy || what == asked::unsubscribe) return links_.discard(one, why.code, answer.text);
+    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    return what == asked::subscribe ? at_.channels.refused_by_server(answer.text) : void();
+  }
+  one.of_use = true;
+  if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
+    one.polled = false;
+    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    return;
+  }
+  if (!answer.is_array() || answer.elements.size() < 2)
+    return links_.discard(one, errc::protocol_error, "not a message");
+  auto const& words = answer.elements;
+  std::string_view what = words[0].text;
+  if (sharded_ && what.starts_with('s') && what != "subscribe") what.remove_prefix(1);  // smessage, ssubscribe
+  if (what == "message" && words.size() == 3) return at_.channels.message(words[1].text, words[2].text);
+  if (what != "subscribe" && what != "unsubscribe" && what != "pong") return;
+  if (sharded_ && what == "unsubscribe") {
+    // If it was not asked for that, the slot has another node, or this one is no master any more.
+    if (at_.channels.ended_by_server(words[1].text)) user_.shaken();
+    return;
+  }
+  bool const ours = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::may_subscribe;
+  if (!one.unanswered.empty()) one.unanswered.pop_front();
+  if (ours) return on_may_subscribe({});
+  if (what == "pong") one.polled = false;
+  if (what == "subscribe") at_.channels.confirmed(words[1].text);
+}
+
+void message_lane::ask(link& one) {
+  asked_ = true;
+  std::string const channel = own_channel();
+  for (bool const begins : {true, false}) {
+    command_.clear();
+    command_.add(subscribe_word(sharded_, begins));
+    command_.add(channel);
+    say_of_channel(one, begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe);
+  }
+}
+
+// Only this one channel refused says nothing: the channels that will be used may be allowed.
+void message_lane::on_may_subscribe(std::string_view refused) {
+  asked_ = false;
+  if (refused.find("to run the") != refused.npos)
+    shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, refused);
+}
+
+}  // namespace latchkey::detail

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <machine/connections.hpp>
+#include <machine/context.hpp>
+#include <machine/home.hpp>
+#include <machine/request_writer.hpp>
+#include <wire/redirection.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace latchkey::detail {
+
+// What is said on the message connection of a session: which channels are asked for, and what the server sends.
+class message_lane {
+ public:
+  message_lane(context& shared, home& at, connections& links, writer_user& user)
+      : shared_(shared), at_(at), links_(links), user_(user) {}
+
+  // Channels are those of the slots that the server has, from the next connection on.
+  void use_sharded_channels(bool on) { sharded_ = on; }
+  void send();
+  void answered(link& one, reply& answer);
+  void ended() { asked_ = false; }
+  // Is SUBSCRIBE allowed?
+  void ask(link& one);
+  // That is not answered yet.
+  bool asked() const { return asked_; }
+
+ private:
+  void say_of_channel(link& lane, sent_call::type what);
+  void on_channel_elsewhere(link& one, redirection const& to);
+  void on_may_subscribe(std::string_view refused);
+  std::string own_channel() const { return "redisson_lock__channel:{" + shared_.client_id + "}"; }
+
+  context& shared_;
+  home& at_;
+  connections& links_;
+  writer_user& user_;
+  bool sharded_ = false;
+  bool asked_ = false;
+  words command_;
+};
+
+}  // namespace latchkey::detail
