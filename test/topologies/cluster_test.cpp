@@ -62,6 +62,48 @@ struct waiter {
   std::future<std::chrono::steady_clock::time_point> had;
 };
 
+using getter = distributed_lock (client::*)(std::string) const;
+
+// Clients that take one lock in turn, and look whether anybody else has it.
+class crowd {
+ public:
+  crowd(cluster_world& w, getter get, std::string const& name) {
+    for (int i = 0; i < 8; ++i)
+      all_.push_back(std::async(std::launch::async, [this, &w, get, name] {
+        client one(w.servers.uri(), cluster_config(w.log));
+        auto const lock = (one.*get)(name);
+        try {
+          while (!over_) {
+            auto held = lock.acquire({.wait = patience});
+            if (!held.held()) return std::string("starved");
+            if (++inside_ != 1) ++doubles_;
+            ++sections_;
+            --inside_;
+            if (held.release() != release_result::released) return std::string("lost");
+          }
+        } catch (lock_error const& error) {
+          return std::string(error.what());
+        }
+        return std::string();
+      }));
+  }
+  // They are at work.
+  void go_on() {
+    int const before = sections_;
+    CHECK(wait_until([&] { return sections_ > before + 20; }));
+  }
+  void end() {
+    over_ = true;
+    for (auto& one : all_) CHECK(one.get() == std::string());
+    CHECK(doubles_ == 0);
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::atomic<int> inside_{0}, doubles_{0}, sections_{0};
+  std::vector<std::future<std::string>> all_;
+};
+
 }  // namespace
 
 TEST_CASE("cluster: every name is taken on the node that has its slot", "[topologies][cluster]") {
@@ -83,7 +125,6 @@ TEST_CASE("cluster: every kind takes, waits and releases there", "[topologies][c
   event_log log;
   client own(calm_cluster().uri(), cluster_config(log));
   client other(calm_cluster().uri(), cluster_config(log));
-  using getter = distributed_lock (client::*)(std::string) const;
   for (getter const get : {&client::get_lock, &client::get_fair_lock, &client::get_non_reentrant_lock,
                            &client::get_spin_lock, &client::get_fenced_lock, &client::get_plain_lock}) {
     auto const name = calm_cluster().name_on(1);
@@ -240,42 +281,32 @@ TEST_CASE("case t12, t14: a lock in a slot that is half moved", "[topologies][cl
 
 TEST_CASE("case t19: a slot goes back and forth under 8 clients", "[topologies][cluster][case-t19]") {
   cluster_world w;
-  using getter = distributed_lock (client::*)(std::string) const;
   for (getter const get : {&client::get_lock, &client::get_spin_lock, &client::get_plain_lock}) {
     auto const name = w.servers.name_on(0);
-    std::atomic<bool> over{false};
-    std::atomic<int> inside{0}, doubles{0}, sections{0};
-    std::vector<std::future<std::string>> all;
-    for (int i = 0; i < 8; ++i)
-      all.push_back(std::async(std::launch::async, [&] {
-        client one(w.servers.uri(), cluster_config(w.log));
-        auto const lock = (one.*get)(name);
-        try {
-          while (!over) {
-            auto held = lock.acquire({.wait = patience});
-            if (!held.held()) return std::string("starved");
-            if (++inside != 1) ++doubles;
-            ++sections;
-            --inside;
-            if (held.release() != release_result::released) return std::string("lost");
-          }
-        } catch (lock_error const& error) {
-          return std::string(error.what());
-        }
-        return std::string();
-      }));
+    crowd all(w, get, name);
     for (int i = 0; i < 10; ++i) {
-      int const before = sections;
-      CHECK(wait_until([&] { return sections > before + 20; }));
+      all.go_on();
       std::size_t const from = i % 2 == 0 ? 0 : 1, to = 1 - from;
       w.servers.begin_move(name, from, to);
       w.servers.move_all(name, from, to);
       w.servers.end_move(name, from, to);
     }
-    over = true;
-    for (auto& one : all) CHECK(one.get() == std::string());
-    CHECK(doubles == 0);
-    CHECK(sections > 200);
+    all.end();
+  }
+  CHECK(w.log.count(event_type::lost) == 0);
+}
+
+TEST_CASE("case t29: a replica takes over by consent under 8 clients", "[topologies][cluster][case-t29]") {
+  cluster_world w(1s);
+  for (getter const get : {&client::get_lock, &client::get_fair_lock}) {
+    auto const name = w.servers.name_on(0);
+    crowd all(w, get, name);
+    for (int i = 0; i < 3; ++i) {
+      all.go_on();
+      w.servers.fail_over(w.servers.follower(0, 3));
+    }
+    all.go_on();
+    all.end();
   }
   CHECK(w.log.count(event_type::lost) == 0);
 }
