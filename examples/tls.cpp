@@ -6,8 +6,6 @@
 
 #include <latchkey/latchkey.hpp>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -60,19 +58,6 @@ class authority {
   std::string folder_ = (std::filesystem::temp_directory_path() / "latchkey-tls-XXXXXX").string();
 };
 
-int free_port() {
-  int const fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  socklen_t size = sizeof address;
-  bool const found = ::bind(fd, any, size) == 0 && ::getsockname(fd, any, &size) == 0;
-  ::close(fd);
-  if (!found) throw std::runtime_error("there is no free port");
-  return ntohs(address.sin_port);
-}
-
 std::vector<std::string> server_settings(int port, files const& own) {
   return {"--bind",
           "127.0.0.1",
@@ -115,7 +100,7 @@ int main(int argc, char** argv) {
   try {
     if (argc == 5) return use(argv[1], {argv[2], argv[3], argv[4]}) ? EXIT_SUCCESS : EXIT_FAILURE;
     authority const signs;
-    int const port = free_port();
+    int const port = demo::free_port();
     demo::private_server const server(256, server_settings(port, signs.sign("server")));
     auto const uri = "rediss://127.0.0.1:" + std::to_string(port);
     bool const good = use(uri, signs.sign("client"));

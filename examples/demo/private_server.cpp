@@ -1,6 +1,7 @@
 #include "private_server.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -135,6 +136,19 @@ void private_server::stop() noexcept {
   }
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
+}
+
+int free_port() {
+  int const fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  bool const found = ::bind(fd, any, size) == 0 && ::getsockname(fd, any, &size) == 0;
+  ::close(fd);
+  if (!found) throw std::runtime_error("there is no free port");
+  return ntohs(address.sin_port);
 }
 
 }  // namespace demo

@@ -34,4 +34,8 @@ class private_server {
   pid_t pid_ = -1;
 };
 
+/// Of the loopback interface, free when this returns.
+/// \throws std::runtime_error if there is none.
+int free_port();
+
 }  // namespace demo

@@ -50,6 +50,19 @@ public final class Driver {
     if (fairLockWaitTimeout > 0) {
       config.setFairLockWaitTimeout(fairLockWaitTimeout);
     }
+    if (uri.startsWith("redis-cluster://")) {
+      var nodes = uri.substring("redis-cluster://".length()).split(",");
+      for (int i = 0; i < nodes.length; i++) {
+        nodes[i] = "redis://" + nodes[i];
+      }
+      config.useClusterServers()
+          .addNodeAddress(nodes)
+          .setClientName("redisson")
+          .setMasterConnectionPoolSize(16)
+          .setMasterConnectionMinimumIdleSize(2)
+          .setScanInterval(1000);
+      return Redisson.create(config);
+    }
     config.useSingleServer()
         .setAddress(uri)
         .setClientName("redisson")
