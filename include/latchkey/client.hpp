@@ -32,8 +32,8 @@ namespace latchkey {
 /// stops it with the client (for first steps and tests).
 /// `redis-sentinel://[user[:password]@]host[:26379],host2.../master[/db][?sentinel_user=u&sentinel_password=p]`, and
 /// `rediss-sentinel://` with TLS to sentinels and servers, follow the master of that name; docs/topologies.md says what
-/// a failover may cost. `redis-cluster://[user[:password]@]host[:6379],host2...`, and `rediss-cluster://`, learn from these
-/// nodes who has which slots; a lock is on the master that has the slot of its name.
+/// a failover may cost. `redis-cluster://[user[:password]@]host[:6379],host2...`, and `rediss-cluster://`, learn from
+/// these nodes who has which slots; a lock is on the master that has the slot of its name.
 ///
 /// \par Threads
 /// Safe to use from several threads, but for moving and destroying it. The name in a URI is looked up on a thread of

@@ -108,8 +108,8 @@ struct config {
   tls_options tls{};
   /// By `redis-sentinel://`: how often a sentinel is asked for the master while there is something to do with it; its
   /// announcements are heard meanwhile, and while there is no master it is asked more often. Zero: 1 s. By
-  /// `redis-cluster://`: how often a node is asked who has the slots, beside what redirections tell. Zero: 5 s. Until the
-  /// client has heard of a failover it may be granted locks by the old master that count for nothing.
+  /// `redis-cluster://`: how often a node is asked who has the slots, beside what redirections tell. Zero: 5 s. Until
+  /// the client has heard of a failover it may be granted locks by the old master that count for nothing.
   milliseconds scan_interval{0};
   /// ACL user for sentinels, who are asked as nobody if both are empty; `username` and `password` are for the servers
   /// with the locks. The URI wins.
@@ -118,8 +118,9 @@ struct config {
   std::string sentinel_password{};
   /// Also ask sentinels that the given ones know. False: the URI has all of them.
   bool sentinels_discovery = true;
-  /// Under which address this client reaches a server that sentinels, or nodes of a cluster, know by this host and port. Empty: the same.
-  /// Called with the client's mutex held: it is to be quick, not to throw and not to use the client.
+  /// Under which address this client reaches a server that sentinels, or nodes of a cluster, know by this host and
+  /// port. Empty: the same. Called with the client's mutex held: it is to be quick, not to throw and not to use the
+  /// client.
   std::function<std::pair<std::string, std::uint16_t>(std::string const& host, std::uint16_t port)> nat_map{};
   /// How long the callers of this client may pass a lock on among themselves.
   local_handoff_options local_handoff{};
