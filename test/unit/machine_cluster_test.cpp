@@ -238,3 +238,39 @@ TEST_CASE("cluster: a release that the replica has not heard of is repeated ther
   c.w.pass(1s);
   CHECK_FALSE(c.second.exists("k"));
 }
+
+// What is left of a master whose slots another master has taken over, with its replica's data.
+TEST_CASE("cluster: a master with slots of its own takes over those of another", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::move(c.w, "other", 1);
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  auto& other = c.w.acquire(9, {.name = "other"});
+  c.w.await(other);
+  auto& lost = c.w.acquire(2, {.name = "lost"});
+  auto& released = c.w.acquire(3, {.name = "released"});
+  c.w.await(lost);
+  c.w.await(released);
+  for (auto const* name : {"k", "released"}) {
+    c.second.set(name, c.w.field(name[0] == 'k' ? 1 : 3), 1);
+    c.second.expire(name, 30'000);
+  }
+  c.w.await(c.w.release(released));
+  auto& waits = c.w.acquire(5);  // its channel ends: so it is noticed
+  c.w.pass(100ms);
+  c.w.deafen(role::shared);  // the first one: of what stands in it nothing runs any more, and nothing is believed
+  auto& late = c.w.acquire(4, {.name = "late"});
+  c.w.run();
+  CHECK_FALSE(late.done());
+  nodes::take_over(c.w, 0, 1, false);
+  c.w.pass(300ms);
+  CHECK(late.granted());
+  CHECK(c.second.count("late", c.w.field(4)) == 1);
+  CHECK(held.losses == 0);
+  CHECK(lost.losses == 1);
+  CHECK_FALSE(c.second.exists("released"));
+  c.w.await(c.w.release(held));
+  CHECK(waits.granted());
+  c.w.await(c.w.release(waits));
+  CHECK_FALSE(c.second.exists("k"));
+}
