@@ -44,7 +44,13 @@ bool cluster_guide::on_cluster(node_address const& by, std::vector<cluster_maste
   for (auto const& one : masters) {
     node_address const at = place_of(one, by);
     if (!one.failed) known.push_back(at);
-    any = slots_.claim(at, one.epoch, one.slots, changes) || any;
+    if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = at;
+    // Of two addresses of one node that which works is kept: a witness may have heard of the other one too late.
+    if (auto const* const before = slots_.left_by(one.id, at, one.epoch)) {
+      shard const* const led = leading_to(*before);
+      if (!led || !led->up()) changes.push_back(slots_.readdress(node_address(*before), at));
+    }
+    any = slots_.claim(one.id, at, one.epoch, one.slots, changes) || any;
   }
   note_changes(changes);
   follow(changes);
@@ -113,6 +119,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
 // The one that was asked knows better than any claim so far. A node that is not known yet is heard of by asking it.
 home* cluster_guide::redirected(shard& by, redirection const& to) {
   node_address at = reached_by(shared_, to.to);
+  if (auto const known = named_.find(to_string(to.to)); known != named_.end()) at = known->second;
   if (at.host.empty() && by.now()) at.host = by.now()->links().where().host;
   if (shared_.counters.redirected++ == 0)
     shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));

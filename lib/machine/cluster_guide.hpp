@@ -4,6 +4,10 @@
 #include <machine/guide.hpp>
 #include <machine/slot_map.hpp>
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace latchkey::detail {
 
 // The nodes of a cluster know who has which slots: a shard for each master, and the first for names of slots that
@@ -40,6 +44,7 @@ class cluster_guide final : public guide, private cluster_user {
   context& shared_;
   guided& servers_;
   slot_map slots_;
+  std::map<std::string, node_address> named_;  // nodes by the names of their hosts, which redirections may say
   cluster_scout scout_;
 };
 

@@ -16,16 +16,16 @@ std::size_t slot_map::slots_of(node_address const& at) const {
 }
 
 // One that has lost all of its slots makes room.
-std::uint16_t slot_map::owner_of(node_address const& at, std::uint64_t epoch) {
-  auto const same =
-      std::find_if(owners_.begin(), owners_.end(), [&](auto const& one) { return one.at == at && one.epoch == epoch; });
+std::uint16_t slot_map::owner_of(std::string const& id, node_address const& at, std::uint64_t epoch) {
+  auto const same = std::find_if(owners_.begin(), owners_.end(),
+                                 [&](auto const& one) { return one.id == id && one.at == at && one.epoch == epoch; });
   if (same != owners_.end()) return static_cast<std::uint16_t>(same - owners_.begin());
   auto const unused = std::find_if(owners_.begin(), owners_.end(), [](auto const& one) { return one.slots == 0; });
   if (unused == owners_.end()) {
-    owners_.push_back({at, epoch});
+    owners_.push_back({id, at, epoch});
     return static_cast<std::uint16_t>(owners_.size() - 1);
   }
-  *unused = {at, epoch};
+  *unused = {id, at, epoch};
   return static_cast<std::uint16_t>(unused - owners_.begin());
 }
 
@@ -35,7 +35,30 @@ void slot_map::give(std::uint16_t slot, std::uint16_t to) {
   ++owners_[to].slots;
 }
 
-bool slot_map::claim(node_address const& at, std::uint64_t epoch, std::span<range const> slots,
+node_address const* slot_map::left_by(std::string const& id, node_address const& at, std::uint64_t epoch) const {
+  auto const found = std::find_if(owners_.begin(), owners_.end(), [&](auto const& one) {
+    return one.slots > 0 && one.id == id && !(one.at == at) && epoch >= one.epoch;
+  });
+  return found == owners_.end() ? nullptr : &found->at;
+}
+
+slot_map::change slot_map::readdress(node_address const& from, node_address const& to) {
+  change made{from, to, 0, {}};
+  for (int i = 0; i < slot_count; ++i) {
+    auto const slot = static_cast<std::uint16_t>(i);
+    if (of_[slot] == nobody || !(owners_[of_[slot]].at == from)) continue;
+    made.epoch = owners_[of_[slot]].epoch;
+    if (!made.slots.empty() && made.slots.back().second + 1 == i)
+      made.slots.back().second = slot;
+    else
+      made.slots.emplace_back(slot, slot);
+  }
+  for (auto& one : owners_)
+    if (one.at == from) one.at = to;
+  return made;
+}
+
+bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_t epoch, std::span<range const> slots,
                      std::vector<change>& changes) {
   bool any = false;
   std::vector<change> made;  // by whom they were taken from
@@ -47,7 +70,7 @@ bool slot_map::claim(node_address const& at, std::uint64_t epoch, std::span<rang
       if (of_[slot] != nobody && (same ? epoch < before.epoch : epoch <= before.epoch)) continue;
       any = true;
       if (same && epoch == before.epoch) continue;
-      give(slot, owner_of(at, epoch));
+      give(slot, owner_of(id, at, epoch));
       if (same) continue;
       auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == before.at; });
       if (found == made.end()) found = made.insert(made.end(), {before.at, at, epoch, {}});
@@ -62,7 +85,7 @@ bool slot_map::claim(node_address const& at, std::uint64_t epoch, std::span<rang
 
 void slot_map::moved(std::uint16_t slot, node_address const& to) {
   std::uint64_t const epoch = of_[slot] == nobody ? 0 : owners_[of_[slot]].epoch;
-  give(slot, owner_of(to, epoch));
+  give(slot, owner_of({}, to, epoch));
 }
 
 }  // namespace latchkey::detail

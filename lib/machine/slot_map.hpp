@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,20 +33,27 @@ class slot_map {
   std::size_t slots_of(node_address const& at) const;
   bool empty() const { return owners_.empty(); }
 
-  // Adds to `changes`. False: every slot of it has been claimed with a greater epoch.
-  bool claim(node_address const& at, std::uint64_t epoch, std::span<range const> slots, std::vector<change>& changes);
+  // Adds to `changes`. False: every slot of it has been claimed with a greater epoch. The same node at another address
+  // is another one.
+  bool claim(std::string const& id, node_address const& at, std::uint64_t epoch, std::span<range const> slots,
+             std::vector<change>& changes);
+  // Where this node was, if it has slots and is elsewhere now, by a claim with this epoch; null: it is not.
+  node_address const* left_by(std::string const& id, node_address const& at, std::uint64_t epoch) const;
+  // It has the slots that it had.
+  change readdress(node_address const& from, node_address const& to);
   // The node that had it says so itself; until somebody claims it with the epoch that this one has.
   void moved(std::uint16_t slot, node_address const& to);
 
  private:
   struct owner {
+    std::string id;  // empty: it was named by another one, which does not know it
     node_address at;
     std::uint64_t epoch = 0;
     std::size_t slots = 0;
   };
   static constexpr std::uint16_t nobody = 0xFFFF;
 
-  std::uint16_t owner_of(node_address const& at, std::uint64_t epoch);
+  std::uint16_t owner_of(std::string const& id, node_address const& at, std::uint64_t epoch);
   void give(std::uint16_t slot, std::uint16_t to);
 
   std::vector<owner> owners_;

@@ -207,9 +207,10 @@ class world {
   std::deque<std::unique_ptr<stepped_server>> others_;
   stepped_server* resolved_ = &server;
   known how_;
+  static constexpr std::size_t nowhere = 1'000;
   struct slot {
     std::size_t owner = 0;
-    std::optional<std::size_t> moves_to{};
+    std::size_t moves_to = nowhere;
   };
   std::map<std::uint16_t, slot> slots_;  // that are not where `most_at_` says
   std::size_t most_at_ = 0;              // the node that has all others

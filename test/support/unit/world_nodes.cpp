@@ -61,7 +61,7 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
     for (auto const& key : keys)
       if (slot_of(key) != slot) return "CROSSSLOT Keys in request don't hash to the same slot";
     auto const found = in.slots_.find(slot);
-    auto const moves_to = found == in.slots_.end() ? std::nullopt : found->second.moves_to;
+    std::size_t const moves_to = found == in.slots_.end() ? world::nowhere : found->second.moves_to;
     std::size_t const owner = owner_of(in, slot);
     std::string const at = std::to_string(slot) + ' ';
     bool const channel = is_one_of(command[0], {"SSUBSCRIBE"});
@@ -69,8 +69,8 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
         std::count_if(keys.begin(), keys.end(), [&](auto const& key) { return one.redis.data.find(key) != nullptr; });
     bool const all = here == static_cast<std::ptrdiff_t>(keys.size());
     if (owner == number) {
-      if (!moves_to || channel || all) return {};
-      if (here == 0) return "ASK " + at + node_name(*moves_to) + ":1";
+      if (moves_to == world::nowhere || channel || all) return {};
+      if (here == 0) return "ASK " + at + node_name(moves_to) + ":1";
       return "TRYAGAIN Multiple keys request during rehashing of slot";
     }
     if (moves_to == number && asking)
