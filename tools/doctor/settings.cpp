@@ -112,7 +112,8 @@ void check_topology(findings& out, server_facts& facts) {
   auto const mode = facts.info("redis_mode");
   if (!mode) return out.skip("topology", no_info);
   if (*mode != "standalone")
-    return out.warn("topology", "a " + *mode + ": what is said here is of this node alone", "look at each master");
+    return out.fail("topology", "this is one node of a " + *mode + ", and clients of this URI would know no other",
+                    "redis-" + *mode + "://");
   out.ok("topology", "one server");
 }
 
