@@ -1,0 +1,66 @@
+// A cluster whose nodes take TLS alone, also from each other.
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/configs.hpp>
+#include <support/errors.hpp>
+#include <support/tls_server.hpp>
+#include <wire/slot.hpp>
+
+#include <string>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+namespace {
+
+constexpr int middle = detail::slot_count / 2;
+
+struct tls_node {
+  std::uint16_t const bus = free_port();
+  tls_server of{
+      "server", false, {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus), "--tls-cluster", "yes"}};
+};
+
+struct tls_cluster {
+  tls_cluster() {
+    low.of.admin.ok("CLUSTER", "SET-CONFIG-EPOCH", 1);
+    low.of.admin.ok("CLUSTER", "ADDSLOTSRANGE", 0, middle - 1);
+    high.of.admin.ok("CLUSTER", "SET-CONFIG-EPOCH", 2);
+    high.of.admin.ok("CLUSTER", "ADDSLOTSRANGE", middle, detail::slot_count - 1);
+    low.of.admin.ok("CLUSTER", "MEET", "127.0.0.1", high.of.port, high.bus);
+    for (auto* one : {&low, &high})
+      REQUIRE(wait_until([&] {
+        auto const text = one->of.admin.text("CLUSTER", "INFO");
+        return text.find("cluster_state:ok") != text.npos && text.find("cluster_slots_ok:16384") != text.npos;
+      }));
+  }
+  std::string uri() const { return "rediss-cluster://127.0.0.1:" + std::to_string(low.of.port); }
+
+  tls_node low, high;
+};
+
+std::string name_in(bool lower) {
+  for (;;) {
+    std::string made = new_name();
+    if ((detail::slot_of(made) < middle) == lower) return made;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cluster: by TLS to all nodes", "[topologies][cluster]") {
+  tls_cluster servers;
+  client own(servers.uri(), with_tls(steady_config()));
+  client other(servers.uri(), with_tls(steady_config()));
+  for (bool const lower : {true, false}) {
+    auto const lock = own.get_lock(name_in(lower));
+    auto held = lock.acquire({.wait = patience});
+    REQUIRE(held.held());
+    CHECK((lower ? servers.low : servers.high).of.admin.integer("EXISTS", lock.name()) == 1);
+    CHECK_FALSE(other.get_lock(lock.name()).acquire({.wait = 50ms}).held());
+    CHECK(held.release() == release_result::released);
+  }
+  auto const error =
+      thrown_by([&] { return client(servers.uri(), steady_config()).get_lock("k").acquire({.wait = 2s}); });
+  CHECK(error.code() == errc::tls_failed);
+}
