@@ -1,5 +1,6 @@
 #include <machine/cluster_scout.hpp>
 
+#include <machine/scout_rounds.hpp>
 #include <wire/server_error.hpp>
 
 #include <algorithm>
@@ -9,16 +10,7 @@ namespace latchkey::detail {
 
 namespace {
 
-constexpr milliseconds soon{100};                   // between two rounds, at least
-constexpr milliseconds without_one{200};            // between rounds while somebody is missing
-constexpr milliseconds usual{5'000};                // between rounds otherwise, if the settings do not say
-constexpr milliseconds most_between_rounds{1'000};  // between rounds in which nobody answered
-
-// Of two failures of a round the one that says more: an answer more than none.
-int weight(error_code const& why) {
-  if (!why) return 0;
-  return why == errc::connect_failed ? 1 : 2;
-}
+constexpr milliseconds usual_in_cluster{5'000};  // between rounds otherwise, if the settings do not say
 
 }  // namespace
 
@@ -33,7 +25,8 @@ cluster_scout::~cluster_scout() { shared_.timers.drop(timer_); }
 // --- a turn ---
 
 void cluster_scout::turn(io_actions& io, need wanted) {
-  if (wanted == need::press && wanted_ != need::press && !asking_) again_at_ = std::min(again_at_, after(began_, soon));
+  if (wanted == need::press && wanted_ != need::press && !asking_)
+    again_at_ = std::min(again_at_, after(began_, scout_rounds::soon));
   wanted_ = wanted;
   if (wanted_ == need::nothing) {
     shared_.timers.drop(timer_);
@@ -103,7 +96,7 @@ void cluster_scout::ask() {
 
 void cluster_scout::failed(error_code const& why, std::string_view text) {
   if (!asking_) return;
-  if (weight(why) > weight(why_)) {
+  if (scout_rounds::weight(why) > scout_rounds::weight(why_)) {
     why_ = why;
     words_ = "node " + to_string(at_) + ": ";
     words_.append(text);
@@ -113,15 +106,15 @@ void cluster_scout::failed(error_code const& why, std::string_view text) {
 
 void cluster_scout::end_round_in_vain() {
   asking_ = false;
-  again_at_ = after(shared_.now, shared_.pause(++failures_, most_between_rounds));
-  again_at_ = std::max(again_at_, after(began_, soon));
+  again_at_ = after(shared_.now, shared_.pause(++failures_, scout_rounds::most));
+  again_at_ = std::max(again_at_, after(began_, scout_rounds::soon));
   shared_.out->turn = true;
   bool const lasts = why_ == errc::auth_failed || why_ == errc::tls_failed || why_ == errc::no_master;
   user_.on_no_cluster(why_ ? why_ : error_code(errc::connect_failed), std::string(words_), !lasts);
 }
 
 void cluster_scout::hurry() {
-  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, soon)));
+  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, scout_rounds::soon)));
   shared_.out->turn = true;
 }
 
@@ -212,7 +205,9 @@ void cluster_scout::on_reply(reply const& answer) {
   round_.clear();
   failures_ = 0;
   milliseconds const given = shared_.settings.scan_interval;
-  milliseconds const pause = wanted_ == need::press ? without_one : given.count() > 0 ? given : usual;
+  milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one
+                             : given.count() > 0    ? given
+                                                    : usual_in_cluster;
   again_at_ = std::min(again_at_, after(shared_.now, pause));
 }
 

@@ -1,5 +1,6 @@
 #include <machine/sentinel_scout.hpp>
 
+#include <machine/scout_rounds.hpp>
 #include <wire/sentinel_answer.hpp>
 #include <wire/server_error.hpp>
 
@@ -10,19 +11,9 @@ namespace latchkey::detail {
 
 namespace {
 
-constexpr milliseconds soon{100};         // between two rounds, at least; a slower answer does not keep others waiting
-constexpr milliseconds without_one{200};  // between rounds while no master can be used
-constexpr milliseconds usual{1'000};      // between rounds otherwise, if the settings do not say
-constexpr milliseconds most_between_rounds{1'000};  // between rounds in which nobody knew it
+constexpr milliseconds usual{1'000};  // between rounds otherwise, if the settings do not say
 constexpr std::size_t most_sentinels = 32;
 constexpr std::string_view announcements = "+switch-master";
-
-// Of two failures of a round the one that says more: an answer more than none.
-int weight(error_code const& why) {
-  if (why == errc::no_master) return 3;
-  if (!why) return 0;
-  return why == errc::connect_failed ? 1 : 2;
-}
 
 }  // namespace
 
@@ -50,7 +41,8 @@ sentinel_scout::line* sentinel_scout::find(std::uint32_t serial) {
 // --- a turn ---
 
 void sentinel_scout::turn(io_actions& io, need wanted) {
-  if (wanted == need::press && wanted_ != need::press && !asking_) again_at_ = std::min(again_at_, after(began_, soon));
+  if (wanted == need::press && wanted_ != need::press && !asking_)
+    again_at_ = std::min(again_at_, after(began_, scout_rounds::soon));
   wanted_ = wanted;
   if (wanted_ == need::nothing) {
     shared_.timers.drop(timer_);
@@ -98,7 +90,7 @@ void sentinel_scout::begin_round() {
 void sentinel_scout::ask_next() {
   auto const next = std::find_if(all_.begin(), all_.end(), [](auto const& one) { return !one->tried; });
   bool const last = next == all_.end();
-  next_one_at_ = last ? never : after(shared_.now, soon);
+  next_one_at_ = last ? never : after(shared_.now, scout_rounds::soon);
   if (!last) return ask(**next);
   if (std::none_of(all_.begin(), all_.end(), [](auto const& one) { return one->in_question; })) end_round_in_vain();
 }
@@ -142,7 +134,7 @@ void sentinel_scout::answered_well(line& one) {
   failures_ = 0;
   next_one_at_ = never;
   milliseconds const given = shared_.settings.scan_interval;
-  milliseconds const pause = wanted_ == need::press ? without_one : given.count() > 0 ? given : usual;
+  milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : given.count() > 0 ? given : usual;
   again_at_ = std::min(again_at_, after(shared_.now, pause));
   auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
   if (mine != all_.begin()) {
@@ -154,7 +146,7 @@ void sentinel_scout::answered_well(line& one) {
 
 void sentinel_scout::failed(line& one, error_code const& why, std::string_view text) {
   if (!std::exchange(one.in_question, false) || !asking_) return;
-  if (weight(why) > weight(why_)) {
+  if (scout_rounds::weight(why) > scout_rounds::weight(why_)) {
     why_ = why;
     words_ = "sentinel " + to_string(one.at) + ": ";
     words_.append(text);
@@ -164,15 +156,15 @@ void sentinel_scout::failed(line& one, error_code const& why, std::string_view t
 
 void sentinel_scout::end_round_in_vain() {
   asking_ = false;
-  again_at_ = after(shared_.now, shared_.pause(++failures_, most_between_rounds));
-  again_at_ = std::max(again_at_, after(began_, soon));
+  again_at_ = after(shared_.now, shared_.pause(++failures_, scout_rounds::most));
+  again_at_ = std::max(again_at_, after(began_, scout_rounds::soon));
   shared_.out->turn = true;
   bool const transient = why_ != errc::no_master && why_ != errc::auth_failed && why_ != errc::tls_failed;
   user_.on_no_claim(why_ ? why_ : error_code(errc::connect_failed), std::string(words_), transient);
 }
 
 void sentinel_scout::hurry() {
-  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, soon)));
+  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, scout_rounds::soon)));
   shared_.out->turn = true;
 }
 
@@ -212,7 +204,7 @@ void sentinel_scout::broken(std::uint32_t serial) {
   hang_up(*one);
   closing_.pop_back();  // it has ended by itself
   if (one == &ear_) {
-    listen_at_ = after(shared_.now, soon);
+    listen_at_ = after(shared_.now, scout_rounds::soon);
     return hurry();  // it may have told something
   }
   failed(*one, errc::connect_failed, "the sentinel closed the connection");

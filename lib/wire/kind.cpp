@@ -1,4 +1,5 @@
 #include <wire/kind.hpp>
+#include <wire/number.hpp>
 #include <wire/slot.hpp>
 
 #include <charconv>
@@ -7,11 +8,6 @@
 
 namespace latchkey::detail {
 namespace {
-
-bool read_number(std::string_view text, std::int64_t& value) {
-  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 // Both in one moment: a time to live alone may be that of another holder.
 constexpr std::string_view hash_rest = R"lua(local own = redis.pcall('hexists', KEYS[1], ARGV[1])

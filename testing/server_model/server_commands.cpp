@@ -91,9 +91,9 @@ reply server::run_here(handle which, words_view words) {
   if (is(first, "select")) return ok();
   if (is(first, "client")) return run_client(which, words);
   for (bool const sharded : {false, true}) {
-    auto const word = sharded && is(first.substr(0, 1), "s") ? first.substr(1) : first;
-    if (!is(word, "subscribe") && !is(word, "unsubscribe")) continue;
-    subscribe(which, words, is(word, "subscribe"), sharded);
+    auto const verb = sharded && is(first.substr(0, 1), "s") ? first.substr(1) : first;
+    if (!is(verb, "subscribe") && !is(verb, "unsubscribe")) continue;
+    subscribe(which, words, is(verb, "subscribe"), sharded);
     return {};
   }
   if (is(first, "role")) {
