@@ -210,12 +210,13 @@ void name_machine::resolve(owner_state& one) {
 // The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for
 // NOSCRIPT and
 // redirections, which count for no attempt.
-void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text) {
+void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text, home* elsewhere) {
   request& asked = one.ask_;
   if (!asked.under_way() || asked.grantee) return;
   if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
   asked.where = request::place::outbox;
-  (asked.elsewhere ? asked.elsewhere : at_)->requests.add(one);
+  asked.asking = elsewhere != nullptr;
+  (elsewhere ? elsewhere : at_)->requests.add(one);
   owner_state* const partner = asked.partner;
   if (partner) partner->ask_.where = request::place::outbox;
   for (request* const sent : {&asked, partner ? &partner->ask_ : &asked})

@@ -66,7 +66,8 @@ class name_machine final : private waited_name {
   void answered(owner_state& one, outcome const& answer);
   void unanswered(owner_state& one, std::string_view text);
   void resolve(owner_state& one);
-  void not_run(owner_state& one, server_error const* why, std::string_view text);
+  // `elsewhere`: it is asked for there, this once.
+  void not_run(owner_state& one, server_error const* why, std::string_view text, home* elsewhere = nullptr);
   // The server refuses what only time can cure: is this one to be asked again? A release is, as long as there may be
   // something to release.
   static bool goes_again(owner_state const& one, instant now);

@@ -20,7 +20,6 @@ namespace latchkey::detail {
 
 class name_machine;
 class own_channel;
-struct home;
 struct owner_state;
 
 // One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
@@ -66,6 +65,7 @@ struct request {
   bool doubtful = false;   // an acquire on the direct lane: a force-unlock, answered meanwhile, may have run later
   bool noted = false;      // stands in the name's list of what may keep others waiting
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
+  bool asking = false;     // this once another server of the cluster is asked: ASK
   unsigned char fix = 0;   // sides, one bit each, of which holds ended while it was under way: to be repaired
   unsigned char command = 0;
   std::int64_t target = 0;
@@ -83,7 +83,6 @@ struct request {
   milliseconds wanted{0};     // extend: as the caller asked
   operation* call = nullptr;  // who waits for the answer
   owner_state* partner = nullptr;
-  home* elsewhere = nullptr;  // this once another server of the cluster is to be asked: ASK
 
   void leaves(instant now) {
     sent = now;

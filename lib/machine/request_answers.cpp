@@ -185,10 +185,7 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   if (!to) return false;
   home* const there = user_.redirected(*to);
   if (!there || ++redirections_ > most_redirections) pause();
-  for (owner_state* one : call.owners) {
-    if (to->once) one->ask_.elsewhere = there;
-    one->of.not_run(*one, nullptr, {});
-  }
+  for (owner_state* one : call.owners) one->of.not_run(*one, nullptr, {}, to->once ? there : nullptr);
   for (renewal* side : call.renewals) {
     side->asking = to->once;
     (to->once ? there : side->of->of.at_)->requests.add(*side);

@@ -70,7 +70,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   while (!list.empty() && may_send(to)) {
     owner_state& one = list.front();
     list.pop_front();
-    bool const alone = std::exchange(one.ask_.elsewhere, nullptr) != nullptr;
+    bool const alone = std::exchange(one.ask_.asking, false);
     bool const other_name = in_cluster_ && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
     bool const joins = !call.owners.empty() && !in_cluster_ && bundled(*call.owners.front(), one);
     bool const in_bundle = joins || (!list.empty() && !in_cluster_ && bundled(one, list.front()));

@@ -305,7 +305,7 @@ TEST_CASE("bytes of a hold", "[costs]") {
   take(many);
   auto const bytes = (allocated_bytes() - before) / many;
   std::printf("a hold: %.0f bytes\n", bytes);
-  CHECK(bytes <= 1'300);
+  CHECK(bytes <= 1'316);  // of which 16, in a cluster or not, say which server has the name
 }
 
 TEST_CASE("bytes and commands of a waiter", "[costs]") {

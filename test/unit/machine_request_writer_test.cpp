@@ -62,8 +62,8 @@ struct room final : plain_listener, writer_user {
     said += "not run" + std::to_string(plain.owner);
   }
   void again(operation& plain) override { box.add(plain); }
-  home* redirected(redirection const& to) override {
-    said += (to.once ? "ask " : "moved ") + to_string(to.to) + ' ';
+  home* redirected(redirection const& where) override {
+    said += (where.once ? "ask " : "moved ") + to_string(where.to) + ' ';
     return there;
   }
   void shaken() override { said += "shaken "; }
