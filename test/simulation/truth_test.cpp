@@ -35,6 +35,7 @@ std::map<std::string_view, std::string_view> const arguments = {{"exists", "k+k"
                                                                 {"persist", "k"},
                                                                 {"rename", "kk"},
                                                                 {"publish", "kv"},
+                                                                {"spublish", "kv"},
                                                                 {"get", "k"},
                                                                 {"set", "kiO"},
                                                                 {"incr", "k"},
