@@ -1,6 +1,5 @@
 #include <machine/cluster_scout.hpp>
 
-#include <machine/scout_rounds.hpp>
 #include <wire/server_error.hpp>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include <codec/command_writer.hpp>
 #include <codec/reply_reader.hpp>
 #include <machine/context.hpp>
+#include <machine/scout_rounds.hpp>
 #include <wire/cluster_answer.hpp>
 #include <wire/node_address.hpp>
 
@@ -37,8 +38,7 @@ class cluster_user {
 // next one when it does not. Which is the first is chosen at random, so that not all clients ask the same.
 class cluster_scout {
  public:
-  // nothing: nobody needs a server. watch: slots may move. press: some have nobody who answers.
-  enum class need : unsigned char { nothing, watch, press };
+  using need = scout_rounds::need;
 
   cluster_scout(context& shared, cluster_seeds whom, cluster_user& user);
   ~cluster_scout();

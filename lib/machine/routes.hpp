@@ -25,8 +25,6 @@ class routes {
   bool empty() const { return !now_; }
   route const& now() const { return *now_; }
 
-  // One server of a fixed address, for ever.
-  void fix(node_address at) { now_ = route{std::move(at), 0}; }
   // `works`: the server that has them now answers.
   verdict claim(node_address at, std::uint64_t epoch, bool works);
 

@@ -5,6 +5,9 @@
 
 namespace latchkey::detail::scout_rounds {
 
+// nothing: nobody needs a server. watch: who has the names may change. press: somebody who has them is missing.
+enum class need : unsigned char { nothing, watch, press };
+
 // In a round scouts ask one after the other, until an answer can be used.
 inline constexpr milliseconds soon{100};         // between two rounds, at least
 inline constexpr milliseconds without_one{200};  // between rounds while a server is missing

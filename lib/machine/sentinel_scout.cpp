@@ -1,6 +1,5 @@
 #include <machine/sentinel_scout.hpp>
 
-#include <machine/scout_rounds.hpp>
 #include <wire/sentinel_answer.hpp>
 #include <wire/server_error.hpp>
 

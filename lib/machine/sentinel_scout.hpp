@@ -4,6 +4,7 @@
 #include <codec/reply_reader.hpp>
 #include <machine/context.hpp>
 #include <machine/routes.hpp>
+#include <machine/scout_rounds.hpp>
 #include <wire/node_address.hpp>
 
 #include <cstdint>
@@ -41,8 +42,7 @@ class scout_user {
 // long; the first with a good answer is asked first from then on, and listened to: its messages say when to ask again.
 class sentinel_scout {
  public:
-  // nothing: nobody needs a server. watch: the master may change. press: there is none that could be used.
-  enum class need : unsigned char { nothing, watch, press };
+  using need = scout_rounds::need;
 
   sentinel_scout(context& shared, sentinels whom, scout_user& user);
   ~sentinel_scout();

@@ -31,7 +31,6 @@ class slot_map {
   // Null: nobody has claimed it.
   node_address const* at(std::uint16_t slot) const;
   std::size_t slots_of(node_address const& at) const;
-  bool empty() const { return owners_.empty(); }
 
   // Adds to `changes`. False: every slot of it has been claimed with a greater epoch. The same node at another address
   // is another one.

@@ -42,7 +42,6 @@ TEST_CASE("slot map: a slot is taken only with a greater epoch", "[unit][machine
   node_address const a{"a", 1}, b{"b", 1}, c{"c", 1};
   std::vector<detail::slot_map::change> changes;
   std::vector<range> const low{{0, 99}}, high{{100, 16383}}, one{{50, 50}}, none;
-  CHECK(map.empty());
   CHECK(map.at(5) == nullptr);
   CHECK(map.claim("id-a", a, 1, low, changes));
   CHECK(map.claim("id-b", b, 2, high, changes));
