@@ -37,6 +37,9 @@ void one_way(cluster_set& servers, peer& holder, peer& other, std::string const&
   CHECK(other.call("o", "try_lock", rival, name) == "false");
   auto waits = other.start("o", "try_lock", rival, name, 20'000, -1);
   CHECK(wait_until([&] { return is_listened_to(servers, name); }));
+  // It is deaf for a moment after it subscribed.
+  if (other.library() == "Redisson")
+    CHECK(other.call("observer", "await_blocked", rival, name, "o", patience) == "blocked");
   auto const released = holder.call("h", "unlock", kind, name);
   CHECK(released == "released");
   auto const had = peer::value_in(std::move(waits), "the waiter");

@@ -27,6 +27,38 @@ namespace {
 
 constexpr milliseconds soon = 1s * slowness;  // bound of what no message announces
 
+// False if the waiter looked by itself between its coming to the head and its end, once a second: then the lock is its.
+bool leaves_at_the_head() {
+  fair_world w;
+  lease held = w.fair.acquire();
+  redisson_fair silent(common_server(), w.name, "java:1");
+  silent.subscribe();
+  w.enter("java:1", 300s);
+  w.enter("java:2", 300s);
+  client going(common_server().uri(), steady_config());
+  auto first = going.get_fair_lock(w.name).async_acquire(asio::use_future);
+  REQUIRE(wait_until([&] { return w.line().size() == 3; }));
+  auto const leaver = w.line().at(2);
+  REQUIRE(w.listening(leaver));
+  auto const me = owner::make();
+  auto second = w.fair.async_acquire({.owner = me}, asio::use_future);
+  REQUIRE(w.listening(me));
+  held.release();
+  // Free, and the first one does not move. The third is put at its place.
+  REQUIRE(silent.hear(patience));
+  auto const heard = w.own.snapshot().messages;
+  w.admin.ok("EVAL", "redis.call('zrem', KEYS[2], 'java:1', 'java:2') return redis.call('lpop', KEYS[1], 2)", 2,
+             w.queue, w.scores);
+  going.close();
+  auto const ended = error_in(std::move(first));
+  if (!ended) return false;
+  CHECK(ended == errc::closed);
+  CHECK(wait_until([&] { return w.own.snapshot().messages > heard; }));
+  value_of(std::move(second)).release();
+  CHECK(w.nothing_left());
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("fair lock: who gives up leaves the queue, and those behind get the time back", "[server][fair]") {
@@ -92,31 +124,8 @@ TEST_CASE("fair lock: a client that is closed takes its waiters out of the queue
 }
 
 TEST_CASE("fair lock: who leaves while the lock is free tells the new first one", "[server][fair]") {
-  fair_world w;
-  lease held = w.fair.acquire();
-  redisson_fair silent(common_server(), w.name, "java:1");
-  silent.subscribe();
-  w.enter("java:1", 300s);
-  w.enter("java:2", 300s);
-  client going(common_server().uri(), steady_config());
-  auto first = going.get_fair_lock(w.name).async_acquire(asio::use_future);
-  REQUIRE(wait_until([&] { return w.line().size() == 3; }));
-  auto const leaver = w.line().at(2);
-  REQUIRE(w.listening(leaver));
-  auto const me = owner::make();
-  auto second = w.fair.async_acquire({.owner = me}, asio::use_future);
-  REQUIRE(w.listening(me));
-  held.release();
-  // Free, and the first one does not move. The third is put at its place, and nobody looks so soon.
-  REQUIRE(silent.hear(patience));
-  auto const tries = w.own.snapshot().messages;
-  w.admin.ok("EVAL", "redis.call('zrem', KEYS[2], 'java:1', 'java:2') return redis.call('lpop', KEYS[1], 2)", 2,
-             w.queue, w.scores);
-  going.close();
-  CHECK(error_in(std::move(first)) == errc::closed);
-  CHECK(wait_until([&] { return w.own.snapshot().messages > tries; }));
-  value_of(std::move(second)).release();
-  CHECK(w.nothing_left());
+  int tries = 1;
+  while (!leaves_at_the_head()) REQUIRE(++tries <= 5);
 }
 
 TEST_CASE("fair lock: who listens keeps its place until its time is over, who does not is soon passed over",

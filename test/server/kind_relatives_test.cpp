@@ -363,7 +363,11 @@ TEST_CASE("spin lock: many callers of one client are one who looks", "[server][k
   stopwatch since;
   std::vector<std::future<lease>> all;
   for (int i = 0; i < 100; ++i) all.push_back(w.lock.async_acquire({.wait = 1s}, asio::use_future));
-  for (auto& one : all) CHECK_FALSE(value_of(std::move(one)));
+  // To nobody's success: the last look of all may also end without an answer in time.
+  for (auto& one : all) {
+    auto const error = error_of([&] { REQUIRE_FALSE(value_of(std::move(one))); });
+    CHECK((!error || error == errc::timeout));
+  }
   // One look each 64 ms or more, from the first call to the end of the last, and the short pauses that come before.
   CHECK(w.own.snapshot().scripts <= static_cast<std::uint64_t>(since.passed() / 64ms) + 12);
   w.admin.ok("DEL", w.name);
