@@ -1,5 +1,7 @@
 #pragma once
 
+#include <base/instant.hpp>
+
 #include <algorithm>
 
 namespace latchkey::detail {
@@ -9,7 +11,14 @@ namespace latchkey::detail {
 class rotation {
  public:
   // The server granted it to this client.
-  void had() { heard_ = 0; }
+  void had(instant now) {
+    heard_ = 0;
+    if (reign_ == instant{}) reign_ = now;
+  }
+  // Somebody else was found to have it, or shall.
+  void others_have_it() { reign_ = {}; }
+  // For so long this client has taken it again whenever it was free.
+  nanoseconds reign(instant now) const { return reign_ == instant{} ? nanoseconds(0) : now - reign_; }
   // This client released it, and so many clients, itself included, heard of that. Of few that have it once each whoever
   // is quickest may have it next.
   void released_to(int listeners, bool after_streak) {
@@ -27,6 +36,7 @@ class rotation {
   static constexpr int most = 8;    // who listens need not wait
   static constexpr int crowd = 12;  // whose tries in vain take longer than the pause
 
+  instant reign_{};
   int listeners_ = 0;
   int heard_ = 0;
   bool gives_way_ = false;

@@ -205,6 +205,7 @@ void shared_channel_waiters::let_others_first() {
 // The server said: somebody else has it.
 void shared_channel_waiters::told_busy(owner_state&, request const& was, std::int64_t hint, bool stays, bool was_head) {
   std::int64_t const refused = was.amount;
+  rotation_.others_have_it();
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
   bool const proves = stays || !of_.in_doubt(was.mode);
@@ -261,7 +262,7 @@ void shared_channel_waiters::granted(request const& was, outcome const& answer, 
 void shared_channel_waiters::released(owner_state const& one, outcome const& answer) {
   if (answer.listeners > 0) rotation_.released_to(answer.listeners, leaves_it());
   if (answer.not_published && queue_.head_idle()) try_head();
-  if (answer.what == outcome::type::released) look_after_release();
+  if (answer.what == outcome::type::released) look_after_release(answer);
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && one.live() == 0) new_head();
   if (of_.tenure_.is_of(one) && answer.what != outcome::type::still_held) look_later(answer);
@@ -279,9 +280,17 @@ void shared_channel_waiters::look_later(outcome const& refused) {
                          after(of_.shared_.now, of_.shared_.pause(++head.polls, of_.shared_.settings.retry_delay)));
 }
 
+// Whoever hears of a release is slower than who is told by its answer, and has come too late for as long as a streak
+// may last.
+bool shared_channel_waiters::reigned_over(int listeners) const {
+  int const others = listening() == view::on ? listeners - 1 : listeners;
+  return others > 0 && rules().exclusive &&
+         rotation_.reign(of_.shared_.now) >= to_nanoseconds(of_.shared_.settings.local_handoff.max_time);
+}
+
 // The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks
 // after a pause in which others may take it.
-void shared_channel_waiters::look_after_release() {
+void shared_channel_waiters::look_after_release(outcome const& answer) {
   if (!rules().listens) {
     std::optional<instant> first;  // of turns one hold may be a whole streak
     if (of_.tenure_.on() && !queue_.empty()) first = of_.tenure_.began();
@@ -291,7 +300,9 @@ void shared_channel_waiters::look_after_release() {
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
     return;
   }
-  if (leaves_it() && !queue_.empty())
+  bool const reigned = reigned_over(answer.listeners);
+  if (reigned) rotation_.others_have_it();
+  if (reigned || (leaves_it() && !queue_.empty()))
     streak_.leave_until(after(of_.shared_.now, pause_for_others * std::max(rotation_.ahead(), 1)));
   if (listening() == view::asked) new_head();
 }

@@ -186,7 +186,7 @@ class shared_channel_waiters final : public waiters, private listener {
   void remember(wake_up why) override { unfollowed_ = why; }
   void recalled(owner_state&) override { remember(wake_up::recalled); }
   void paired() override;
-  void had() override { rotation_.had(); }
+  void had() override { rotation_.had(of_.shared_.now); }
 
   // --- time ---
   void on_hint();
@@ -207,10 +207,11 @@ class shared_channel_waiters final : public waiters, private listener {
   void sleep_until_hint(std::int64_t hint);
   void look_soon();
   void look_later(outcome const& refused);
-  void look_after_release();
+  void look_after_release(outcome const& answer);
   // A release of this client is sent only when others shall have it.
   bool leaves_it() const { return streak_.ended() || of_.tenure_.on(); }
   bool leaves_to_others(operation& head);
+  bool reigned_over(int listeners) const;
   void let_others_first();
   std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
 

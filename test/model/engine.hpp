@@ -288,6 +288,10 @@ inline bool model::may_replace(int x) const {
 inline void model::first_try(int x, bool may_direct) {
   owner_state& w = s.w[x];
   bool const replaces = w.what;
+  if (gives_way && !replaces) {
+    s.timer = 2;
+    return;
+  }
   s.dirty = s.timer = s.expired = 0;
   if (replaces) finish(w);
   try_acquire(x, may_direct);

@@ -87,7 +87,7 @@
   X(force_kill, 1, "its caller hears connection_lost after the KILL")                                            \
   X(dirty, 1, "a message during a try makes the head try once more")                                             \
   X(streak_dirty, 1, "a try that the end of a streak put off is made after the release")                         \
-  X(gives_way, 0, "1: a head that heard a message may let a pause go by; 2: which no timer ends")                \
+  X(gives_way, 0, "1: a head that heard a message, or comes, may let a pause go by; 2: which no timer ends")     \
   X(answer_retries, 1, "an answer makes a head try that heard a message and has not tried since")                \
   X(confirm_dirty, 1, "a confirmation during a try does, too")                                                   \
   X(dirty_passes, 1, "a message during a try that was granted passes to the next head")                          \

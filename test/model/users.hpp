@@ -13,6 +13,20 @@ inline void stepper::users() {
   rest();
 }
 
+// Nobody else may have it, or asks for it.
+inline bool comes_alone(model& m, int x) {
+  bool alone = !o.stranger;
+  for (int z = 0; z < o.owners; ++z) {
+    if (z == x) continue;
+    owner_state& c = m.s.w[z];
+    if (live(c) || c.place || (is_try(c) && !(c.flags & ABANDONED)) ||
+        ((c.what == RELEASE || c.what == HAND_OFF) && (c.flags & AWAITED)))
+      alone = false;
+    c.marks &= u8(~ALONE);
+  }
+  return alone;
+}
+
 inline void stepper::calls(int x) {
   owner_state const& w = s.w[x];
   int const n = live(w);
@@ -23,21 +37,17 @@ inline void stepper::calls(int x) {
   for (int kind = 0; may && kind < 3; ++kind) {
     if (!(o.leases >> kind & 1)) continue;
     for (int once = 0; once < 2; ++once)
-      for (int blocking = 0; blocking < 2; ++blocking) {
-        if ((o.calls == 0 && !once) || (o.calls == 1 && once) || (!blocking && !(o.async && o.direct))) continue;
+      for (unsigned how = 0; how < 4; ++how) {
+        bool const blocking = (how & 1) != 0, leaves = (how & 2) != 0;  // leaves: to others, who came too late for long
+        if ((o.calls == 0 && !once) || (o.calls == 1 && once) || (!blocking && !(o.async && o.direct)) ||
+            (leaves && (!o.gives_way || once || n)))
+          continue;
         model m(s);
+        m.gives_way = leaves;
         owner_state& me = m.s.w[x];
         me.wants = kind == 0 ? watchdog_ticks : kind == 1 ? long_ticks : short_ticks;
         if (o.life) ++me.lives;
-        bool alone = !o.stranger && n == 0;
-        for (int z = 0; z < o.owners; ++z) {
-          if (z == x) continue;
-          owner_state& c = m.s.w[z];
-          if (live(c) || c.place || (is_try(c) && !(c.flags & ABANDONED)) ||
-              ((c.what == RELEASE || c.what == HAND_OFF) && (c.flags & AWAITED)))
-            alone = false;
-          c.marks &= u8(~ALONE);
-        }
+        bool const alone = comes_alone(m, x) && n == 0;
         me.marks &= u8(~(ALONE | ONCE | LATE | SAW_BUSY));
         if (alone) me.marks |= ALONE;
         if (n == 0) {

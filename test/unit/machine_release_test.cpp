@@ -355,6 +355,48 @@ TEST_CASE("clients that want a lock all the time have it in turn") {
   }
 }
 
+TEST_CASE("a client that takes a lock again at once leaves it to another after a while") {
+  for (std::uint64_t seed = 0; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    world w(streak_of(1'000, 3ms), 2);
+    w.any_order = seed;
+    task* one = &granted(w, w.acquire(1));
+    task& other = w.acquire(2, {.client = 1});
+    w.run();
+    int turns = 0;
+    for (; !other.granted() && turns < 100; ++turns) {
+      w.pass(1ms);
+      w.await(w.release(*one));
+      one = &w.acquire(1);
+      w.until([&] { return one->granted() || other.granted(); });
+    }
+    CHECK(turns <= 3);
+    REQUIRE(other.granted());
+    w.release(other);
+    w.await(*one);
+    CHECK(one->granted());
+    w.release(*one);
+    w.finish();
+  }
+}
+
+TEST_CASE("a lock that no other client wants is had again at once, however long") {
+  world w(streak_of(1'000, 3ms), 2);
+  task* one = &granted(w, w.acquire(1));
+  for (int i = 0; i < 10; ++i) {
+    task& another = w.acquire(2);  // of this client: it listens
+    w.pass(2ms);
+    w.await(w.release(*one));
+    w.await(another);
+    w.await(w.release(another));
+    auto const asked = w.now;
+    one = &granted(w, w.acquire(1));
+    CHECK(w.now == asked);
+  }
+  w.release(*one);
+  w.finish();
+}
+
 TEST_CASE("a streak also ends by time") {
   world w(streak_of(1'000, 10ms));
   task& first = w.acquire(1);

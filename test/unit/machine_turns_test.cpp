@@ -51,11 +51,12 @@ TEST_CASE("streak: a release to nobody ends one if it was one, until it turns ou
 }
 
 TEST_CASE("rotation: who had it lets those go first who have waited for longer", "[unit][machine]") {
+  instant const now{1s};
   rotation turns;
   CHECK(turns.ahead() == 0);  // it has never had it
   turns.heard();
   CHECK(turns.ahead() == 0);
-  turns.had();
+  turns.had(now);
   turns.released_to(4, true);
   turns.heard();  // its own release
   CHECK(turns.ahead() == 3);
@@ -65,16 +66,29 @@ TEST_CASE("rotation: who had it lets those go first who have waited for longer",
   CHECK(turns.went_on());
   for (int i = 0; i < 10; ++i) turns.heard();
   CHECK(turns.ahead() == 0);
-  turns.had();
+  turns.had(now);
   CHECK(turns.ahead() == 4);
   turns.released_to(1, true);  // alone by now
   turns.heard();
   CHECK(turns.ahead() == 0);
-  turns.had();
+  turns.had(now);
   turns.released_to(1'000, false);
   CHECK(turns.ahead() == 8);  // most of them need not wait
   turns.released_to(4, false);
   CHECK(turns.ahead() == 0);  // they had it once each
+}
+
+TEST_CASE("rotation: a reign begins with a grant and ends when another has it", "[unit][machine]") {
+  rotation turns;
+  instant const now{1s};
+  CHECK(turns.reign(now) == 0ns);
+  turns.had(now);
+  turns.had(now + 1ms);
+  CHECK(turns.reign(now + 2ms) == 2ms);
+  turns.others_have_it();
+  CHECK(turns.reign(now + 2ms) == 0ns);
+  turns.had(now + 2ms);
+  CHECK(turns.reign(now + 3ms) == 1ms);
 }
 
 TEST_CASE("streak: where none is wanted none begins", "[unit][machine]") {
