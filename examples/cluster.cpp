@@ -2,51 +2,18 @@
 // Usage: cluster [redis-cluster://HOST[:PORT],HOST...]; without arguments `redis-cli` makes a cluster of three private
 // servers, which takes a few seconds.
 
-#include "demo/private_server.hpp"
+#include "demo/private_cluster.hpp"
 
 #include <latchkey/latchkey.hpp>
 
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <memory>
-#include <stdexcept>
 #include <string>
-#include <vector>
 
 using namespace std::chrono_literals;
 
 namespace {
-
-// Three masters without replicas: enough to look at, and for nothing else.
-class private_cluster {
- public:
-  private_cluster() {
-    std::string all;
-    for (int i = 0; i < 3; ++i) {
-      auto const port = std::to_string(demo::free_port());
-      std::vector<std::string> const words{"--bind",
-                                           "127.0.0.1",
-                                           "--port",
-                                           port,
-                                           "--cluster-enabled",
-                                           "yes",
-                                           "--cluster-port",
-                                           std::to_string(demo::free_port())};
-      servers_.push_back(std::make_unique<demo::private_server>(256, words));
-      all += " 127.0.0.1:" + port;
-      uri_ += (i == 0 ? "" : ",") + ("127.0.0.1:" + port);
-    }
-    auto const command = "redis-cli --cluster create" + all + " --cluster-yes > /dev/null";
-    if (std::system(command.c_str()) != 0) throw std::runtime_error("redis-cli has made no cluster");
-  }
-
-  std::string const& uri() const { return uri_; }
-
- private:
-  std::vector<std::unique_ptr<demo::private_server>> servers_;
-  std::string uri_ = "redis-cluster://";
-};
 
 int use(std::string const& uri) {
   latchkey::config settings;
@@ -67,7 +34,7 @@ int use(std::string const& uri) {
 int main(int argc, char** argv) {
   try {
     if (argc == 2) return use(argv[1]);
-    private_cluster const servers;
+    demo::private_cluster const servers(false);
     return use(servers.uri());
   } catch (std::exception const& error) {
     std::cerr << "cluster: " << error.what() << "\n";

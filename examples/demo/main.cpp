@@ -1,4 +1,5 @@
 #include "options.hpp"
+#include "private_cluster.hpp"
 #include "private_server.hpp"
 #include "processes.hpp"
 #include "redis.hpp"
@@ -14,10 +15,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace demo {
@@ -26,9 +30,10 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::array not_from_clients{
-    "del"sv,     "exists"sv, "hdel"sv,    "hexists"sv,  "hget"sv, "hincrby"sv,         "hset"sv,
-    "pexpire"sv, "pttl"sv,   "publish"sv, "spublish"sv, "info"sv, "config|resetstat"sv};
+constexpr std::array not_from_clients{"del"sv, "exists"sv, "hdel"sv, "hexists"sv, "hget"sv, "hincrby"sv, "hset"sv,
+                                      "pexpire"sv, "pttl"sv, "publish"sv, "spublish"sv, "info"sv, "config|resetstat"sv,
+                                      // of the replicas
+                                      "psync"sv, "replconf"sv};
 
 bool from_client(std::string_view command) {
   return std::find(not_from_clients.begin(), not_from_clients.end(), command) == not_from_clients.end();
@@ -68,6 +73,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto redraw = 100ms;
+constexpr auto look = 1ms;
 constexpr std::int64_t second_ns = 1'000'000'000;
 // Rows that are not recipes are not cut off; this only ends what would hang.
 constexpr std::int64_t hang_limit_s = 60;
@@ -75,15 +81,33 @@ constexpr std::int64_t hang_limit_s = 60;
 constexpr std::int64_t grace_ns = 10 * second_ns;
 constexpr std::int64_t connect_limit_ns = 30 * second_ns;
 
-void describe(job& all, options const& wanted, row const& chosen, private_server const& server) {
+// Where the stock is, and where the lock is: there, too, unless it is in a cluster.
+struct place {
+  private_server const& stock;
+  std::optional<private_cluster> cluster{};
+
+  std::string locks() const { return cluster ? cluster->uri() : stock.uri(); }
+  std::vector<std::string> sockets() const {
+    std::vector<std::string> all{stock.socket_path()};
+    if (cluster)
+      for (auto const& master : cluster->masters()) all.push_back(master);
+    return all;
+  }
+};
+
+void describe(job& all, options const& wanted, row const& chosen, place const& where) {
   all.row = static_cast<std::uint32_t>(*find_row(chosen.name));
   all.processes = static_cast<std::uint32_t>(wanted.processes);
   all.concurrency = static_cast<std::uint32_t>(wanted.concurrency);
   all.think_us = wanted.think_us;
   auto const limit_s = chosen.how == way::recipe ? wanted.limit_s : std::max(wanted.limit_s, hang_limit_s);
   all.limit_ns = limit_s * second_ns;
-  auto const& path = server.socket_path();
+  auto const& path = where.stock.socket_path();
   std::copy(path.begin(), path.end(), all.socket_path.begin());
+  auto const locks = where.locks();
+  if (locks.size() >= all.locks.size()) throw std::runtime_error("too long a URI: " + locks);
+  std::copy(locks.begin(), locks.end(), all.locks.begin());
+  all.synced = wanted.failover;
 }
 
 // False: a worker ended instead, or they took too long.
@@ -98,11 +122,15 @@ bool wait_until_ready(processes& workers, signals const& bell) {
   return true;
 }
 
-void wait_until_over(shared_job const& shared, processes& workers, signals const& bell, progress& shown) {
+// `in_the_middle` is called when half of the requests are done.
+void wait_until_over(shared_job const& shared, processes& workers, signals const& bell, progress& shown,
+                     std::function<void()> in_the_middle) {
   while (workers.running() > 0 && now_ns() < shared->deadline_ns() + grace_ns) {
     shown.update(shared->done.load(), shared->requests);
-    bell.wait(redraw);
+    bell.wait(in_the_middle ? look : redraw);
     workers.collect();
+    if (in_the_middle && 2 * shared->done.load() >= shared->requests && workers.running() > 0)
+      std::exchange(in_the_middle, nullptr)();
   }
   workers.kill_all();
 }
@@ -119,38 +147,46 @@ void add_worker_records(row_result& result, job const& all) {
 
 /// Runs one row on an empty server.
 /// \throws interrupted, std::exception if the demo itself cannot work
-row_result run_row(options const& wanted, row const& chosen, private_server const& server, signals const& bell,
-                   progress& shown) {
+row_result run_row(options const& wanted, row const& chosen, place where, signals const& bell, progress& shown) {
   row_result result;
   result.name = chosen.name;
   result.label = chosen.label;
   result.how = chosen.how;
 
-  redis control(server.socket_path());
+  redis control(where.stock.socket_path());
   control.flush();
   control.set_number(stock_key, wanted.stock);
 
   shared_job const shared(static_cast<std::uint32_t>(wanted.requests));
-  describe(*shared, wanted, chosen, server);
+  describe(*shared, wanted, chosen, where);
   processes workers(shared);
   shown.begin(chosen);
+  std::function<void()> half_way;
+  if (wanted.failover && is_latchkey(chosen.how))
+    half_way = [&] {
+      where.cluster->kill_master_of(lock_key);
+      result.master_killed = true;
+    };
   bool const ready = wait_until_ready(workers, bell);
   if (ready) {
-    control.reset_statistics();
+    for (auto const& socket : where.sockets()) redis(socket).reset_statistics();
     shared->go_ns = now_ns();
     workers.go();
-    wait_until_over(shared, workers, bell, shown);
+    wait_until_over(shared, workers, bell, shown, half_way);
   } else {
     workers.kill_all();
   }
 
   result.stock_fell = wanted.stock - control.get_number(stock_key);
-  result.commands = ready ? commands_of_clients(control.command_statistics(), chosen.how) : 0;
+  for (auto const& socket : where.sockets())
+    if (ready) result.commands += commands_of_clients(redis(socket).command_statistics(), chosen.how);
   auto const over_ns = ready ? std::min(now_ns(), shared->deadline_ns()) : shared->go_ns;
   summarise_requests(result, shared.requests(), shared->go_ns, over_ns, shared->deadline_ns());
   add_worker_records(result, *shared);
   if (result.error.empty()) result.error = workers.trouble();
   if (result.error.empty() && !ready) result.error = "the workers could not connect in time";
+  if (result.error.empty() && half_way && !result.master_killed)
+    result.error = "it was over before a master was killed";
   shown.end(result);
   return result;
 }
@@ -187,7 +223,7 @@ std::vector<demo::row> chosen_rows(demo::options const& wanted) {
   std::vector<demo::row> rows;
   for (auto const& row : demo::all_rows()) {
     bool const named = std::find(wanted.only.begin(), wanted.only.end(), row.name) != wanted.only.end();
-    if (wanted.only.empty() || named) rows.push_back(row);
+    if (named || (wanted.only.empty() && (!wanted.cluster || demo::can_lock_in_cluster(row.how)))) rows.push_back(row);
   }
   return rows;
 }
@@ -196,7 +232,12 @@ void introduce(demo::options const& wanted) {
   std::cout << "Flash sale: " << wanted.processes << (wanted.processes == 1 ? " process has" : " processes share")
             << " a stock of " << wanted.stock << " in a private redis-server;\n"
             << wanted.concurrency << " requests at a time, " << wanted.requests
-            << " in all, each reads the stock, thinks " << wanted.think_us << " us and writes it back.\n\n"
+            << " in all, each reads the stock, thinks " << wanted.think_us << " us and writes it back.\n"
+            << (wanted.failover
+                    ? "The lock is in a private Redis Cluster; its master is killed in the middle of each row.\n"
+                : wanted.cluster ? "The lock is in a private Redis Cluster of three masters.\n"
+                                 : "")
+            << "\n"
             << std::flush;
 }
 
@@ -216,7 +257,11 @@ int run(demo::options const& wanted) {
   demo::progress shown(::isatty(STDOUT_FILENO) == 1, rows.size());
   std::vector<demo::row_result> results;
   try {
-    for (auto const& row : rows) results.push_back(demo::run_row(wanted, row, server, bell, shown));
+    for (auto const& row : rows) {
+      demo::place where{server};
+      if (wanted.cluster) where.cluster.emplace(wanted.failover, demo::connections_needed(wanted));
+      results.push_back(demo::run_row(wanted, row, std::move(where), bell, shown));
+    }
   } catch (...) {
     shown.clear();
     throw;

@@ -54,6 +54,31 @@ void apply(options& wanted, std::string const& name, std::string const& value) {
   wanted.only.push_back(value);
 }
 
+// False: there is no such option.
+bool set_flag(options& wanted, std::string_view name) {
+  if (name == "--help" || name == "-h")
+    wanted.help = true;
+  else if (name == "--cluster")
+    wanted.cluster = true;
+  else if (name == "--failover")
+    wanted.cluster = wanted.failover = true;
+  else
+    return false;
+  return true;
+}
+
+// What cannot be together.
+void check(options const& wanted) {
+  if (wanted.processes > wanted.concurrency) {
+    throw bad_option("--processes " + std::to_string(wanted.processes) + " is more than --concurrency " +
+                     std::to_string(wanted.concurrency) + ": every process runs at least one request at a time");
+  }
+  for (auto const& name : wanted.only) {
+    if (wanted.cluster && !can_lock_in_cluster(all_rows()[*find_row(name)].how))
+      throw bad_option("--only " + name + " is not for a cluster: its lock is where the stock is");
+  }
+}
+
 bool takes_value(std::string_view name) {
   if (name == "--only" || name == "--json") return true;
   for (auto const& option : number_options) {
@@ -68,10 +93,7 @@ options parse_options(std::vector<std::string> const& arguments) {
   options wanted;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     auto const& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
-      wanted.help = true;
-      continue;
-    }
+    if (set_flag(wanted, argument)) continue;
     auto const equals = argument.find('=');
     auto const name = argument.substr(0, equals);
     if (!takes_value(name)) throw bad_option("there is no option '" + name + "'");
@@ -82,10 +104,7 @@ options parse_options(std::vector<std::string> const& arguments) {
       apply(wanted, name, arguments[i]);
     }
   }
-  if (wanted.processes > wanted.concurrency) {
-    throw bad_option("--processes " + std::to_string(wanted.processes) + " is more than --concurrency " +
-                     std::to_string(wanted.concurrency) + ": every process runs at least one request at a time");
-  }
+  check(wanted);
   return wanted;
 }
 
@@ -100,6 +119,8 @@ std::string help_text() {
     left.resize(22, ' ');
     text += left + std::string(option.meaning) + " (" + std::to_string(defaults.*option.member) + ")\n";
   }
+  text += "  --cluster           the lock is in a private Redis Cluster of three masters (rows: no recipes)\n";
+  text += "  --failover          the same with replicas; its master is killed in the middle of each row\n";
   text += "  --only ROW          run this row; may be given several times\n";
   text += "  --json FILE         write the results there as well\n";
   text += "  --help              print this\n\nRows:\n";

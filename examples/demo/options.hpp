@@ -35,6 +35,9 @@ struct row {
   int levels = 2;  // of functions that take the lock, each inside the one before
 };
 
+/// Recipes lock with the server that they work with.
+constexpr bool can_lock_in_cluster(way how) { return how != way::recipe; }
+
 constexpr bool is_latchkey(way how) { return how != way::no_lock && how != way::recipe; }
 
 std::span<row const> all_rows();
@@ -59,7 +62,11 @@ struct options {
   std::int64_t think_us = 200;
   /// A recipe is cut off after this many seconds.
   std::int64_t limit_s = 10;
-  /// Names of rows; empty: all of them.
+  /// The lock is in a Redis Cluster, and the stock elsewhere.
+  bool cluster = false;
+  /// And the master that has the lock is killed in the middle of each row.
+  bool failover = false;
+  /// Names of rows; empty: all of them that can be.
   std::vector<std::string> only;
   /// Where to write the results as JSON; empty: nowhere.
   std::string json;

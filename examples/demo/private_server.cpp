@@ -74,12 +74,12 @@ private_server::private_server(int max_clients, std::vector<std::string> const& 
     start(max_clients, more);
     wait_until_it_answers();
   } catch (...) {
-    stop();
+    clear();
     throw;
   }
 }
 
-private_server::~private_server() { stop(); }
+private_server::~private_server() { clear(); }
 
 void private_server::start(int max_clients, std::vector<std::string> const& more) {
   std::string const clients = std::to_string(max_clients);
@@ -126,14 +126,17 @@ void private_server::wait_until_it_answers() {
   }
 }
 
-void private_server::stop() noexcept {
-  if (pid_ > 0) {
-    // Nothing of it is to be kept, so nothing needs a polite end.
-    ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
+void private_server::kill() noexcept {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
+}
+
+// Nothing of it is to be kept, so nothing needs a polite end.
+void private_server::clear() noexcept {
+  kill();
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
 }

@@ -21,13 +21,17 @@ class private_server {
   ~private_server();
 
   std::string const& socket_path() const { return socket_path_; }
+  /// At once, as a crash would.
+  void kill() noexcept;
+  bool runs() const { return pid_ > 0; }
+
   /// For `latchkey::client`.
   std::string uri() const { return "unix://" + socket_path_; }
 
  private:
   void start(int max_clients, std::vector<std::string> const& more);
   void wait_until_it_answers();
-  void stop() noexcept;
+  void clear() noexcept;
 
   std::filesystem::path directory_;
   std::string socket_path_;

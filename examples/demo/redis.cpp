@@ -32,9 +32,15 @@ redis::redis(redis&&) noexcept = default;
 redis& redis::operator=(redis&&) noexcept = default;
 
 template <class... Arguments>
-redis::reply_ptr redis::call(char const* format, Arguments... arguments) {
+redis::reply_ptr redis::ask(char const* format, Arguments... arguments) {
   reply_ptr reply(static_cast<redisReply*>(redisCommand(context_.get(), format, arguments...)));
   if (!reply) throw std::runtime_error(std::string("no answer from redis-server: ") + context_->errstr);
+  return reply;
+}
+
+template <class... Arguments>
+redis::reply_ptr redis::call(char const* format, Arguments... arguments) {
+  auto reply = ask(format, arguments...);
   if (reply->type == REDIS_REPLY_ERROR) throw std::runtime_error("redis-server: " + text_of(*reply));
   return reply;
 }
@@ -55,6 +61,17 @@ bool redis::set_if_absent(char const* key, std::string const& token, std::chrono
 bool redis::compare_and_delete(char const* key, std::string const& token) {
   return call("EVAL %s 1 %s %s", compare_and_delete_script, key, token.c_str())->integer == 1;
 }
+
+bool redis::serves(char const* key) {
+  auto const reply = ask("EXISTS %s", key);
+  if (reply->type != REDIS_REPLY_ERROR) return true;
+  if (text_of(*reply).starts_with("MOVED ")) return false;
+  throw std::runtime_error("redis-server: " + text_of(*reply));
+}
+
+std::string redis::replication() { return text_of(*call("INFO replication")); }
+
+bool redis::knows_every_slot() { return text_of(*call("CLUSTER INFO")).find("cluster_state:ok") != std::string::npos; }
 
 void redis::flush() { call("FLUSHALL"); }
 void redis::reset_statistics() { call("CONFIG RESETSTAT"); }

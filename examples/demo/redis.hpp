@@ -27,6 +27,13 @@ class redis {
   /// Deletes the key if it holds `token`. True: it did.
   bool compare_and_delete(char const* key, std::string const& token);
 
+  /// Is this the server of a cluster that has this key?
+  bool serves(char const* key);
+  /// What INFO replication says.
+  std::string replication();
+  /// Does this server of a cluster know of a master for every slot?
+  bool knows_every_slot();
+
   void flush();
   /// Sets the counters of `command_statistics` to zero.
   void reset_statistics();
@@ -42,6 +49,9 @@ class redis {
   };
   using reply_ptr = std::unique_ptr<redisReply, free_reply>;
 
+  // Also an error is an answer.
+  template <class... Arguments>
+  reply_ptr ask(char const* format, Arguments... arguments);
   template <class... Arguments>
   reply_ptr call(char const* format, Arguments... arguments);
 

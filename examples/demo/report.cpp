@@ -101,6 +101,14 @@ std::string comparison(std::vector<row_result const*> const& recipes, std::vecto
          " than the best of them";
 }
 
+std::string after_failovers(std::vector<row_result const*> const& ours) {
+  auto const& longest =
+      **std::max_element(ours.begin(), ours.end(), [](auto* a, auto* b) { return a->longest_ms < b->longest_ms; });
+  if (!longest.master_killed) return {};
+  return ", although the master of its lock was killed in the middle of each row; the longest wait was " +
+         milliseconds_text(longest.longest_ms) + " ms";
+}
+
 std::string fault(row_result const& result) {
   std::string text;
   auto const add = [&](std::int64_t count, std::string const& what) {
@@ -137,6 +145,7 @@ std::string conclusion(std::vector<row_result> const& results) {
   }
   if (ours.empty()) return text.empty() ? "Done." : text.substr(0, text.size() - 1);
   text += "latchkey oversold nothing";
+  text += after_failovers(ours);
   if (!recipes.empty()) text += comparison(recipes, ours);
   return text + ".";
 }
@@ -277,6 +286,7 @@ std::string row_json(row_result const& result) {
       .add("hung", result.hung)
       .add("failed", result.failed)
       .add("cut_off", result.cut_off)
+      .add("master_killed", result.master_killed)
       .add("seconds", result.seconds)
       .add("requests_per_second", result.per_second())
       .add("p50_wait_ms", result.p50_ms)
@@ -301,7 +311,9 @@ std::string to_json(options const& wanted, std::vector<row_result> const& result
       .add("stock", wanted.stock)
       .add("processes", wanted.processes)
       .add("think_us", wanted.think_us)
-      .add("limit_s", wanted.limit_s);
+      .add("limit_s", wanted.limit_s)
+      .add("cluster", wanted.cluster)
+      .add("failover", wanted.failover);
   std::string text = "{\"settings\": " + settings.text() + ",\n \"conclusion\": " + json_string(conclusion(results)) +
                      ",\n \"rows\": [";
   for (std::size_t i = 0; i < results.size(); ++i) text += (i == 0 ? "\n  " : ",\n  ") + row_json(results[i]);

@@ -29,6 +29,7 @@ struct row_result {
   double longest_ms = 0;
   std::int64_t commands = 0;  ///< sent by clients
   double cpu_ms = 0;          ///< of all workers
+  bool master_killed = false;
   std::string error;
 
   bool finished() const { return done + lost + failed == requested; }

@@ -48,7 +48,9 @@ struct job {
   std::int64_t think_us;
   std::int64_t limit_ns;
   std::int64_t go_ns;
-  std::array<char, 108> socket_path;
+  std::array<char, 108> socket_path;  // of the stock
+  std::array<char, 256> locks;        // a URI
+  bool synced;                        // replicas have it before a grant is told
   std::atomic<std::uint32_t> next;
   std::atomic<std::uint32_t> done;
   std::array<worker_record, most_workers> workers;
@@ -156,6 +158,7 @@ class worker {
   std::uint32_t share() const { return shared_->share_of(index_); }
   std::uint32_t index() const { return index_; }
   std::string socket_path() const { return shared_->socket_path.data(); }
+  std::string locks() const { return shared_->locks.data(); }
   std::chrono::microseconds think() const { return std::chrono::microseconds(shared_->think_us); }
   worker_record& record() const { return shared_->workers[index_]; }
 

@@ -62,20 +62,20 @@ struct config {
   milliseconds lock_watchdog_timeout{30'000};
   /// Most holds renewed by one script call. 1 to 1000.
   int lock_watchdog_batch_size = 100;
-  /// By `redis-sentinel://`: tell of a grant, of an extension and of a renewal only when replicas have it, too (WAIT);
-  /// see `min_synced_replicas`. A grant that they do not confirm in time is given back and asked for again, while the
-  /// call has time or `retry_attempts` left, and ends with `errc::not_synced`; a renewal counts as not answered.
-  /// Without effect on one standalone server, as in Redisson.
+  /// Behind Sentinel and in a cluster: tell of a grant, of an extension and of a renewal only when replicas have it,
+  /// too (WAIT); see `min_synced_replicas`. A grant that they do not confirm in time is given back and asked for again,
+  /// while the call has time or `retry_attempts` left, and ends with `errc::not_synced`; a renewal counts as not
+  /// answered. Without effect on one standalone server, as in Redisson.
   bool check_lock_synced_replicas = true;
   /// How long replicas may take to confirm. Shorter than `timeout`.
   milliseconds replicas_sync_timeout{1'000};
   /// How many replicas have to confirm. 0: one, if the master has any at all, as Redisson; if it has none nothing is
   /// checked, and `event_type::unsynced` tells. More: so many, whether it has them or not. -1: all that the sentinels
-  /// know; then a grant that was told outlives one failover to any of them.
+  /// or the cluster know; then a grant that was told outlives one failover to any of them.
   int min_synced_replicas = 0;
-  /// By `redis-sentinel://`: for so long after a failover was heard of nothing is asked for but by owners who hold it
-  /// already, and by those whom a holder of this client passes it on to. With as much as the longest lease in use, in
-  /// all clients, no grant that was lost with the old master meets one by the new. Zero: off.
+  /// Behind Sentinel and in a cluster: for so long after a failover was heard of nothing is asked for but by owners who
+  /// hold it already, and by those whom a holder of this client passes it on to. With as much as the longest lease in
+  /// use, in all clients, no grant that was lost with the old master meets one by the new. Zero: off.
   milliseconds failover_quarantine{0};
   /// After this time a silent waiter of a fair lock counts as dead.
   milliseconds fair_lock_wait_timeout{300'000};
