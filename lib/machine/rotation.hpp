@@ -15,18 +15,22 @@ class rotation {
     heard_ = 0;
     if (reign_ == instant{}) reign_ = now;
   }
-  // Somebody else was found to have it, or shall.
-  void others_have_it() { reign_ = {}; }
+  // Somebody else shall have it.
+  void resign() { reign_ = {}; }
+  // Somebody else was found to have it.
+  void others_have_it(instant now) { reign_ = {}, contended_ = now; }
+  // Others wanted it lately, as far as that shows where nobody listens.
+  bool contended(instant now) const { return contended_ != instant{} && now - contended_ < std::chrono::seconds(1); }
   // For so long this client has taken it again whenever it was free.
   nanoseconds reign(instant now) const { return reign_ == instant{} ? nanoseconds(0) : now - reign_; }
   // This client released it, and so many clients, itself included, heard of that. Of few that have it once each whoever
   // is quickest may have it next.
   void released_to(int listeners, bool after_streak) {
-    listeners_ = listeners;
+    listeners_ = static_cast<short>(std::min(listeners, 1'000));
     gives_way_ = after_streak || listeners >= crowd;
   }
   // It was released, here or elsewhere.
-  void heard() { heard_ = std::min(heard_ + 1, listeners_); }
+  void heard() { heard_ = static_cast<short>(std::min<int>(heard_ + 1, listeners_)); }
   // How many have waited for longer, if all who listened wait.
   int ahead() const { return gives_way_ ? std::min(listeners_ - heard_, most) : 0; }
   // Since this client had it others have, or could have.
@@ -37,8 +41,9 @@ class rotation {
   static constexpr int crowd = 12;  // whose tries in vain take longer than the pause
 
   instant reign_{};
-  int listeners_ = 0;
-  int heard_ = 0;
+  instant contended_{};
+  short listeners_ = 0;  // a lock that is only held costs as little as can be
+  short heard_ = 0;
   bool gives_way_ = false;
 };
 

@@ -205,7 +205,7 @@ void shared_channel_waiters::let_others_first() {
 // The server said: somebody else has it.
 void shared_channel_waiters::told_busy(owner_state&, request const& was, std::int64_t hint, bool stays, bool was_head) {
   std::int64_t const refused = was.amount;
-  rotation_.others_have_it();
+  rotation_.others_have_it(of_.shared_.now);
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
   bool const proves = stays || !of_.in_doubt(was.mode);
@@ -282,8 +282,7 @@ void shared_channel_waiters::look_later(outcome const& refused) {
 
 // Whoever hears of a release is slower than who is told by its answer, and has come too late for as long as a streak
 // may last.
-bool shared_channel_waiters::reigned_over(int listeners) const {
-  int const others = listening() == view::on ? listeners - 1 : listeners;
+bool shared_channel_waiters::reigned_over(int others) const {
   return others > 0 && rules().exclusive &&
          rotation_.reign(of_.shared_.now) >= to_nanoseconds(of_.shared_.settings.local_handoff.max_time);
 }
@@ -294,14 +293,18 @@ void shared_channel_waiters::look_after_release(outcome const& answer) {
   if (!rules().listens) {
     std::optional<instant> first;  // of turns one hold may be a whole streak
     if (of_.tenure_.on() && !queue_.empty()) first = of_.tenure_.began();
+    if (reigned_over(rotation_.contended(of_.shared_.now))) {
+      first = of_.shared_.now - rotation_.reign(of_.shared_.now);
+      rotation_.resign();
+    }
     streak_.leave(of_.shared_.settings.local_handoff, of_.shared_.now, milliseconds(rules().poll_most), first);
     if (!queue_.head_idle()) return;
     queue_.head().polls = 0;
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
     return;
   }
-  bool const reigned = reigned_over(answer.listeners);
-  if (reigned) rotation_.others_have_it();
+  bool const reigned = reigned_over(answer.listeners - (listening() == view::on));
+  if (reigned) rotation_.resign();
   if (reigned || (leaves_it() && !queue_.empty()))
     streak_.leave_until(after(of_.shared_.now, pause_for_others * std::max(rotation_.ahead(), 1)));
   if (listening() == view::asked) new_head();

@@ -211,7 +211,7 @@ class shared_channel_waiters final : public waiters, private listener {
   // A release of this client is sent only when others shall have it.
   bool leaves_it() const { return streak_.ended() || of_.tenure_.on(); }
   bool leaves_to_others(operation& head);
-  bool reigned_over(int listeners) const;
+  bool reigned_over(int others) const;
   void let_others_first();
   std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
 

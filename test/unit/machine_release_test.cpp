@@ -380,6 +380,31 @@ TEST_CASE("a client that takes a lock again at once leaves it to another after a
   }
 }
 
+TEST_CASE("a spin lock that others wanted lately is left free for a while by who has had it for long") {
+  world w(streak_of(1'000, 3ms), 2);
+  how const spin{.which = &detail::spin_kind()};
+  task& other = granted(w, w.acquire(2, {.client = 1, .which = &detail::spin_kind()}));
+  task* one = &w.acquire(1, spin);
+  w.run();
+  w.release(other);
+  w.await(*one);
+  REQUIRE(one->granted());
+  w.pass(10ms);
+  w.await(w.release(*one));
+  detail::instant const left = w.now;
+  one = &w.acquire(1, spin);
+  w.await(*one);
+  CHECK(w.now - left == 3ms);
+  w.pass(2s);  // nobody was heard of
+  w.await(w.release(*one));
+  detail::instant const alone = w.now;
+  one = &w.acquire(1, spin);
+  w.await(*one);
+  CHECK(w.now == alone);
+  w.release(*one);
+  w.finish();
+}
+
 TEST_CASE("a lock that no other client wants is had again at once, however long") {
   world w(streak_of(1'000, 3ms), 2);
   task* one = &granted(w, w.acquire(1));

@@ -85,8 +85,11 @@ TEST_CASE("rotation: a reign begins with a grant and ends when another has it", 
   turns.had(now);
   turns.had(now + 1ms);
   CHECK(turns.reign(now + 2ms) == 2ms);
-  turns.others_have_it();
+  CHECK_FALSE(turns.contended(now + 2ms));
+  turns.others_have_it(now + 2ms);
   CHECK(turns.reign(now + 2ms) == 0ns);
+  CHECK(turns.contended(now + 1s));
+  CHECK_FALSE(turns.contended(now + 1002ms));
   turns.had(now + 2ms);
   CHECK(turns.reign(now + 3ms) == 1ms);
 }
