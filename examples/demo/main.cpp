@@ -107,7 +107,7 @@ void describe(job& all, options const& wanted, row const& chosen, place const& w
   auto const locks = where.locks();
   if (locks.size() >= all.locks.size()) throw std::runtime_error("too long a URI: " + locks);
   std::copy(locks.begin(), locks.end(), all.locks.begin());
-  all.synced = wanted.failover;
+  all.synced = wanted.locks == lock_place::failing_cluster;
 }
 
 // False: a worker ended instead, or they took too long.
@@ -162,7 +162,7 @@ row_result run_row(options const& wanted, row const& chosen, place where, signal
   processes workers(shared);
   shown.begin(chosen);
   std::function<void()> half_way;
-  if (wanted.failover && is_latchkey(chosen.how))
+  if (wanted.locks == lock_place::failing_cluster && is_latchkey(chosen.how))
     half_way = [&] {
       where.cluster->kill_master_of(lock_key);
       result.master_killed = true;
@@ -223,9 +223,19 @@ std::vector<demo::row> chosen_rows(demo::options const& wanted) {
   std::vector<demo::row> rows;
   for (auto const& row : demo::all_rows()) {
     bool const named = std::find(wanted.only.begin(), wanted.only.end(), row.name) != wanted.only.end();
-    if (named || (wanted.only.empty() && (!wanted.cluster || demo::can_lock_in_cluster(row.how)))) rows.push_back(row);
+    bool const can_be = wanted.locks == demo::lock_place::with_stock || demo::can_lock_in_cluster(row.how);
+    if (named || (wanted.only.empty() && can_be)) rows.push_back(row);
   }
   return rows;
+}
+
+std::string_view where_the_lock_is(demo::lock_place place) {
+  switch (place) {
+    case demo::lock_place::with_stock: return "";
+    case demo::lock_place::cluster: return "The lock is in a private Redis Cluster of three masters.\n";
+    case demo::lock_place::failing_cluster: break;
+  }
+  return "The lock is in a private Redis Cluster; its master is killed in the middle of each row.\n";
 }
 
 void introduce(demo::options const& wanted) {
@@ -233,11 +243,7 @@ void introduce(demo::options const& wanted) {
             << " a stock of " << wanted.stock << " in a private redis-server;\n"
             << wanted.concurrency << " requests at a time, " << wanted.requests
             << " in all, each reads the stock, thinks " << wanted.think_us << " us and writes it back.\n"
-            << (wanted.failover
-                    ? "The lock is in a private Redis Cluster; its master is killed in the middle of each row.\n"
-                : wanted.cluster ? "The lock is in a private Redis Cluster of three masters.\n"
-                                 : "")
-            << "\n"
+            << where_the_lock_is(wanted.locks) << "\n"
             << std::flush;
 }
 
@@ -259,7 +265,8 @@ int run(demo::options const& wanted) {
   try {
     for (auto const& row : rows) {
       demo::place where{server};
-      if (wanted.cluster) where.cluster.emplace(wanted.failover, demo::connections_needed(wanted));
+      if (wanted.locks != demo::lock_place::with_stock)
+        where.cluster.emplace(wanted.locks == demo::lock_place::failing_cluster, demo::connections_needed(wanted));
       results.push_back(demo::run_row(wanted, row, std::move(where), bell, shown));
     }
   } catch (...) {

@@ -2,6 +2,7 @@
 
 #include "options.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -59,9 +60,9 @@ bool set_flag(options& wanted, std::string_view name) {
   if (name == "--help" || name == "-h")
     wanted.help = true;
   else if (name == "--cluster")
-    wanted.cluster = true;
+    wanted.locks = std::max(wanted.locks, lock_place::cluster);
   else if (name == "--failover")
-    wanted.cluster = wanted.failover = true;
+    wanted.locks = lock_place::failing_cluster;
   else
     return false;
   return true;
@@ -74,7 +75,7 @@ void check(options const& wanted) {
                      std::to_string(wanted.concurrency) + ": every process runs at least one request at a time");
   }
   for (auto const& name : wanted.only) {
-    if (wanted.cluster && !can_lock_in_cluster(all_rows()[*find_row(name)].how))
+    if (wanted.locks != lock_place::with_stock && !can_lock_in_cluster(all_rows()[*find_row(name)].how))
       throw bad_option("--only " + name + " is not for a cluster: its lock is where the stock is");
   }
 }

@@ -53,6 +53,13 @@ constexpr pause_kind pause_now(retry_rule const& rule, std::chrono::nanoseconds 
   return waited < rule.change_after ? rule.first : rule.then;
 }
 
+/// Where the lock is. In a cluster the stock is elsewhere.
+enum class lock_place {
+  with_stock,
+  cluster,
+  failing_cluster,  ///< its master is killed in the middle of each row
+};
+
 /// What the command line asks for.
 struct options {
   std::int64_t requests = 2000;
@@ -62,10 +69,7 @@ struct options {
   std::int64_t think_us = 200;
   /// A recipe is cut off after this many seconds.
   std::int64_t limit_s = 10;
-  /// The lock is in a Redis Cluster, and the stock elsewhere.
-  bool cluster = false;
-  /// And the master that has the lock is killed in the middle of each row.
-  bool failover = false;
+  lock_place locks = lock_place::with_stock;
   /// Names of rows; empty: all of them that can be.
   std::vector<std::string> only;
   /// Where to write the results as JSON; empty: nowhere.

@@ -312,8 +312,8 @@ std::string to_json(options const& wanted, std::vector<row_result> const& result
       .add("processes", wanted.processes)
       .add("think_us", wanted.think_us)
       .add("limit_s", wanted.limit_s)
-      .add("cluster", wanted.cluster)
-      .add("failover", wanted.failover);
+      .add("cluster", wanted.locks != lock_place::with_stock)
+      .add("failover", wanted.locks == lock_place::failing_cluster);
   std::string text = "{\"settings\": " + settings.text() + ",\n \"conclusion\": " + json_string(conclusion(results)) +
                      ",\n \"rows\": [";
   for (std::size_t i = 0; i < results.size(); ++i) text += (i == 0 ? "\n  " : ",\n  ") + row_json(results[i]);

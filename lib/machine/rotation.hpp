@@ -20,7 +20,7 @@ class rotation {
   // Somebody else was found to have it.
   void others_have_it(instant now) { reign_ = {}, contended_ = now; }
   // Others wanted it lately, as far as that shows where nobody listens.
-  bool contended(instant now) const { return contended_ != instant{} && now - contended_ < std::chrono::seconds(1); }
+  bool contended(instant now) const { return contended_ != instant{} && now - contended_ < lately; }
   // For so long this client has taken it again whenever it was free.
   nanoseconds reign(instant now) const { return reign_ == instant{} ? nanoseconds(0) : now - reign_; }
   // This client released it, and so many clients, itself included, heard of that. Of few that have it once each whoever
@@ -37,7 +37,8 @@ class rotation {
   bool went_on() const { return heard_ > 1; }
 
  private:
-  static constexpr int most = 8;    // who listens need not wait
+  static constexpr int most = 8;  // who listens need not wait
+  static constexpr milliseconds lately{1'000};
   static constexpr int crowd = 12;  // whose tries in vain take longer than the pause
 
   instant reign_{};

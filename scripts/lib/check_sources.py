@@ -86,8 +86,8 @@ def main():
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for number, (file, result) in enumerate(pool.map(look, entries), 1):
-            failed += result.returncode != 0 or bool(result.stdout)
             if result.stdout or result.returncode != 0:
+                failed += 1
                 print(f"FAILED: {file}\n{result.stdout}", flush=True)
             if number % 50 == 0:
                 print(f"[{number}/{len(entries)}]", flush=True)
