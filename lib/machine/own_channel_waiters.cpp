@@ -32,6 +32,8 @@ void own_channel::on_message(std::string_view payload) {
 
 void own_channel::on_refused() { in_.wake(of_); }
 
+void own_channel::ask_again() { in_.of_.at_->channels.ask_refused(channel_); }
+
 void own_channel::on_hint() {
   if (operation* const call = own_channel_waiters::waiter_of(of_)) ++call->polls;
   in_.wake(of_);
@@ -121,6 +123,7 @@ void own_channel_waiters::wait(owner_state& one, unsigned char mode, std::int64_
   if (!one.own)
     one.own = std::make_unique<own_channel>(*this, one, of_.kind_.channel(of_.name_, of_.field_of(one, mode)));
   if (one.own->dirty) return wake(one);
+  if (one.own->listening() == listener::view::refused) one.own->ask_again();
   operation const* const call = waiter_of(one);
   of_.shared_.timers.set(one.own->hint, time_to_look(hint, deaf(one.own->listening()), call ? call->polls : 0));
 }

@@ -225,6 +225,7 @@ void shared_channel_waiters::told_busy(owner_state&, request const& was, std::in
   }
   if (hint < 0) of_.note(event_type::no_time_to_live);
   if (listening() == view::off && rules().listens) new_head();
+  if (listening() == view::refused) of_.at_->channels.ask_refused(channel());
   sleep_until_hint(hint);
   if (heard() && listening() == view::asked) look_soon();
   ++head.polls;

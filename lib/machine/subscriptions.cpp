@@ -14,7 +14,7 @@ void subscriptions::want(std::string const& channel, listener& who) {
   shared_.out->turn = true;  // the connection may have to be opened first
   if (one.state == listener::view::off) {
     one.state = listener::view::asked;
-    if (up_) unsent_.push_back({true, channel});
+    if (up_) ask(channel);
   }
   who.view_ = seen(one);
 }
@@ -26,7 +26,8 @@ void subscriptions::drop(std::string const& channel, listener& who) {
   entry& one = found->second;
   one.listeners.erase(one.listeners.iterator_to(who));
   if (!one.listeners.empty()) return;
-  if (up_ && one.state != listener::view::off && one.state != listener::view::refused) {
+  bool const refused = one.state == listener::view::refused && !unconfirmed_.contains(channel);
+  if (up_ && one.state != listener::view::off && !refused) {
     unsent_.push_back({false, channel});
     shared_.out->turn = true;
   }
@@ -45,7 +46,7 @@ void subscriptions::connected() {
   unconfirmed_.clear();
   for (auto& [channel, one] : channels_) {
     set_state(one, listener::view::asked);
-    unsent_.push_back({true, channel});
+    ask(channel);
   }
 }
 
@@ -67,12 +68,15 @@ void subscriptions::disconnected(bool unreliable) {
   for (listener* who : deaf) who->on_refused();
 }
 
+void subscriptions::ask(std::string const& channel) {
+  unsent_.push_back({true, channel});
+  ++unconfirmed_[channel];
+  shared_.out->turn = true;
+}
+
 std::vector<subscriptions::command> subscriptions::take_unsent() {
-  for (auto const& one : unsent_) {
-    if (!one.subscribe) continue;
-    asked_.push_back(one.channel);
-    ++unconfirmed_[one.channel];
-  }
+  for (auto const& one : unsent_)
+    if (one.subscribe) asked_.push_back(one.channel);
   return std::exchange(unsent_, {});
 }
 
@@ -92,11 +96,12 @@ void subscriptions::confirmed(std::string_view channel) {
   if (found == channels_.end()) return;
   entry& one = found->second;
   if (!last || one.state == listener::view::on) return;
+  if (one.state == listener::view::refused) shared_.counters.messages_refused = refusal_noted_ = false;
   set_state(one, listener::view::on);
   for (auto it = one.listeners.begin(); it != one.listeners.end();) (it++)->on_confirmed();
 }
 
-// Who waits for this channel polls from now on. The next connection asks again.
+// Who waits for this channel polls from now on, and asks again when it looks.
 void subscriptions::refused_by_server(std::string_view text) {
   if (asked_.empty()) return;
   std::string const channel = asked_.front();
@@ -104,11 +109,17 @@ void subscriptions::refused_by_server(std::string_view text) {
     shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, text);
   shared_.counters.messages_refused = true;
   auto const found = answered() ? channels_.find(channel) : channels_.end();
-  if (found == channels_.end()) return;
+  if (found == channels_.end() || found->second.state == listener::view::refused) return;
   set_state(found->second, listener::view::refused);
   std::vector<listener*> all;
   for (auto& who : found->second.listeners) all.push_back(&who);
   for (listener* who : all) who->on_refused();
+}
+
+void subscriptions::ask_refused(std::string const& channel) {
+  auto const found = channels_.find(channel);
+  if (found == channels_.end() || !up_ || found->second.state != listener::view::refused) return;
+  if (!unconfirmed_.contains(channel)) ask(channel);
 }
 
 void subscriptions::put_off() {
@@ -121,9 +132,7 @@ void subscriptions::ask_again() {
   for (auto& channel : std::exchange(put_off_, {})) {
     auto const found = channels_.find(channel);
     if (found == channels_.end() || !up_ || found->second.state != listener::view::asked) continue;
-    if (unconfirmed_.contains(channel)) continue;
-    unsent_.push_back({true, std::move(channel)});
-    shared_.out->turn = true;
+    if (!unconfirmed_.contains(channel)) ask(channel);
   }
 }
 
@@ -131,8 +140,7 @@ bool subscriptions::ended_by_server(std::string_view channel) {
   auto const found = channels_.find(std::string(channel));
   if (found == channels_.end() || found->second.state != listener::view::on) return false;
   set_state(found->second, listener::view::asked);
-  unsent_.push_back({true, found->first});
-  shared_.out->turn = true;
+  ask(found->first);
   return true;
 }
 

@@ -43,6 +43,9 @@ class subscriptions {
   void want(std::string const& channel, listener& who);
   void drop(std::string const& channel, listener& who);
 
+  // Asks for it again if it was refused: rights may have changed.
+  void ask_refused(std::string const& channel);
+
   bool wanted() const { return !channels_.empty(); }
   std::size_t size() const { return channels_.size(); }
 
@@ -72,6 +75,7 @@ class subscriptions {
     boost::intrusive::list<listener> listeners;
     listener::view state = listener::view::off;
   };
+  void ask(std::string const& channel);
   bool answered();
   listener::view seen(entry const& one) const;
   void set_state(entry& one, listener::view state);
@@ -81,7 +85,7 @@ class subscriptions {
   std::vector<command> unsent_;
   std::vector<std::string> put_off_;
   std::deque<std::string> asked_;  // channels of the SUBSCRIBEs without an answer
-  // How many of them there are, by channel: only the answer to the last one counts.
+  // How many of them there are, sent or not, by channel: only the answer to the last one counts.
   std::unordered_map<std::string, unsigned> unconfirmed_;
   bool up_ = false;
   bool unreliable_ = false;     // the last connections were lost soon, one after the other

@@ -264,6 +264,7 @@ class own_channel final : public listener {
   void on_message(std::string_view payload) override;
   void on_refused() override;
   void on_hint();
+  void ask_again();  // where it is refused
   void move(home& from);
 
   bool dirty = false;  // something was heard that no try has followed yet

@@ -174,6 +174,48 @@ TEST_CASE("subscriptions: one that is refused keeps nobody else deaf, and is ask
   channels.drop("y", b);
 }
 
+TEST_CASE("subscriptions: what was refused is asked for again by those who look, once at a time") {
+  room r;
+  subscriptions channels(r.shared);
+  channels.connected();
+  ear a;
+  channels.want("x", a);
+  channels.ask_refused("x");
+  CHECK(sent(channels) == "+x ");
+  channels.refused_by_server("NOPERM");
+  CHECK(r.shared.counters.messages_refused);
+  for (int looks = 0; looks < 2; ++looks) channels.ask_refused("x");
+  CHECK(sent(channels) == "+x ");
+  channels.ask_refused("x");
+  CHECK(sent(channels).empty());
+  channels.refused_by_server("NOPERM");
+  CHECK(a.heard == "refused ");
+  channels.ask_refused("x");
+  CHECK(sent(channels) == "+x ");
+  CHECK(a.listening() == listener::view::refused);
+  channels.confirmed("x");
+  CHECK(a.listening() == listener::view::on);
+  CHECK(a.heard == "refused confirmed ");
+  CHECK_FALSE(r.shared.counters.messages_refused);
+  channels.drop("x", a);
+}
+
+TEST_CASE("subscriptions: what was refused and is asked for again is not kept when nobody wants it") {
+  room r;
+  subscriptions channels(r.shared);
+  channels.connected();
+  ear a;
+  for (bool const again : {false, true}) {
+    channels.want("x", a);
+    sent(channels);
+    channels.refused_by_server("NOPERM");
+    if (again) channels.ask_refused("x");
+    sent(channels);
+    channels.drop("x", a);
+    CHECK(sent(channels) == (again ? "-x " : ""));
+  }
+}
+
 TEST_CASE("subscriptions: where connections do not last, nobody waits for a confirmation") {
   room r;
   subscriptions channels(r.shared);

@@ -107,6 +107,25 @@ TEST_CASE("refused SUBSCRIBE: one event, and waiters poll") {
   w.finish();
 }
 
+TEST_CASE("refused SUBSCRIBE: asked for again with every look, and whoever may listen is told by messages") {
+  for (bool const fair : {false, true}) {
+    world w(seen_by_the_server(), 2);
+    auto const how_of = [&](std::size_t client) {
+      return how{.client = client, .which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};
+    };
+    task& held = granted(w, w.acquire(1, how_of(0)));
+    w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels", 5);
+    task& waits = w.acquire(1, how_of(1));
+    w.pass(10s);
+    CHECK(w.noted(event_type::subscribe_refused) == 1);
+    CHECK_FALSE(w.snapshot(1).messages_refused);
+    w.release(held);
+    w.pass(1ms);
+    CHECK(waits.granted());
+    w.finish();
+  }
+}
+
 TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here is told") {
   config settings = seen_by_the_server();
   settings.local_handoff.max_streak = 0;
