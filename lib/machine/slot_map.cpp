@@ -62,25 +62,40 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
                      std::vector<change>& changes) {
   bool any = false;
   std::vector<change> made;  // by whom they were taken from
-  for (auto const& [first, last] : slots)
-    for (unsigned i = first; i <= last; ++i) {
-      auto const slot = static_cast<std::uint16_t>(i);
-      owner const before = of_[slot] == nobody ? owner{} : owners_[of_[slot]];
-      bool const same = before.at == at;
-      if (of_[slot] != nobody && (same ? epoch < before.epoch : epoch <= before.epoch)) continue;
-      any = true;
-      if (same && epoch == before.epoch) continue;
-      give(slot, owner_of(id, at, epoch));
-      if (same) continue;
-      auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == before.at; });
-      if (found == made.end()) found = made.insert(made.end(), {before.at, at, epoch, {}});
-      if (!found->slots.empty() && found->slots.back().second + 1u == i)
-        found->slots.back().second = slot;
-      else
-        found->slots.emplace_back(slot, slot);
+  for (auto [first, last] : slots)
+    while (first <= last) {
+      range const run{first, end_of_run(first, last)};
+      any = claim(id, at, epoch, run, made) || any;
+      if (run.second == last) break;
+      first = static_cast<std::uint16_t>(run.second + 1);
     }
   changes.insert(changes.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
   return any || slots.empty();
+}
+
+std::uint16_t slot_map::end_of_run(std::uint16_t first, std::uint16_t last) const {
+  auto const begin = of_.begin() + first;
+  auto const other = std::find_if(begin, of_.begin() + last + 1, [&](std::uint16_t of) { return of != *begin; });
+  return static_cast<std::uint16_t>(other - of_.begin() - 1);
+}
+
+// Of slots that all have the same owner, or none.
+bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_t epoch, range const& run,
+                     std::vector<change>& made) {
+  owner const before = of_[run.first] == nobody ? owner{} : owners_[of_[run.first]];
+  bool const same = before.at == at;
+  if (of_[run.first] != nobody && (same ? epoch < before.epoch : epoch <= before.epoch)) return false;
+  if (same && epoch == before.epoch) return true;
+  std::uint16_t const to = owner_of(id, at, epoch);
+  for (unsigned slot = run.first; slot <= run.second; ++slot) give(static_cast<std::uint16_t>(slot), to);
+  if (same) return true;
+  auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == before.at; });
+  if (found == made.end()) found = made.insert(made.end(), {before.at, at, epoch, {}});
+  if (!found->slots.empty() && found->slots.back().second + 1 == run.first)
+    found->slots.back().second = run.second;
+  else
+    found->slots.push_back(run);
+  return true;
 }
 
 void slot_map::moved(std::uint16_t slot, node_address const& to) {

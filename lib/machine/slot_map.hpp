@@ -53,6 +53,10 @@ class slot_map {
   static constexpr std::uint16_t nobody = 0xFFFF;
 
   std::uint16_t owner_of(std::string const& id, node_address const& at, std::uint64_t epoch);
+  bool claim(std::string const& id, node_address const& at, std::uint64_t epoch, range const& run,
+             std::vector<change>& made);
+  // The last one up to `last` that has the same owner as the first.
+  std::uint16_t end_of_run(std::uint16_t first, std::uint16_t last) const;
   void give(std::uint16_t slot, std::uint16_t to);
 
   std::vector<owner> owners_;
