@@ -87,7 +87,7 @@ TEST_CASE("permit semaphore: it shows as a number of free permits and a set of i
   CHECK(w.free() == "0");
   auto const taken = w.taken();
   REQUIRE(taken.size() == 2);
-  CHECK(taken.at(eternal) == never);
+  CHECK(taken.at(eternal) == score_of_no_lease);
   CHECK(std::stoll(taken.at(leased)) >= before + 60'000);
   CHECK(std::stoll(taken.at(leased)) <= after + 60'001);  // the end is rounded up
   CHECK_FALSE(w.permits.try_acquire());
@@ -172,7 +172,7 @@ TEST_CASE("permit semaphore: a lease can be made longer and shorter", "[server][
   w.permits.try_set_permits(1);
   auto const id = w.permits.acquire();
   CHECK(w.permits.update_lease_time(id, 60s));
-  CHECK(w.taken().at(id) != never);
+  CHECK(w.taken().at(id) != score_of_no_lease);
   CHECK(w.permits.update_lease_time(id, 20ms));
   CHECK(wait_until([&] { return w.permits.available_permits() == 1; }));
 }
@@ -323,7 +323,7 @@ TEST_CASE("permit semaphore: a permit releases itself, in its destructor and whe
     CHECK(one.held());
     CHECK(one.remaining() > 1'000h);
     CHECK(two.remaining() <= 60s);
-    CHECK(w.taken().at(one.id()) == never);
+    CHECK(w.taken().at(one.id()) == score_of_no_lease);
     CHECK(w.taken().contains(two.id()));
     CHECK(w.own.snapshot().held == 2);
     permit three = w.permits.acquire_permit({.wait = 10ms});

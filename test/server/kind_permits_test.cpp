@@ -59,7 +59,7 @@ struct step {
 
 std::string taken_id;
 
-step const steps[] = {
+step const lossy_steps[] = {
     {"semaphore acquire",
      [](losing_world& w) {
        w.permits.try_set_permits(5);
@@ -133,7 +133,7 @@ step const steps[] = {
 
 TEST_CASE("permits and latches: a request whose answer was lost counts once", "[server][kind]") {
   for (auto way : {fault_proxy::way::replies, fault_proxy::way::requests})
-    for (auto const& one : steps) {
+    for (auto const& one : lossy_steps) {
       INFO(one.name << (way == fault_proxy::way::replies ? ", after it ran" : ", before it ran"));
       losing_world w;
       one.prepare(w);

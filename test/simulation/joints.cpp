@@ -10,7 +10,7 @@ using trick = planted_fault::trick;
 
 namespace {
 
-constexpr std::uint64_t owners = 3;  // of each process
+constexpr std::uint64_t joint_owners = 3;  // of each process
 
 }  // namespace
 
@@ -73,7 +73,7 @@ detail::joint_rules simulation::joint_rules_of(milliseconds lease) const {
 void simulation::begin_joint(dice& chances, bool once) {
   std::size_t const process = nodes_[any_client(chances)]->process;
   std::size_t const client = process * sites_.size();
-  std::uint64_t const owner = 1 + chances.below(owners);
+  std::uint64_t const owner = 1 + chances.below(joint_owners);
   if (!awake(client)) return;
   instant const now = client_time(*nodes_[client]);
   milliseconds lease{0};
@@ -184,7 +184,7 @@ void simulation::ask_members(joint_call& one, action const& what) {
     asked.lease = one.lease;
     asked.max_hold = one.max_hold;
     asked.line_time = settings_.fair_lock_wait_timeout;
-    for (std::uint64_t other = 1; other <= owners; ++other)
+    for (std::uint64_t other = 1; other <= joint_owners; ++other)
       if (other != one.owner && nodes_[client]->machine.keeps_out(kind_.which, asked.key, other, asked.mode))
         behind_ours_.insert(&asked);
     longest_[&asked] = asked.lease.count() > 0 ? asked.lease : settings_.lock_watchdog_timeout;

@@ -12,10 +12,6 @@ namespace {
 constexpr std::size_t masters = 3;
 constexpr int first_slot[] = {0, 5461, 10923, detail::slot_count};
 
-void require(bool met, char const* what) {
-  if (!met) throw std::runtime_error(std::string("never: ") + what);
-}
-
 std::string bus_port(redis_server const& one) {
   return one.admin().ok("CONFIG", "GET", "cluster-port").elements.at(1).text;
 }
@@ -39,23 +35,23 @@ cluster_set::cluster_set(std::chrono::milliseconds node_timeout) {
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     for (std::size_t j = i + 1; j < nodes_.size(); ++j)
       nodes_[i]->admin().ok("CLUSTER", "MEET", "127.0.0.1", nodes_[j]->where().port, bus_port(*nodes_[j]));
-  require(wait_until([&] {
-            for (auto const& one : nodes_)
-              if (!says(*one, "INFO", "cluster_known_nodes:6") || says(*one, "NODES", "handshake")) return false;
-            return true;
-          }),
-          "the nodes know each other");
+  must_happen(wait_until([&] {
+                for (auto const& one : nodes_)
+                  if (!says(*one, "INFO", "cluster_known_nodes:6") || says(*one, "NODES", "handshake")) return false;
+                return true;
+              }),
+              "the nodes know each other");
   for (std::size_t i = masters; i < nodes_.size(); ++i) nodes_[i]->admin().ok("CLUSTER", "REPLICATE", id(i - masters));
-  require(wait_until([&] {
-            for (std::size_t i = 0; i < masters; ++i)
-              if (nodes_[i]->admin().text("INFO", "replication").find("state=online") == std::string::npos)
-                return false;
-            for (auto const& one : nodes_)
-              if (!says(*one, "INFO", "cluster_state:ok") || !says(*one, "INFO", "cluster_slots_ok:16384"))
-                return false;
-            return true;
-          }),
-          "all slots are served");
+  must_happen(wait_until([&] {
+                for (std::size_t i = 0; i < masters; ++i)
+                  if (nodes_[i]->admin().text("INFO", "replication").find("state=online") == std::string::npos)
+                    return false;
+                for (auto const& one : nodes_)
+                  if (!says(*one, "INFO", "cluster_state:ok") || !says(*one, "INFO", "cluster_slots_ok:16384"))
+                    return false;
+                return true;
+              }),
+              "all slots are served");
   for (auto const& one : nodes_) {
     auto admin = one->admin();
     admin.ok("CONFIG", "SET", "cluster-node-timeout", node_timeout.count());
@@ -93,45 +89,47 @@ std::string cluster_set::name_on(std::size_t master) {
 
 std::size_t cluster_set::follower(std::size_t one, std::size_t other) {
   std::size_t found = one;
-  require(wait_until([&] {
-            for (auto const& [master, replica] : {std::pair(one, other), std::pair(other, one)}) {
-              found = replica;
-              auto const text = nodes_[master]->admin().text("INFO", "replication");
-              if (is_master(*nodes_[master]) && !is_master(*nodes_[replica]) && text.find("state=online") != text.npos)
-                return true;
-            }
-            return false;
-          }),
-          "one of two follows the other");
+  must_happen(
+      wait_until([&] {
+        for (auto const& [master, replica] : {std::pair(one, other), std::pair(other, one)}) {
+          found = replica;
+          auto const text = nodes_[master]->admin().text("INFO", "replication");
+          if (is_master(*nodes_[master]) && !is_master(*nodes_[replica]) && text.find("state=online") != text.npos)
+            return true;
+        }
+        return false;
+      }),
+      "one of two follows the other");
   return found;
 }
 
 void cluster_set::fail_over(std::size_t replica) {
   // It may have to be asked again: it hears of its offset, and of votes, in vain or too late.
-  require(wait_until([&] {
-            nodes_[replica]->admin().command("CLUSTER", "FAILOVER");
-            stopwatch time;
-            while (time.passed() < std::chrono::seconds(1))
-              if (is_master(*nodes_[replica])) return true;
-            return false;
-          }),
-          "a replica takes over");
+  must_happen(wait_until([&] {
+                nodes_[replica]->admin().command("CLUSTER", "FAILOVER");
+                stopwatch time;
+                while (time.passed() < std::chrono::seconds(1))
+                  if (is_master(*nodes_[replica])) return true;
+                return false;
+              }),
+              "a replica takes over");
 }
 
 void cluster_set::await_master(std::size_t replica) {
-  require(wait_until([&] { return is_master(*nodes_[replica]); }), "a replica takes over");
+  must_happen(wait_until([&] { return is_master(*nodes_[replica]); }), "a replica takes over");
 }
 
 void cluster_set::replicated() {
   for (auto const& one : nodes_) {
     auto admin = one->admin();
     if (admin.ok("ROLE").elements.at(0).text != "master") continue;
-    require(wait_until([&] {
-              auto const role = admin.ok("ROLE");  // "master", its offset, and each replica's
-              auto const& replicas = role.elements.at(2).elements;
-              return !replicas.empty() && std::stoll(replicas[0].elements.at(2).text) >= role.elements.at(1).integer;
-            }),
-            "a replica has everything");
+    must_happen(wait_until([&] {
+                  auto const role = admin.ok("ROLE");  // "master", its offset, and each replica's
+                  auto const& replicas = role.elements.at(2).elements;
+                  return !replicas.empty() &&
+                         std::stoll(replicas[0].elements.at(2).text) >= role.elements.at(1).integer;
+                }),
+                "a replica has everything");
   }
 }
 

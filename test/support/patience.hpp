@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -34,6 +36,11 @@ bool wait_until(Predicate holds, std::chrono::milliseconds limit = patience) {
     std::this_thread::sleep_for(2ms);
   }
   return true;
+}
+
+// For what stands around a test: without it there is no use in going on.
+inline void must_happen(bool met, char const* what) {
+  if (!met) throw std::runtime_error(std::string("never: ") + what);
 }
 
 // How long a call took.

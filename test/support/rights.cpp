@@ -36,7 +36,7 @@ constexpr kind_rights rights[] = {
 };
 // [/rights]
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> words;
   std::istringstream all{std::string(text)};
   for (std::string one; all >> one;) words.push_back(one);
@@ -61,9 +61,9 @@ std::vector<std::string> rights_of(std::string_view kind, std::string const& nam
   for (auto const& row : all_rights()) {
     if (row.kind != kind && &row != &all_rights().front()) continue;
     known = known || row.kind == kind;
-    for (auto const& one : words_of(row.keys)) all.push_back("~" + with_name(one, names));
-    for (auto const& one : words_of(row.channels)) all.push_back("&" + with_name(one, names));
-    for (auto const& one : words_of(row.commands)) all.push_back("+" + one);
+    for (auto const& one : split(row.keys)) all.push_back("~" + with_name(one, names));
+    for (auto const& one : split(row.channels)) all.push_back("&" + with_name(one, names));
+    for (auto const& one : split(row.commands)) all.push_back("+" + one);
   }
   if (!known) throw std::logic_error("no rights of " + std::string(kind));
   return all;

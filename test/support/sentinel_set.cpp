@@ -21,10 +21,6 @@ std::string info(raw_redis& server, std::string_view section, std::string_view k
   return text.substr(begin, text.find('\r', begin) - begin);
 }
 
-void require(bool met, char const* what) {
-  if (!met) throw std::runtime_error(std::string("never: ") + what);
-}
-
 std::string field(raw_redis::reply const& list, std::string_view name) {
   for (std::size_t i = 0; i + 1 < list.elements.size(); i += 2)
     if (list.elements[i].text == name) return list.elements[i + 1].text;
@@ -45,7 +41,7 @@ sentinel_process::sentinel_process(std::uint16_t master, int quorum, std::vector
     for (auto const& line : more) out << line << '\n';
   }
   pid_ = start_program({"redis-server", file, "--sentinel"});
-  require(wait_until([&] { return static_cast<bool>(connect_to(endpoint{{}, port_})); }), "a sentinel answers");
+  must_happen(wait_until([&] { return static_cast<bool>(connect_to(endpoint{{}, port_})); }), "a sentinel answers");
 }
 
 sentinel_process::~sentinel_process() { kill(); }
@@ -85,12 +81,12 @@ sentinel_set::sentinel_set(wishes const& what) {
     one = std::make_unique<sentinel_process>(nodes_[0]->where().port, 2, what.sentinel_lines);
   for (auto const& one : sentinels_) {
     auto admin = one->admin();
-    require(wait_until([&] {
-              auto const seen = admin.ok("SENTINEL", "MASTER", "m");
-              return field(seen, "num-other-sentinels") == "2" && field(seen, "num-slaves") == "2" &&
-                     admin.command("SENTINEL", "CKQUORUM", "m").text.starts_with("OK 3 usable");
-            }),
-            "the sentinels know each other");
+    must_happen(wait_until([&] {
+                  auto const seen = admin.ok("SENTINEL", "MASTER", "m");
+                  return field(seen, "num-other-sentinels") == "2" && field(seen, "num-slaves") == "2" &&
+                         admin.command("SENTINEL", "CKQUORUM", "m").text.starts_with("OK 3 usable");
+                }),
+                "the sentinels know each other");
     admin.ok("SENTINEL", "SET", "m", "down-after-milliseconds", what.down_after.count());
   }
 }
@@ -115,21 +111,21 @@ std::size_t sentinel_set::master() {
 }
 
 void sentinel_set::await_successor(std::size_t of) {
-  require(wait_until([&] {
-            return std::count_if(sentinels_.begin(), sentinels_.end(),
-                                 [&](auto const& one) { return index_of(one->master()) != of; }) >= 2;
-          }),
-          "another node is promoted");
+  must_happen(wait_until([&] {
+                return std::count_if(sentinels_.begin(), sentinels_.end(),
+                                     [&](auto const& one) { return index_of(one->master()) != of; }) >= 2;
+              }),
+              "another node is promoted");
 }
 
 void sentinel_set::fail_over() {
   std::size_t const before = master();
   // Until the sentinels have heard of a replica's state there may be no good one.
-  require(wait_until([&] {
-            auto const said = sentinels_[0]->admin().command("SENTINEL", "FAILOVER", "m");
-            return !said.is_error() || said.text.starts_with("INPROG");
-          }),
-          "a failover can begin");
+  must_happen(wait_until([&] {
+                auto const said = sentinels_[0]->admin().command("SENTINEL", "FAILOVER", "m");
+                return !said.is_error() || said.text.starts_with("INPROG");
+              }),
+              "a failover can begin");
   await_successor(before);
 }
 
@@ -141,14 +137,14 @@ void sentinel_set::cut_replication(std::size_t replica) {
 
 void sentinel_set::await_replicas(std::size_t of, int many) {
   auto admin = nodes_[of]->admin();
-  require(wait_until([&] {
-            if (info(admin, "replication", "connected_slaves") != std::to_string(many)) return false;
-            for (int i = 0; i < many; ++i)
-              if (info(admin, "replication", "slave" + std::to_string(i)).find("state=online") == std::string::npos)
-                return false;
-            return true;
-          }),
-          "the replicas follow");
+  must_happen(wait_until([&] {
+                if (info(admin, "replication", "connected_slaves") != std::to_string(many)) return false;
+                for (int i = 0; i < many; ++i)
+                  if (info(admin, "replication", "slave" + std::to_string(i)).find("state=online") == std::string::npos)
+                    return false;
+                return true;
+              }),
+              "the replicas follow");
 }
 
 }  // namespace latchkey::test

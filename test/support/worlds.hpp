@@ -87,7 +87,7 @@ struct fair_world : common_world {
 };
 
 // The score of a permit without a lease.
-inline constexpr auto never = "922337203685477";
+inline constexpr auto score_of_no_lease = "922337203685477";
 
 inline std::string hex_of(std::string const& bytes) {
   std::string made;

@@ -18,13 +18,6 @@ distributed_lock lock_of(slot& own, plan const& what) {
   return own.kind().make(own.in().clients, lock_name(kind, what.lock), what.reads);
 }
 
-template <class Holding>
-watch<Holding> work_inside(Holding const& held, std::int64_t work) {
-  watch<Holding> at_work(held, work);
-  while (at_work.look()) std::this_thread::sleep_for(at_work.pause());
-  return at_work;
-}
-
 void end_early(slot& own, lease& held, std::int64_t work) {
   held.release();
   auto const seen = work_inside(pretended{}, work + ms);

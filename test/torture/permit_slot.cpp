@@ -28,13 +28,6 @@ bool prepare(slot& own, Pool const& pool, std::uint32_t lock) {
   }
 }
 
-template <class Holding>
-watch<Holding> work_inside(Holding const& held, std::int64_t work) {
-  watch<Holding> at_work(held, work);
-  while (at_work.look()) std::this_thread::sleep_for(at_work.pause());
-  return at_work;
-}
-
 bool pretend(slot& own, plan const& what) {
   if (!own.ignores_exclusion()) return false;
   own.granted(0);

@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace latchkey::torture {
@@ -135,6 +136,13 @@ class watch {
   bool gone_ = false;
   int looks_without_ = 0;
 };
+
+template <class Holding>
+watch<Holding> work_inside(Holding const& held, std::int64_t work) {
+  watch<Holding> at_work(held, work);
+  while (at_work.look()) std::this_thread::sleep_for(at_work.pause());
+  return at_work;
+}
 
 // Who holds nothing and believes that he does.
 struct pretended {

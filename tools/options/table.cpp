@@ -24,7 +24,7 @@ constexpr option common[] = {
     {"manual", 0, {}, words::none, {}, "print latchkey(1), for man -l -"},
 };
 
-constexpr option run_options[] = {
+constexpr option of_run[] = {
     {"wait", 'w', "D", words::duration, {}, "wait at most this long for the lock (forever)"},
     {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
     {"lease", 0, "D", words::duration, {}, "lease of the lock, renewed every third of it (30s)"},
@@ -43,24 +43,24 @@ constexpr option run_options[] = {
     {"lost-exit-code", 0, "N", words::number, {}, "exit code when the lock was lost (79)"},
 };
 
-constexpr option acquire_options[] = {
+constexpr option of_acquire[] = {
     {"lease", 0, "D", words::duration, {}, "how long the lock is held at most; needed, since nothing renews it"},
     {"wait", 'w', "D", words::duration, {}, "wait at most this long for the lock (forever)"},
     {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
     {"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"},
 };
 
-constexpr option extend_options[] = {
+constexpr option of_extend[] = {
     {"lease", 0, "D", words::duration, {}, "from now for so long (as it was acquired)"},
 };
 
-constexpr option force_unlock_options[] = {
+constexpr option of_force_unlock[] = {
     {"holder", 0, "UUID:N", words::text, {}, "the holder that is to lose the lock, as status shows it"},
     {"any", 0, {}, words::none, {}, "whoever holds it now"},
     {"yes", 0, {}, words::none, {}, "do not ask; needed where standard input is no terminal"},
 };
 
-constexpr option doctor_options[] = {
+constexpr option of_doctor[] = {
     {"admin-uri-file", 0, "FILE", words::file, {}, "a file with the URI of a user who may read settings"},
     {"user", 0, "NAME", words::text, {}, "ask the server what this user may, instead of using locks"},
     {"kind", 0, "KIND,...", words::text, {}, "the kinds of locks that are to be used (lock)"},
@@ -69,17 +69,17 @@ constexpr option doctor_options[] = {
     {"strict", 0, {}, words::none, {}, "exit with 1 also for a warning"},
 };
 
-constexpr option list_options[] = {
+constexpr option of_list[] = {
     {"limit", 0, "N", words::number, {}, "stop after N locks"},
     {"kind", 0, "KIND", words::choice, "lock|plain", "plain: look at strings instead of hashes (lock)"},
 };
 
-constexpr option bench_options[] = {
+constexpr option of_bench[] = {
     {"duration", 0, "D", words::duration, {}, "measure for so long (3s)"},
     {"threads", 0, "N", words::number, {}, "callers, each with a lock of its own (1)"},
 };
 
-constexpr option wait_options[] = {
+constexpr option of_wait[] = {
     {"wait", 'w', "D", words::duration, {}, "wait at most this long (forever)"},
 };
 
@@ -97,7 +97,7 @@ constexpr subcommand all_subcommands[] = {
      "LATCHKEY_LOCK, LATCHKEY_KIND, LATCHKEY_OWNER, LATCHKEY_TOKEN, LATCHKEY_LEASE_MS and, of a fenced lock, "
      "LATCHKEY_FENCE; in a run within a run also LATCHKEY_OUTER_TOKENS, by which a lock is refused that is held "
      "further out: it would wait for itself.",
-     run_options,
+     of_run,
      1,
      -1,
      true},
@@ -124,7 +124,7 @@ constexpr subcommand all_subcommands[] = {
      "when "
      "it ends unless it is renewed. The server is never stopped by it: names are asked for in small steps, and locks "
      "that come or go meanwhile may be missed.",
-     list_options,
+     of_list,
      0,
      1,
      false},
@@ -134,7 +134,7 @@ constexpr subcommand all_subcommands[] = {
      {},
      "wait until a lock is free, without taking it",
      "When this ends somebody else may have the lock again.",
-     wait_options,
+     of_wait,
      1,
      1,
      false},
@@ -146,7 +146,7 @@ constexpr subcommand all_subcommands[] = {
      "For scripts whose lock spans several commands: the lock is held until it is released with the token, or its "
      "lease ends. Nothing renews it: extend it between commands. Prefer run where one command is enough.\n"
      "token=$(latchkey acquire --lease 10m backup) || exit",
-     acquire_options,
+     of_acquire,
      1,
      1,
      false},
@@ -158,7 +158,7 @@ constexpr subcommand all_subcommands[] = {
      "The token is that of acquire, or of a surrounding run: the operand, the first line of standard input for -, or "
      "LATCHKEY_TOKEN. A lease that is longer already stays as it is. The exit code is 1 if the lock is not held by it "
      "any more.",
-     extend_options,
+     of_extend,
      0,
      1,
      false},
@@ -190,7 +190,7 @@ constexpr subcommand all_subcommands[] = {
      "Compares and removes in one step, so that a newer holder never loses the lock; wakes those who wait; prints "
      "whose hold has ended. The holder is not stopped by it: make sure that it does not work any more, or wait one "
      "lease. The exit code is 1 if nobody holds the lock, and 75 if another does.",
-     force_unlock_options,
+     of_force_unlock,
      1,
      1,
      false},
@@ -213,7 +213,7 @@ constexpr subcommand all_subcommands[] = {
      "Takes and releases locks named latchkey-bench:RANDOM, and says how many pairs a second, and how long the median "
      "and "
      "the slowest hundredth took.",
-     bench_options,
+     of_bench,
      0,
      0,
      false},
@@ -226,7 +226,7 @@ constexpr subcommand all_subcommands[] = {
      "used, on locks named latchkey-doctor:RANDOM, which are removed again. What the user may not read is skipped, "
      "unless "
      "--admin-uri-file names one who may. The exit code is 1 if a check failed.",
-     doctor_options,
+     of_doctor,
      0,
      0,
      false},
