@@ -9,7 +9,7 @@ SETTINGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON
             "-DLATCHKEY_EXAMPLES=OFF", "-DLATCHKEY_BENCH=OFF"]
 # Whatever is built: how bytes depend on folders does not depend on how much the compiler optimises.
 FAST = ["-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG", "-DLATCHKEY_TOOLS=OFF", "-DLATCHKEY_TESTING=OFF",
-        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12"]
+        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=24"]
 
 
 def once(tarball, folder, fast):
