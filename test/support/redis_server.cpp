@@ -148,6 +148,18 @@ std::string redis_server::log() const {
   return text.str();
 }
 
+void await_replication(redis_server const& one) {
+  auto admin = one.admin();
+  must_happen(wait_until([&] {
+                auto const role = admin.ok("ROLE");  // "master", its offset, and each replica's address and offset
+                auto const& replicas = role.elements.at(2).elements;
+                return !replicas.empty() && std::all_of(replicas.begin(), replicas.end(), [&](auto const& replica) {
+                  return std::stoll(replica.elements.at(2).text) >= role.elements.at(1).integer;
+                });
+              }),
+              "the replicas have everything");
+}
+
 command_counter::command_counter(redis_server const& server) : admin_(server.admin()), monitor_(server.admin()) {
   if (!server.where().path.empty()) throw std::logic_error("clients on Unix sockets cannot be told from the admin");
   monitor_.ok("MONITOR");

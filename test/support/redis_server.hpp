@@ -80,6 +80,10 @@ class redis_server {
   pid_t pid_ = -1;
 };
 
+// Waits until the replicas of this one, of which there is one at least, have all that it has. (WAIT on a connection
+// that has written nothing does not wait.)
+void await_replication(redis_server const& one);
+
 // One server for all tests that change nothing but their own locks. Names of locks are never used twice.
 redis_server& common_server();
 std::string new_name();

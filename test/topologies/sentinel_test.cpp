@@ -52,10 +52,7 @@ struct failover_world {
 
   std::string field(latchkey::owner who) const { return own->id() + ":" + to_string(who); }
   // Waits until what was done on the first node is on the replicas, too.
-  void replicated() {
-    auto admin = servers.node(0).admin();
-    REQUIRE(admin.integer("WAIT", 2, 5000) == 2);
-  }
+  void replicated() { await_replication(servers.node(0)); }
   bool has(std::size_t node, std::string_view lock) { return servers.node(node).admin().integer("EXISTS", lock) == 1; }
   std::size_t succeed() {
     servers.await_successor(0);

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@ struct answer {
   bool operator==(std::string_view text) const { return ok && value == text; }
 };
 std::string to_string(answer const& what);
+inline std::ostream& operator<<(std::ostream& to, answer const& what) { return to << to_string(what); }
 
 // A process that does with one library what it is told: the driver of Redisson or the driver of latchkey. Both read
 // the same lines, so that a test is written once and runs in both directions. See Driver.java for the lines.

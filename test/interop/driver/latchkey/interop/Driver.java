@@ -5,12 +5,14 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
 
 /**
  * Does with Redisson what it is told, one line at a time.
@@ -51,12 +53,20 @@ public final class Driver {
       config.setFairLockWaitTimeout(fairLockWaitTimeout);
     }
     if (uri.startsWith("redis-cluster://")) {
-      var nodes = uri.substring("redis-cluster://".length()).split(",");
-      for (int i = 0; i < nodes.length; i++) {
-        nodes[i] = "redis://" + nodes[i];
-      }
       config.useClusterServers()
-          .addNodeAddress(nodes)
+          .addNodeAddress(addresses(uri.substring("redis-cluster://".length())))
+          .setClientName("redisson")
+          .setMasterConnectionPoolSize(16)
+          .setMasterConnectionMinimumIdleSize(2)
+          .setScanInterval(1000);
+      return Redisson.create(config);
+    }
+    if (uri.startsWith("redis-sentinel://")) {
+      var parts = uri.substring("redis-sentinel://".length()).split("/");
+      config.useSentinelServers()
+          .addSentinelAddress(addresses(parts[0]))
+          .setMasterName(parts[1])
+          .setReadMode(ReadMode.MASTER)
           .setClientName("redisson")
           .setMasterConnectionPoolSize(16)
           .setMasterConnectionMinimumIdleSize(2)
@@ -69,6 +79,11 @@ public final class Driver {
         .setConnectionPoolSize(16)
         .setConnectionMinimumIdleSize(2);
     return Redisson.create(config);
+  }
+
+  // Of `host:port,host:port`.
+  private static String[] addresses(String nodes) {
+    return Arrays.stream(nodes.split(",")).map(node -> "redis://" + node).toArray(String[]::new);
   }
 
   private void run() throws IOException {
