@@ -14,8 +14,11 @@ struct context;
 // What the names that one server has want of it, and what is known of it. A client has one, or, of a cluster, one for
 // each server that has some of its names.
 struct home {
-  explicit home(context& shared) : requests(shared), channels(shared), renewals(shared, requests) {}
+  explicit home(context& shared, bool of_cluster = false)
+      : in_cluster(of_cluster), requests(shared), channels(shared), renewals(shared, requests) {}
 
+  bool const in_cluster;          // a call may ask about one slot only: each name has calls of its own
+  bool sharded_channels = false;  // SSUBSCRIBE and SPUBLISH, as the server can
   outbox requests;
   subscriptions channels;
   watchdog renewals;

@@ -18,7 +18,7 @@ void message_lane::send() {
   link& lane = links_.of(role::messages);
   for (auto const& one : at_.channels.take_unsent()) {
     command_.clear();
-    command_.add(subscribe_word(sharded_, one.subscribe));
+    command_.add(subscribe_word(at_.sharded_channels, one.subscribe));
     command_.add(one.channel);
     say_of_channel(lane, one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe);
   }
@@ -26,7 +26,7 @@ void message_lane::send() {
 
 // The end of a sharded channel is also told by the server itself, and then says nothing of what was asked.
 void message_lane::say_of_channel(link& lane, sent_call::type what) {
-  if (sharded_ && what == sent_call::type::unsubscribe)
+  if (at_.sharded_channels && what == sent_call::type::unsubscribe)
     lane.tell(shared_, command_);
   else
     lane.write(shared_, command_, {.what = what});
@@ -48,7 +48,8 @@ void message_lane::on_channel_elsewhere(link& one, redirection const& to) {
 
 void message_lane::answered(link& one, reply& answer) {
   if (answer.is_error()) {
-    if (auto const to = sharded_ ? read_redirection(answer.text) : std::nullopt) return on_channel_elsewhere(one, *to);
+    if (auto const to = at_.sharded_channels ? read_redirection(answer.text) : std::nullopt)
+      return on_channel_elsewhere(one, *to);
     using asked = sent_call::type;
     asked const what = one.unanswered.empty() ? asked::subscribe : one.unanswered.front().what;
     bool const pinged = what == asked::ping;
@@ -75,10 +76,11 @@ void message_lane::answered(link& one, reply& answer) {
     return links_.discard(one, errc::protocol_error, "not a message");
   auto const& words = answer.elements;
   std::string_view what = words[0].text;
-  if (sharded_ && what.starts_with('s') && what != "subscribe") what.remove_prefix(1);  // smessage, ssubscribe
+  if (at_.sharded_channels && what.starts_with('s') && what != "subscribe")
+    what.remove_prefix(1);  // smessage, ssubscribe
   if (what == "message" && words.size() == 3) return at_.channels.message(words[1].text, words[2].text);
   if (what != "subscribe" && what != "unsubscribe" && what != "pong") return;
-  if (sharded_ && what == "unsubscribe") {
+  if (at_.sharded_channels && what == "unsubscribe") {
     // If it was not asked for that, the slot has another node, or this one is no master any more.
     if (at_.channels.ended_by_server(words[1].text)) user_.shaken();
     return;
@@ -95,7 +97,7 @@ void message_lane::ask(link& one) {
   std::string const channel = own_channel();
   for (bool const begins : {true, false}) {
     command_.clear();
-    command_.add(subscribe_word(sharded_, begins));
+    command_.add(subscribe_word(at_.sharded_channels, begins));
     command_.add(channel);
     say_of_channel(one, begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe);
   }

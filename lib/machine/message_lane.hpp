@@ -18,7 +18,6 @@ class message_lane {
       : shared_(shared), at_(at), links_(links), user_(user) {}
 
   // Channels are those of the slots that the server has, from the next connection on.
-  void use_sharded_channels(bool on) { sharded_ = on; }
   void send();
   void answered(link& one, reply& answer);
   void ended() { asked_ = false; }
@@ -37,7 +36,6 @@ class message_lane {
   home& at_;
   connections& links_;
   writer_user& user_;
-  bool sharded_ = false;
   bool asked_ = false;
   words command_;
 };

@@ -181,7 +181,7 @@ void request_writer::send_again(sent_call& call) {
 // Nothing ran, and another server is to be asked: by its item alone, if it does not have the slot yet. Whom nobody
 // knows yet is learnt of meanwhile. Servers that send each other's names to each other are not asked in a loop.
 bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
-  auto const to = in_cluster_ ? read_redirection(text) : std::nullopt;
+  auto const to = at_.in_cluster ? read_redirection(text) : std::nullopt;
   if (!to) return false;
   home* const there = user_.redirected(*to);
   if (!there || ++redirections_ > most_redirections) pause();

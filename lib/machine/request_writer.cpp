@@ -71,9 +71,9 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     owner_state& one = list.front();
     list.pop_front();
     bool const alone = std::exchange(one.ask_.asking, false);
-    bool const other_name = in_cluster_ && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
-    bool const joins = !call.owners.empty() && !in_cluster_ && bundled(*call.owners.front(), one);
-    bool const in_bundle = joins || (!list.empty() && !in_cluster_ && bundled(one, list.front()));
+    bool const other_name = at_.in_cluster && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
+    bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), one);
+    bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(one, list.front()));
     auto& field = fields.emplace_back();
     auto& to_field = fields.emplace_back();
     item asked;
@@ -120,7 +120,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
       kind const& which = side.of->of.which();
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
-      if (!call.renewals.empty() && in_cluster_ &&
+      if (!call.renewals.empty() && at_.in_cluster &&
           (side.asking || call.renewals.front()->of->of.name() != side.of->of.name()))
         break;
       bool const alone = std::exchange(side.asking, false);
@@ -187,7 +187,7 @@ void request_writer::script_words(sent_call& call, std::span<item const> items) 
   for (auto const& one : items) call.which->add_keys(one, command_);
   command_[count_at] = std::to_string(command_.size() - count_at - 1);
   for (auto const& one : items) call.which->add_arguments(one, command_);
-  if (call.text->publishes()) command_.add(publisher(sharded_channels_));
+  if (call.text->publishes()) command_.add(publisher(at_.sharded_channels));
 }
 
 void request_writer::plain_words(sent_call& call) {
@@ -206,6 +206,7 @@ void request_writer::plain_words(sent_call& call) {
     if (plain.argument && !has_text(plain.question)) one.field = *plain.argument;
     command_.clear();
     plain.which->add_query(plain.question, one, command_);
+    if (plain.question == query::listeners && at_.sharded_channels) command_[1] = "SHARDNUMSUB";
     return;
   }
   call.asked = ask::force_unlock;

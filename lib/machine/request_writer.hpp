@@ -37,11 +37,9 @@ class writer_user {
 // the server has not, and since when it runs nothing. Bodies: request_writer.cpp, request_answers.cpp.
 class request_writer {
  public:
-  // `timer` makes the session take a turn. In a cluster names of one call would have to have one slot: each has its
-  // own.
-  request_writer(context& shared, home& at, plain_listener& plain, timer_node& timer, writer_user& user,
-                 bool in_cluster = false)
-      : shared_(shared), at_(at), plain_(plain), timer_(timer), user_(user), in_cluster_(in_cluster) {}
+  // `timer` makes the session take a turn.
+  request_writer(context& shared, home& at, plain_listener& plain, timer_node& timer, writer_user& user)
+      : shared_(shared), at_(at), plain_(plain), timer_(timer), user_(user) {}
 
   // Everything that was asked for in one turn leaves in one write, in as few script calls as there are full groups.
   void send(outbox& from, link& to);
@@ -55,8 +53,6 @@ class request_writer {
   void wake_after_pause() { shared_.timers.set_lazily(timer_, paused_until_); }
   // Asked once: the answers so far show that it is the wrong server.
   bool turned_away() { return std::exchange(turned_away_, false); }
-  // From the next call on scripts publish by SPUBLISH.
-  void use_sharded_channels(bool on) { sharded_channels_ = on; }
   // It is sent whole next time.
   void miss(script const& text) { unknown_.insert(&text); }
 
@@ -101,10 +97,8 @@ class request_writer {
   plain_listener& plain_;
   timer_node& timer_;
   writer_user& user_;
-  bool const in_cluster_;
   std::unordered_set<script const*> unknown_;  // scripts whose text goes next time
   bool turned_away_ = false;
-  bool sharded_channels_ = false;
   sickness sick_;
   unsigned pauses_ = 0;
   unsigned redirections_ = 0;  // in a row

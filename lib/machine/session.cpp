@@ -8,15 +8,13 @@ constexpr unsigned most_soon_lost = 3;  // message connections, before waiters n
 
 }  // namespace
 
-session::session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain,
-                 bool in_cluster)
+session::session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain)
     : shared_(shared),
       at_(at),
       user_(user),
       links_(shared, std::move(who), *this, timer_),
       plain_(plain),
-      writer_(shared, at, plain, timer_, *this, in_cluster),
-      in_cluster_(in_cluster) {
+      writer_(shared, at, plain, timer_, *this) {
   timer_.what = timer_node::type::session;
   timer_.of = this;
 }
@@ -92,9 +90,8 @@ void session::on_reply(link& one, reply& answer) {
 void session::on_up(link& one) {
   if (aside_) return orphans_.connected(one.id, links_.server().run_id);
   if (one.of == role::shared) {
-    bool const sharded = in_cluster_ && links_.server().shards_channels;
-    messages_.use_sharded_channels(sharded);
-    writer_.use_sharded_channels(sharded);
+    at_.sharded_channels =
+        at_.in_cluster && shared_.settings.sharded_subscription.value_or(links_.server().shards_channels);
     at_.renewals.want_all();
     orphans_.connected(one.id, links_.server().run_id);
   } else if (one.of == role::messages) {

@@ -37,8 +37,7 @@ class session_user {
 // another server has the names; from then on it is aside, and only sees to what it left behind.
 class session final : private connections_user, private orphans_user, private writer_user {
  public:
-  session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain,
-          bool in_cluster);
+  session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain);
   ~session();
   session(session const&) = delete;
   session& operator=(session const&) = delete;
@@ -108,7 +107,6 @@ class session final : private connections_user, private orphans_user, private wr
   orphans orphans_{shared_, *this, plain_, timer_};
   request_writer writer_;
   message_lane messages_{shared_, at_, links_, *this};
-  bool const in_cluster_;
   bool aside_ = false;
   instant aside_since_{};
   bool direct_wanted_ = false;

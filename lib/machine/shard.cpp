@@ -13,7 +13,7 @@ constexpr std::size_t most_before = 8;  // servers that had them
 }  // namespace
 
 shard::shard(context& shared, connections::identity as, plain_calls& plain, shard_user& user, bool in_cluster)
-    : shared_(shared), as_(std::move(as)), plain_(plain), user_(user), in_cluster_(in_cluster), names_(shared) {}
+    : shared_(shared), as_(std::move(as)), plain_(plain), user_(user), names_(shared, in_cluster) {}
 
 shard::~shard() = default;
 
@@ -22,7 +22,7 @@ std::unique_ptr<session> shard::made(node_address const& at) {
   who.at = at;
   if (!at.host.empty()) who.address = to_string(at);
   session_user& me = *this;
-  return std::make_unique<session>(shared_, names_, std::move(who), me, plain_, in_cluster_);
+  return std::make_unique<session>(shared_, names_, std::move(who), me, plain_);
 }
 
 void shard::lead_to(node_address const& at) {

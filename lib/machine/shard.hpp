@@ -97,7 +97,6 @@ class shard final : private session_user {
   connections::identity const as_;
   plain_calls& plain_;
   shard_user& user_;
-  bool const in_cluster_;
   home names_;
   std::unique_ptr<session> now_;
   std::vector<std::unique_ptr<session>> before_;  // of servers that had the names

@@ -8,7 +8,7 @@ import threading
 import time
 
 import support
-from support import Case, Server, wait_until
+from support import Case, Server, free_port, wait_until
 
 # What a server without an append-only file always says; those of the other tests have one.
 AOF = ("--appendonly", "yes")
@@ -272,7 +272,7 @@ class Doctor(Case):
         self.assertEqual(made.returncode, 1)
 
     def test_replicas(self):
-        primary = self.start(*AOF, "--port", str(self.port()))
+        primary = self.start(*AOF, "--port", str(free_port(below=55_000)))
         port = primary.cli("CONFIG", "GET", "port").split()[1]
         self.start("--replicaof", "127.0.0.1", port)
         self.assertTrue(wait_until(lambda: "connected_slaves:1" in primary.cli("INFO", "replication")))
@@ -280,14 +280,6 @@ class Doctor(Case):
         primary.cli("CONFIG", "SET", "min-replicas-to-write", 1)
         self.assertTrue(wait_until(lambda: "min_slaves_good_slaves:1" in primary.cli("INFO", "replication")))
         self.assertEqual(self.examine(primary)["replicas"]["verdict"], "ok")
-
-    @staticmethod
-    def port():
-        while True:  # a server of a cluster listens ten thousand above it, too
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                if probe.getsockname()[1] < 55_000:
-                    return probe.getsockname()[1]
 
     def test_clock(self):
         seen = []
@@ -325,7 +317,7 @@ class Doctor(Case):
         self.assert_only(server, "warn", "slow", "--lease", "1s")
 
     def test_topology(self):
-        server = self.start(*AOF, "--cluster-enabled", "yes", "--port", str(self.port()))
+        server = self.start(*AOF, "--cluster-enabled", "yes", "--port", str(free_port(below=55_000)))
         self.assertEqual(self.examine(server)["topology"]["verdict"], "FAIL")
 
     def test_what_cannot_be_read_is_skipped(self):

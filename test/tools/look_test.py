@@ -7,12 +7,7 @@ import subprocess
 import time
 
 import support
-from support import Case, Server, wait_until
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+from support import Case, Server, free_port, wait_until
 
 
 def reached(port):

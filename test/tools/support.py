@@ -9,6 +9,7 @@ import pathlib
 import pty
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -46,6 +47,13 @@ def wait_until(true, limit=PATIENCE, pause=0.005):
     while not (result := true()) and time.monotonic() < deadline:
         time.sleep(pause)
     return result
+
+
+def free_port(below=65_536):
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            if (port := taken.getsockname()[1]) < below:
+                return port
 
 
 class Server:
@@ -103,10 +111,10 @@ def processes_with(variable):
     """Living processes in whose environment this stands."""
     mark = f"\0{variable}\0".encode()
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if mark in b"\0" + path.read_bytes() and alive(path.parent.name):
-                found.append(int(path.parent.name))
+            if mark in b"\0" + pathlib.Path(f"/proc/{pid}/environ").read_bytes() and alive(pid):
+                found.append(int(pid))
     return found
 
 

@@ -2,18 +2,11 @@
 
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 
 import support
-from support import Case, Server
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+from support import Case, Server, free_port
 
 
 class Certificates:

@@ -11,6 +11,8 @@
 #include <deque>
 #include <utility>
 
+namespace machine_request_writer {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -46,7 +48,7 @@ config observed() {
 }
 
 struct room final : plain_listener, writer_user {
-  explicit room(bool in_cluster = false) : writer(shared, at, *this, timer, *this, in_cluster) {
+  explicit room(bool in_cluster = false) : at(shared, in_cluster), writer(shared, at, *this, timer, *this) {
     shared.out = &out;
     shared.now = start;
     to.at = lane.at = link::state::up;
@@ -97,7 +99,7 @@ struct room final : plain_listener, writer_user {
   actions out;
   std::deque<operation> calls;
   std::deque<name_machine> names;
-  home at{shared}, elsewhere{shared};
+  home at, elsewhere{shared};
   home* there = &elsewhere;
   outbox& box = at.requests;
   timer_node timer;
@@ -159,6 +161,23 @@ TEST_CASE("request writer: a script that the server has not goes whole, once", "
   r.ask("m");
   r.send();
   CHECK_FALSE(has(r.bytes(), "EVALSHA"));
+}
+
+TEST_CASE("request writer: listeners are counted where they listen", "[unit][machine]") {
+  for (bool const sharded : {false, true}) {
+    room r(true);
+    r.at.sharded_channels = sharded;
+    operation plain;
+    plain.what = operation::type::query;
+    plain.question = query::listeners;
+    plain.which = &reentrant_kind();
+    plain.name = "k";
+    r.box.add(plain);
+    r.send();
+    auto const bytes = r.bytes();
+    CHECK(has(bytes, "\nPUBSUB\r"));
+    CHECK(has(bytes, sharded ? "\nSHARDNUMSUB\r" : "\nNUMSUB\r"));
+  }
 }
 
 TEST_CASE("request writer: while the server runs nothing requests wait, and one event says so", "[unit][machine]") {
@@ -223,7 +242,7 @@ TEST_CASE("request writer: a script that publishes is told how, behind all items
     call.what = operation::type::force_unlock;
     call.which = &reentrant_kind();
     call.name = "k";
-    if (sharded) r.writer.use_sharded_channels(true);
+    if (sharded) r.at.sharded_channels = true;
     r.writer.lend(r.lane, call);
     CHECK(r.writer.lane_bytes().ends_with(sharded ? "\r\n$8\r\nspublish\r\n" : "\r\n$7\r\npublish\r\n"));
     r.ask("l");
@@ -231,3 +250,5 @@ TEST_CASE("request writer: a script that publishes is told how, behind all items
     CHECK_FALSE(has(r.bytes(), "publish"));  // to acquire it tells nobody
   }
 }
+
+}  // namespace machine_request_writer

@@ -63,7 +63,7 @@ std::optional<peer> find_peer(std::string_view clients, std::string const& owner
 }
 
 std::int64_t listeners_to(session& server, std::vector<std::string> const& channels) {
-  command question{"PUBSUB", "NUMSUB"};
+  command question{"PUBSUB", server.in_cluster() ? "SHARDNUMSUB" : "NUMSUB"};
   question.insert(question.end(), channels.begin(), channels.end());
   std::int64_t count = 0;
   for (auto const& one : server.ask(question).list) count += one.number;
