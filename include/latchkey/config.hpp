@@ -118,6 +118,12 @@ struct config {
   std::string sentinel_password{};
   /// Also ask sentinels that the given ones know. False: the URI has all of them.
   bool sentinels_discovery = true;
+  /// In a cluster: do waiters listen on sharded channels (SSUBSCRIBE), as Redisson's `shardedSubscriptionMode`? Empty:
+  /// where servers have them, from Redis 7 on. All clients that share locks have to agree, or do not hear each other.
+  std::optional<bool> sharded_subscription{};
+  /// True: a cluster in which some slots have no node is refused with `errc::no_master` until it has been seen whole,
+  /// as by Redisson when it starts. False: only the slot that is asked for counts.
+  bool check_slots_coverage = false;
   /// Under which address this client reaches a server that sentinels, or nodes of a cluster, know by this host and
   /// port. Empty: the same. Called with the client's mutex held: it is to be quick, not to throw and not to use the
   /// client.

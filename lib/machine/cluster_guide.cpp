@@ -5,6 +5,19 @@
 
 namespace latchkey::detail {
 
+namespace {
+
+std::string in_words(std::vector<slot_map::range> const& slots) {
+  std::string text = "slots";
+  for (auto const& [first, last] : slots) {
+    text += ' ' + std::to_string(first);
+    if (last != first) text += '-' + std::to_string(last);
+  }
+  return text;
+}
+
+}  // namespace
+
 cluster_guide::cluster_guide(context& shared, cluster_seeds whom, guided& servers)
     : shared_(shared), servers_(servers), scout_(shared, std::move(whom), static_cast<cluster_user&>(*this)) {}
 
@@ -37,7 +50,18 @@ node_address cluster_guide::place_of(cluster_master const& one, node_address con
   return made;
 }
 
-bool cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters) {
+// Or it was at some time: what is missing later is missing for those alone that ask for it.
+bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const {
+  auto const& all = servers_.shards();
+  if (std::any_of(all.begin(), all.end(), [](auto const& one) { return one->now() != nullptr; })) return true;
+  int count = 0;
+  for (auto const& one : masters)
+    for (auto const& [first, last] : one.slots) count += last - first + 1;
+  return count == slot_count;
+}
+
+error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters) {
+  if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
   std::vector<slot_map::change> changes;
   std::vector<node_address> known;
   bool any = false;
@@ -62,17 +86,22 @@ bool cluster_guide::on_cluster(node_address const& by, std::vector<cluster_maste
   give_up_replaced(known);
   for (auto const& one : servers_.shards()) one->names().channels.ask_again();
   scout_.know(std::move(known));
-  return any;
+  note_uncovered();
+  return any ? error_code() : errc::connect_failed;
+}
+
+// Once, until all have one that are asked for.
+void cluster_guide::note_uncovered() {
+  std::vector<slot_map::range> missing;
+  if (!servers_.shards().front()->names().requests.empty()) missing = slots_.uncovered();
+  if (!missing.empty() && !uncovered_told_)
+    shared_.note(event_type::slot_uncovered, {}, 0, errc::no_master, in_words(missing) + " have no node");
+  uncovered_told_ = !missing.empty();
 }
 
 void cluster_guide::note_changes(std::vector<slot_map::change> const& changes) {
   for (auto const& one : changes) {
-    std::string text = "slots";
-    for (auto const& [first, last] : one.slots) {
-      text += ' ' + std::to_string(first);
-      if (last != first) text += '-' + std::to_string(last);
-    }
-    text += ": ";
+    std::string text = in_words(one.slots) + ": ";
     if (!one.from.host.empty()) text += "from " + to_string(one.from) + ' ';
     text += "to " + to_string(one.to) + ", epoch " + std::to_string(one.epoch);
     shared_.note(event_type::topology_changed, {}, 0, {}, text);

@@ -34,17 +34,20 @@ class cluster_guide final : public guide, private cluster_user {
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
   node_address place_of(cluster_master const& one, node_address const& by) const;
+  bool seen_whole(std::vector<cluster_master> const& masters) const;
   void note_changes(std::vector<slot_map::change> const& changes);
+  void note_uncovered();
   void follow(std::vector<slot_map::change> const& changes);
   void give_up_replaced(std::vector<node_address> const& masters);
 
-  bool on_cluster(node_address const& by, std::vector<cluster_master> const& masters) override;
+  error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters) override;
   void on_no_cluster(error_code const& why, std::string_view text, bool transient) override;
 
   context& shared_;
   guided& servers_;
   slot_map slots_;
   std::map<std::string, node_address> named_;  // nodes by the names of their hosts, which redirections may say
+  bool uncovered_told_ = false;
   cluster_scout scout_;
 };
 

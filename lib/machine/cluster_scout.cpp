@@ -198,7 +198,8 @@ void cluster_scout::on_reply(reply const& answer) {
   auto const masters = read_cluster(answer.text);
   if (std::none_of(masters.begin(), masters.end(), [](auto const& one) { return !one.slots.empty(); }))
     return failed(errc::no_master, "it knows of no slots");
-  if (!user_.on_cluster(at_, masters)) return failed(errc::connect_failed, "what it knows is out of date");
+  if (error_code const why = user_.on_cluster(at_, masters))
+    return failed(why, why == errc::no_master ? "some slots have no node" : "what it knows is out of date");
   if (!asking_) return;
   asking_ = false;
   round_.clear();

@@ -25,8 +25,9 @@ struct cluster_seeds {
 // Told what the nodes say.
 class cluster_user {
  public:
-  // False: all of it was known to be out of date.
-  virtual bool on_cluster(node_address const& by, std::vector<cluster_master> const& masters) = 0;
+  // Does it tell what it knows to somebody who can use it? `connect_failed`: all of it was known to be out of date.
+  // `no_master`: some slots have no node.
+  virtual error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters) = 0;
   // Nobody has an answer that can be used, and why.
   virtual void on_no_cluster(error_code const& why, std::string_view text, bool transient) = 0;
 

@@ -15,6 +15,16 @@ std::size_t slot_map::slots_of(node_address const& at) const {
   return made;
 }
 
+std::vector<slot_map::range> slot_map::uncovered() const {
+  std::vector<range> made;
+  for (std::uint16_t first = 0; first < slot_count;) {
+    auto const last = end_of_run(first, slot_count - 1);
+    if (of_[first] == nobody) made.emplace_back(first, last);
+    first = static_cast<std::uint16_t>(last + 1);
+  }
+  return made;
+}
+
 // One that has lost all of its slots makes room.
 std::uint16_t slot_map::owner_of(std::string const& id, node_address const& at, std::uint64_t epoch) {
   auto const same = std::find_if(owners_.begin(), owners_.end(),

@@ -5,6 +5,8 @@
 #include <support/configs.hpp>
 #include <support/errors.hpp>
 
+#include <boost/asio/use_future.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -35,8 +37,12 @@ config cluster_config(event_log const& log) {
 }
 
 struct cluster_world {
-  explicit cluster_world(std::chrono::milliseconds node_timeout = std::chrono::minutes(1)) : servers(node_timeout) {
-    own.emplace(servers.uri(), cluster_config(log));
+  explicit cluster_world(std::chrono::milliseconds node_timeout = std::chrono::minutes(1),
+                         std::chrono::milliseconds quarantine = {})
+      : servers(node_timeout) {
+    config settings = cluster_config(log);
+    settings.failover_quarantine = quarantine;
+    own.emplace(servers.uri(), settings);
     own->connect(patience);
   }
 
@@ -338,6 +344,37 @@ TEST_CASE("case t21: a master dies, and its replica keeps what is held", "[topol
   CHECK(held.release() == release_result::released);
   CHECK_FALSE(w.has(3, name));
   CHECK(w.log.count(event_type::lost) == 0);
+}
+
+TEST_CASE("cluster: quarantine is of the shard that failed over", "[topologies][cluster]") {
+  cluster_world w(1s, 3s);  // begins with one for each shard: who knows what was before
+  auto held = w.own->get_lock(w.servers.name_on(0)).acquire({.wait = patience});
+  REQUIRE(held.held());
+  w.servers.replicated();
+  w.servers.node(0).kill();
+  w.servers.await_master(3);
+  REQUIRE(w.log.wait_for(event_type::quarantined, 4));
+  stopwatch since;
+  auto fresh = w.own->get_lock(w.servers.name_on(0)).async_acquire({.wait = patience}, asio::use_future);
+  CHECK(w.own->get_lock(w.servers.name_on(1)).acquire({.wait = patience}).held());
+  CHECK(held.release() == release_result::released);
+  CHECK(fresh.wait_for(0s) == std::future_status::timeout);
+  CHECK(fresh.get().held());
+  CHECK(since.passed() > 1s);
+  CHECK(w.log.count(event_type::quarantined) == 4);
+}
+
+TEST_CASE("cluster: inspect counts who listens to a sharded channel", "[topologies][cluster]") {
+  cluster_world w;
+  client other(w.servers.uri(), cluster_config(w.log));
+  auto const lock = w.own->get_lock(w.servers.name_on(1));
+  auto held = lock.acquire({.wait = patience});
+  REQUIRE(held.held());
+  CHECK(w.own->inspect(lock).listeners == 0);
+  waiter waits(other, lock.name());
+  CHECK(wait_until([&] { return w.own->inspect(lock).listeners == 1; }));
+  held.release();
+  waits.had.get();
 }
 
 TEST_CASE("case t22: a grant that dies with its master is told", "[topologies][cluster][case-t22]") {

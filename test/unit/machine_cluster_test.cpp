@@ -2,6 +2,7 @@
 #include <support/catch.hpp>
 #include <support/unit/world.hpp>
 #include <wire/kinds.hpp>
+#include <wire/slot.hpp>
 
 #include <algorithm>
 
@@ -23,8 +24,8 @@ config impatient() {
 }
 
 struct cluster {
-  explicit cluster(std::size_t clients = 1)
-      : w(impatient(), clients, world::known::by_nodes), first(w.server), second(w.add_server()) {
+  explicit cluster(std::size_t clients = 1, config const& given = impatient())
+      : w(given, clients, world::known::by_nodes), first(w.server), second(w.add_server()) {
     w.resolve_to(w.server);
   }
   world w;
@@ -74,6 +75,17 @@ TEST_CASE("slot map: a slot is taken only with a greater epoch", "[unit][machine
   CHECK(map.claim("id-b", b, 2, none, changes));
 }
 
+TEST_CASE("slot map: what nobody has claimed", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1};
+  std::vector<detail::slot_map::change> changes;
+  CHECK(map.uncovered() == std::vector<range>{{0, 16383}});
+  map.claim("id-a", a, 1, std::vector<range>{{0, 9}, {11, 99}, {101, 16382}}, changes);
+  CHECK(map.uncovered() == std::vector<range>{{10, 10}, {100, 100}, {16383, 16383}});
+  map.claim("id-a", a, 1, std::vector<range>{{0, 16383}}, changes);
+  CHECK(map.uncovered().empty());
+}
+
 TEST_CASE("slot map: a node that has moved to another address keeps its slots", "[unit][machine]") {
   detail::slot_map map;
   node_address const a{"a", 1}, b{"b", 1}, again{"c", 1};
@@ -119,6 +131,57 @@ TEST_CASE("cluster: names of one turn leave in a call each", "[unit][machine][cl
   for (task* one : all) c.w.await(*one);
   CHECK(c.first.ran("EVALSHA acquire a ") + c.first.ran("EVALSHA acquire b ") + c.first.ran("EVALSHA acquire c ") == 3);
   CHECK(c.w.snapshot().redirected == 0);
+}
+
+TEST_CASE("cluster: a slot that no node has is told of once, and waited for", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::uncover(c.w, "k");
+  auto& waits = c.w.acquire(1);
+  c.w.await(c.w.acquire(2, {.name = "other"}));
+  c.w.pass(5s);
+  CHECK_FALSE(waits.done());
+  REQUIRE(c.w.noted(event_type::slot_uncovered) == 1);
+  auto const& told = *std::find_if(c.w.notes.begin(), c.w.notes.end(),
+                                   [](auto const& one) { return one.type == event_type::slot_uncovered; });
+  CHECK(told.text == "slots " + std::to_string(detail::slot_of("k")) + " have no node");
+  nodes::cover(c.w, "k", 1);
+  c.w.await(waits);
+  CHECK(waits.granted());
+  CHECK(c.second.exists("k"));
+}
+
+TEST_CASE("cluster: one that has to be whole is refused until it is, once", "[unit][machine][cluster]") {
+  config given = impatient();
+  given.check_slots_coverage = true;
+  cluster c(1, given);
+  nodes::uncover(c.w, "k");
+  auto& refused = c.w.acquire(1, {.name = "other"});
+  c.w.await(refused);
+  CHECK(refused.error == errc::no_master);
+  nodes::cover(c.w, "k", 1);
+  auto& held = c.w.acquire(1, {.name = "other"});
+  c.w.await(held);
+  CHECK(held.granted());
+  nodes::uncover(c.w, "third");
+  c.w.pass(6s);
+  c.w.await(c.w.release(held));
+}
+
+TEST_CASE("cluster: channels are sharded unless the settings forbid it", "[unit][machine][cluster]") {
+  for (bool const sharded : {true, false}) {
+    config given = impatient();
+    if (!sharded) given.sharded_subscription = false;
+    cluster c(2, given);
+    auto& held = c.w.acquire(1);
+    c.w.await(held);
+    auto& waits = c.w.acquire(1, {.client = 1});
+    c.w.pass(10ms);
+    CHECK((c.first.ran("SSUBSCRIBE") > 0) == sharded);
+    CHECK((c.first.ran("SUBSCRIBE") > 0) != sharded);
+    c.w.release(held);
+    c.w.pass(10ms);
+    CHECK(waits.granted());
+  }
 }
 
 TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][cluster]") {

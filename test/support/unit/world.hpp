@@ -229,6 +229,9 @@ struct nodes {
   static void move(world& in, std::string_view name, std::size_t to);
   // The same, but for the keys: they go one by one. Ends with `move`.
   static void begin_move(world& in, std::string_view name, std::size_t to);
+  // No node has the slot; then one has, which is empty.
+  static void uncover(world& in, std::string_view name);
+  static void cover(world& in, std::string_view name, std::size_t by);
   // All keys of the slot go there.
   static void move_keys(world& in, std::string_view name, std::size_t to);
   // All that this one has goes to one that had nothing, with the data that it has: its replica. Clients are told

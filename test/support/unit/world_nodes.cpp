@@ -73,6 +73,7 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
       if (here == 0) return "ASK " + at + node_name(moves_to) + ":1";
       return "TRYAGAIN Multiple keys request during rehashing of slot";
     }
+    if (owner == world::nowhere) return "CLUSTERDOWN Hash slot not served";
     if (moves_to == number && asking)
       return keys.size() > 1 && !all ? "TRYAGAIN Multiple keys request during rehashing of slot" : "";
     return "MOVED " + at + node_name(owner) + ":1";
@@ -82,6 +83,13 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
 void nodes::begin_move(world& in, std::string_view name, std::size_t to) {
   std::uint16_t const slot = slot_of(name);
   in.slots_[slot] = {owner_of(in, slot), to};
+}
+
+void nodes::uncover(world& in, std::string_view name) { in.slots_[slot_of(name)] = {world::nowhere}; }
+
+void nodes::cover(world& in, std::string_view name, std::size_t by) {
+  in.slots_[slot_of(name)] = {by};
+  ++in.epochs_[by];
 }
 
 void nodes::move_keys(world& in, std::string_view name, std::size_t to) {
