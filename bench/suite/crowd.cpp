@@ -109,7 +109,7 @@ struct rates {
   std::vector<double> cap, coroutines, threads;
 };
 
-void add_rows(stage& on, rates const& found) {
+void add_crowd(stage& on, rates const& found) {
   on.add({.name = "1,000 coroutines, 1,000 locks",
           .unit = "pairs/s",
           .figure = median(found.coroutines),
@@ -154,7 +154,7 @@ void run_crowd(stage& on) {
     on.say("round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
     play(1);
   }
-  add_rows(on, found);
+  add_crowd(on, found);
 
   on.say("throughput by the number of clients");
   std::vector<std::pair<double, double>> by_coroutines, by_threads, by_server;

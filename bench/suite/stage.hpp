@@ -52,6 +52,7 @@ void run_tls(stage& on);
 void run_scope(stage& on);
 void run_coroutine(stage& on);
 void run_crowd(stage& on);
+void run_cluster(stage& on);
 void run_one_lock(stage& on);
 void run_processes(stage& on);
 void run_holds(stage& on);

@@ -13,7 +13,7 @@ namespace {
 
 enum : std::size_t { bare_side, secured_side, open_side };
 
-void add_rows(stage& on, regime const& what, comparison const& found) {
+void add_tls(stage& on, regime const& what, comparison const& found) {
   std::string const way(what.meaning);
   auto const& secured = found.sides[secured_side];
   on.add({.name = way + ", p50",
@@ -66,7 +66,7 @@ void run_tls(stage& on) {
   for (auto const& what : all_regimes()) {
     on.say(std::string(what.meaning));
     int const rounds = what.period >= std::chrono::milliseconds(2) ? (on.rounds() + 2) / 3 : on.rounds();
-    add_rows(on, what, compare(what, rounds, sides, server.pid()));
+    add_tls(on, what, compare(what, rounds, sides, server.pid()));
   }
 }
 
