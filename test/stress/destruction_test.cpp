@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+namespace stress_destruction {
+
 using namespace latchkey;
 using namespace latchkey::test;
 
@@ -203,3 +205,5 @@ TEST_CASE("every call completes once if a client with a thread of its own is des
     CHECK(wait_until([&] { return completed == started; }));
   }
 }
+
+}  // namespace stress_destruction

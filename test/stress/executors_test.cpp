@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+namespace stress_executors {
+
 using namespace latchkey;
 using namespace latchkey::test;
 
@@ -101,3 +103,5 @@ TEST_CASE("a client on a thread pool", "[stress]") {
   }
   pool.join();
 }
+
+}  // namespace stress_executors

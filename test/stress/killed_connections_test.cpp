@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace stress_killed_connections {
+
 using namespace latchkey;
 using namespace latchkey::test;
 
@@ -190,3 +192,5 @@ TEST_CASE("connections killed every 7 ms: threads and coroutines end with every 
   s.admin = s.server.admin();
   check_the_end(s, turns, all.sum);
 }
+
+}  // namespace stress_killed_connections

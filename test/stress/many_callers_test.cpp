@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+namespace stress_many_callers {
+
 using namespace latchkey;
 using namespace latchkey::test;
 
@@ -247,3 +249,5 @@ TEST_CASE("fair lock: 8 waiters of 3 clients are served in order, 100 times", "[
   }
   CHECK(in_order == runs);
 }
+
+}  // namespace stress_many_callers

@@ -9,6 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
+namespace stress_owners {
+
 using latchkey::owner;
 
 TEST_CASE("owners are never given out twice, over all threads", "[stress]") {
@@ -35,3 +37,5 @@ TEST_CASE("a thread keeps its owner, and the next thread gets another", "[stress
     CHECK(seen.insert(*theirs).second);
   }
 }
+
+}  // namespace stress_owners

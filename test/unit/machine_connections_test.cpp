@@ -4,6 +4,8 @@
 
 #include <utility>
 
+namespace machine_connections {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -286,3 +288,5 @@ TEST_CASE("connections: a call that has ended is known to none of them", "[unit]
   CHECK(found.empty());
   CHECK(r.answer(r.serial(role::shared), "+OK\r\n") == 1);
 }
+
+}  // namespace machine_connections

@@ -6,6 +6,8 @@
 #include <support/catch.hpp>
 #include <wire/kinds.hpp>
 
+namespace machine_name_parts {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -252,3 +254,5 @@ TEST_CASE("wait queue: calls without a wait are found, and what was heard since 
   CHECK(&*r.line.first_once() == &r.calls[3]);
   for (int i : {0, 2, 3}) r.line.leave(r.calls[i]);
 }
+
+}  // namespace machine_name_parts

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace machine_parts {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -295,3 +297,5 @@ TEST_CASE("outbox: requests by their order, each once") {
   box.remove(plain);
   CHECK(box.empty());
 }
+
+}  // namespace machine_parts

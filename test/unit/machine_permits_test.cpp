@@ -5,6 +5,8 @@
 #include <wire/kinds.hpp>
 #include <wire/permit_semaphore_scripts.hpp>
 
+namespace machine_permits {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -303,3 +305,5 @@ TEST_CASE("sweep: latch: waiters go on at zero, and every count is counted once"
                           if (w.server.exists("k")) w.fail("the count is left");
                         }});
 }
+
+}  // namespace machine_permits

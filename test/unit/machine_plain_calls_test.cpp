@@ -6,6 +6,8 @@
 
 #include <utility>
 
+namespace machine_plain_calls {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -140,3 +142,5 @@ TEST_CASE("plain calls: a deadline says what was heard last, and nothing is wron
   CHECK(may_still_be_held(silent.call.error) == false);
   CHECK(silent.call.error);
 }
+
+}  // namespace machine_plain_calls

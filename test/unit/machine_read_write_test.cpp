@@ -3,6 +3,8 @@
 #include <support/unit/sweep.hpp>
 #include <wire/kinds.hpp>
 
+namespace machine_read_write {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -128,3 +130,5 @@ TEST_CASE("sweep: read/write lock: both sides of one owner, leases, extend") {
     w.expect(other.granted(), "the lock is open for readers");
   }});
 }
+
+}  // namespace machine_read_write

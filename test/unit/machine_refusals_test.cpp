@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace machine_refusals {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -413,3 +415,5 @@ TEST_CASE("orphans: only what may still run makes one; what asked for nothing is
   r.all.send();
   CHECK(r.heard() == "kill 20 ");
 }
+
+}  // namespace machine_refusals

@@ -4,6 +4,8 @@
 
 #include <tuple>
 
+namespace machine_turns {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -132,3 +134,5 @@ TEST_CASE("streak: the lock is left to others for as long as it was, up to two l
   turns.leave_no_longer();
   CHECK(turns.left_until() <= start);
 }
+
+}  // namespace machine_turns

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+namespace machine_walk {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -144,3 +146,5 @@ TEST_CASE("walk: calls and faults in any order") { walk_all(lock::reentrant, 1'0
 TEST_CASE("walk: read/write lock: calls in any order") { walk_all(lock::read_write, 300, false); }
 
 TEST_CASE("walk: read/write lock: calls and faults in any order") { walk_all(lock::read_write, 300, true); }
+
+}  // namespace machine_walk

@@ -4,6 +4,8 @@
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
 
+namespace rule_answers {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -347,3 +349,5 @@ TEST_CASE("rule: a permit whose request the server has forgotten is an event") {
     w.finish();
   }
 }
+
+}  // namespace rule_answers

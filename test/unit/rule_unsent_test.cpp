@@ -1,6 +1,8 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 
+namespace rule_unsent {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -252,3 +254,5 @@ TEST_CASE("rule: who stands behind a waiter that was told busy hears busy, not t
   CHECK(late.busy());
   w.finish();
 }
+
+}  // namespace rule_unsent

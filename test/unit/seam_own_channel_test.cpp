@@ -3,6 +3,8 @@
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 
+namespace seam_own_channel {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
@@ -189,3 +191,5 @@ TEST_CASE("seam: a message on the own channel during a try makes it try once mor
 TEST_CASE("sweep: seam: a queue on the server") {
   sweep_one_server({.play = [](world& w) { one_gives_up(w, fair(), "queue:k"); }, .clients = 2});
 }
+
+}  // namespace seam_own_channel

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <string>
 
+namespace wire_fair_read_write {
+
 using namespace latchkey::detail;
 using namespace latchkey::test;
 using enum outcome::type;
@@ -270,3 +272,5 @@ TEST_CASE("read/write lock: readers share, a writer shares with nobody", "[unit]
   CHECK(rules.shares(0, 0));
   for (unsigned char const other : both_sides) CHECK_FALSE((rules.shares(1, other) || rules.shares(other, 1)));
 }
+
+}  // namespace wire_fair_read_write

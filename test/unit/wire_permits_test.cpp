@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace wire_permits {
+
 using namespace latchkey::detail;
 using namespace latchkey::test;
 
@@ -221,3 +223,5 @@ TEST_CASE("permits: the number behind a name is a plain command", "[unit][wire]"
   for (auto const& wrong : {bulk("many"), bulk(""), integer(1), array({})})
     CHECK_FALSE(which.read_query(query::value, wrong, value));
 }
+
+}  // namespace wire_permits

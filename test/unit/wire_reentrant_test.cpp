@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace wire_reentrant {
+
 using namespace latchkey::detail;
 using namespace latchkey::test;
 using enum outcome::type;
@@ -278,3 +280,5 @@ TEST_CASE("an answer to a question has its shape or is refused", "[unit][wire]")
   CHECK(answered(query::time_to_live, integer(29'999)) == 29'999);
   for (auto const& odd : {integer(-3), reply{}, bulk("5")}) CHECK(answered(query::time_to_live, odd) == -99);
 }
+
+}  // namespace wire_reentrant

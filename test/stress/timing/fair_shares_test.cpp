@@ -27,6 +27,8 @@
 #include <thread>
 #include <vector>
 
+namespace stress_fair_shares {
+
 using namespace latchkey;
 using namespace latchkey::test;
 
@@ -268,3 +270,5 @@ TEST_CASE("fair lock: with dying, cancelling and impatient waiters and clocks ap
   CHECK(found.percentile(0.99) < 50ms * slowness);
   CHECK(found.longest() < 1s * slowness);
 }
+
+}  // namespace stress_fair_shares
