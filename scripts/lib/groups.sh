@@ -34,7 +34,7 @@ declare -A about=(
 # machine for itself comes last.
 all_groups=(
   unit docs server outside testing tools example site stress topologies interop tsan asan-ubsan
-  clang demo compile package mutants model format simulate packages fuzz torture costs bench
+  clang demo compile package mutants model format simulate packages torture fuzz costs bench
 )
 quick_groups=(unit docs server outside testing tools example demo compile package costs)
 # Not part of --all: ten minutes more; and remarks that have not all been worked through.

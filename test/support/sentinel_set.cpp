@@ -110,11 +110,14 @@ std::size_t sentinel_set::master() {
   throw std::runtime_error("no sentinel is left");
 }
 
+// Sentinels whose votes were split vote again 6 s later.
 void sentinel_set::await_successor(std::size_t of) {
-  must_happen(wait_until([&] {
-                return std::count_if(sentinels_.begin(), sentinels_.end(),
-                                     [&](auto const& one) { return index_of(one->master()) != of; }) >= 2;
-              }),
+  must_happen(wait_until(
+                  [&] {
+                    return std::count_if(sentinels_.begin(), sentinels_.end(),
+                                         [&](auto const& one) { return index_of(one->master()) != of; }) >= 2;
+                  },
+                  4 * patience),
               "another node is promoted");
 }
 
