@@ -57,8 +57,8 @@ enum class errc {
   /// other's certificate, or they have no version or cipher in common; the text has the server's address and OpenSSL's
   /// words. Nothing is left behind on the server.
   tls_failed,
-  /// By `redis-sentinel://`: no sentinel knows a master of this name, in its own words. Nothing is left behind on any
-  /// server.
+  /// By `redis-sentinel://`: no sentinel knows a master of this name, in its own words. By `redis-cluster://`: no node
+  /// has slots, or, with `config::check_slots_coverage`, some have no node. Nothing is left behind on any server.
   no_master,
 };
 

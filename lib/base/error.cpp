@@ -28,7 +28,7 @@ char const* text_of(errc value) noexcept {
     case errc::would_deadlock: return "the call would wait for its own thread or owner";
     case errc::cross_slot: return "the names derived from this lock name lie in different slots of the cluster";
     case errc::tls_failed: return "the client and the server do not agree about TLS";
-    case errc::no_master: return "no sentinel knows the master";
+    case errc::no_master: return "no master is known";
   }
   return "unknown error";
 }

@@ -90,13 +90,13 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
   return any ? error_code() : errc::connect_failed;
 }
 
-// Once, until all have one that are asked for.
+// Once for the same slots, until all have a node that are asked for.
 void cluster_guide::note_uncovered() {
   std::vector<slot_map::range> missing;
   if (!servers_.shards().front()->names().requests.empty()) missing = slots_.uncovered();
-  if (!missing.empty() && !uncovered_told_)
+  if (!missing.empty() && missing != uncovered_)
     shared_.note(event_type::slot_uncovered, {}, 0, errc::no_master, in_words(missing) + " have no node");
-  uncovered_told_ = !missing.empty();
+  uncovered_ = std::move(missing);
 }
 
 void cluster_guide::note_changes(std::vector<slot_map::change> const& changes) {

@@ -47,7 +47,7 @@ class cluster_guide final : public guide, private cluster_user {
   guided& servers_;
   slot_map slots_;
   std::map<std::string, node_address> named_;  // nodes by the names of their hosts, which redirections may say
-  bool uncovered_told_ = false;
+  std::vector<slot_map::range> uncovered_;     // as was told
   cluster_scout scout_;
 };
 

@@ -1,7 +1,7 @@
 """Names of a cluster: each subcommand that looks at one goes to the node that has it."""
 
 import json
-import subprocess
+import types
 
 import support
 from support import Case, Server, free_port, wait_until
@@ -24,14 +24,7 @@ class Cluster(Case):
         cls.nodes[0].cli("CLUSTER", "MEET", "127.0.0.1", cls.ports[1])
         if not wait_until(lambda: all("cluster_state:ok" in node.cli("CLUSTER", "INFO") for node in cls.nodes)):
             raise RuntimeError("the nodes do not meet")
-
-    def setUp(self):
-        super().setUp()
-        self.uri = "redis-cluster://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
-
-    def environment(self, **more):
-        kept = {name: value for name, value in support.os.environ.items() if not name.startswith("LATCHKEY_")}
-        return {**kept, "LATCHKEY_URI": self.uri, **more}
+        cls.server = types.SimpleNamespace(uri="redis-cluster://" + ",".join(f"127.0.0.1:{port}" for port in cls.ports))
 
     def name_on(self, node):
         """A name in a slot of this node."""
@@ -82,8 +75,7 @@ class Cluster(Case):
             self.assertIn("name one, as redis://HOST:PORT", made.stderr)
         name = self.name_on(1)
         holder = self.hold(name)
-        made = subprocess.run([support.tool, "list"], capture_output=True, text=True, check=True,
-                              env=self.environment(LATCHKEY_URI=f"redis://127.0.0.1:{self.ports[1]}"))
+        made = self.latchkey("list", env={"LATCHKEY_URI": f"redis://127.0.0.1:{self.ports[1]}"})
         self.assertIn(name, made.stdout)
         holder.stdin.close()
 
