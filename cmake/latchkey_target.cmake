@@ -8,12 +8,9 @@ function(latchkey_target name)
   # The same sources in two folders give the same bytes. A build for debugging keeps the paths that a debugger looks for.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release,MinSizeRel>:
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}=latchkey -ffile-prefix-map=${PROJECT_BINARY_DIR}=latchkey/build>)
-  if(CMAKE_UNITY_BUILD)
-    # Several source files make one: each one's names hide those of the others, and to GCC they are headers.
-    target_compile_options(${name} PRIVATE -Wno-shadow)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
-    endif()
+  if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Several source files make one: each one's names hide those of the others, and are those of a header.
+    target_compile_options(${name} PRIVATE -Wno-shadow -Wno-subobject-linkage)
   endif()
   if(CMAKE_COMPILE_WARNING_AS_ERROR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 takes the frames of Asio's coroutines, once inlined, for memory that the wrong function frees.

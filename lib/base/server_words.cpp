@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 8> passing = {"LOADING",    "BUSY",     "
                                                      "NOREPLICAS", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"};
 
 // Its connection is closed afterwards; another one may find room.
-constexpr std::string_view full = "ERR max number of clients";
+constexpr std::string_view too_many_clients = "ERR max number of clients";
 
 bool digit_or_blank(char c) { return c == ' ' || (c >= '0' && c <= '9'); }
 
@@ -43,7 +43,7 @@ std::string_view first_word(std::string_view text) noexcept {
 
 bool passes_by_itself(std::string_view text) noexcept {
   return std::find(passing.begin(), passing.end(), first_word(text)) != passing.end() ||
-         without_place(text).starts_with(full);
+         without_place(text).starts_with(too_many_clients);
 }
 
 }  // namespace latchkey::detail

@@ -21,7 +21,7 @@ declare -A about=(
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server; faults on purpose"
   [torture]="real processes on real servers with every nemesis for a minute; the checker; workers that break the rule"
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
-  [clang]="Clang 14 warns of no file, each alone"
+  [clang]="Clang 14 warns of no file, each alone; beside asan-ubsan, of those that it does not compile there"
   [asan-ubsan]="unit, server, outside, stress and testing tests by Clang 14 under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests have one thread"
   [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 20 s each"
@@ -159,7 +159,12 @@ queue_for() {
   for group in "$@"; do
     case $group in
       asan-ubsan) meanwhile asan-ubsan-unit ctest_of asan-ubsan unit unit ;;
-      clang) meanwhile clang check_by_clang ;;
+      clang)
+        case " $* " in
+          *" asan-ubsan "*) meanwhile clang check_by_clang --built-in build/asan-ubsan ;;
+          *) meanwhile clang check_by_clang ;;
+        esac
+        ;;
       compile | package | packages) meanwhile "$main_preset-$group" ctest_of "$main_preset" "$group" "$group" ;;
       fuzz) meanwhile fuzz scripts/fuzz --seconds 20 all ;;
       model) at_once model timeout 900 test/model/run ;;
@@ -336,7 +341,7 @@ run_mutants() {
 
 sources() { find include lib tools testing test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }
 
-check_by_clang() { cmake --preset clang && python3 scripts/lib/check_sources.py build/clang; }
+check_by_clang() { cmake --preset clang && python3 scripts/lib/check_sources.py build/clang "$@"; }
 
 check_format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
 

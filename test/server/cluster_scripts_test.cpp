@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace cluster_scripts {
+
 using namespace latchkey::detail;
 using namespace latchkey::test;
 
@@ -257,3 +259,5 @@ TEST_CASE("kinds of several keys stand still while their slot moves and one of t
   CHECK(asked(source, twice, false) == "[-5 " + std::string(elsewhere.substr(1)));
   cluster.end_move(slot);
 }
+
+}  // namespace cluster_scripts

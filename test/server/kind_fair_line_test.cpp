@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+namespace kind_fair_line {
+
 using namespace latchkey;
 using namespace latchkey::test;
 using names = std::vector<std::string>;
@@ -407,3 +409,5 @@ TEST_CASE("fair lock: where memory is short nobody enters and nothing is left ha
   CHECK(fair.try_lock());
   fair.unlock();
 }
+
+}  // namespace kind_fair_line

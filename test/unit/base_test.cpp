@@ -10,6 +10,8 @@
 #include <string>
 #include <type_traits>
 
+namespace base {
+
 using latchkey::errc;
 using latchkey::error_code;
 using latchkey::lock_error;
@@ -159,3 +161,5 @@ TEST_CASE("an owner shows as its number, which is never zero", "[unit][base]") {
   CHECK(latchkey::detail::owner_access::from(number) == who);
   CHECK(owner::make() > who);
 }
+
+}  // namespace base

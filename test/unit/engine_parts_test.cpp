@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+namespace engine_parts {
+
 using namespace latchkey;
 using namespace latchkey::detail;
 using namespace std::chrono_literals;
@@ -206,3 +208,5 @@ TEST_CASE("attachments: one for each identity, as long as it lives", "[unit][eng
   CHECK(all.find("a", make));
   CHECK(made == 203);
 }
+
+}  // namespace engine_parts
