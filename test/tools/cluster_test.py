@@ -1,6 +1,7 @@
 """Names of a cluster: each subcommand that looks at one goes to the node that has it."""
 
 import json
+import pathlib
 import types
 
 import support
@@ -22,9 +23,13 @@ class Cluster(Case):
             node.cli("CLUSTER", "ADDSLOTSRANGE", first, last)
         cls.nodes[1].cli("CLUSTER", "SET-CONFIG-EPOCH", 2)
         cls.nodes[0].cli("CLUSTER", "MEET", "127.0.0.1", cls.ports[1])
+        cls.whole()
+        cls.server = types.SimpleNamespace(uri="redis-cluster://" + ",".join(f"127.0.0.1:{port}" for port in cls.ports))
+
+    @classmethod
+    def whole(cls):
         if not wait_until(lambda: all("cluster_state:ok" in node.cli("CLUSTER", "INFO") for node in cls.nodes)):
             raise RuntimeError("the nodes do not meet")
-        cls.server = types.SimpleNamespace(uri="redis-cluster://" + ",".join(f"127.0.0.1:{port}" for port in cls.ports))
 
     def name_on(self, node):
         """A name in a slot of this node."""
@@ -47,7 +52,7 @@ class Cluster(Case):
             self.assertTrue(wait_until(lambda: self.listeners(node, name) == 2))
             seen = json.loads(self.latchkey("--json", "status", name).stdout)
             self.assertEqual((seen["held"], len(seen["holders"])), (True, 1))
-            self.assertGreaterEqual(seen["listeners"], 2)  # of several channels: its kind is not known before
+            self.assertEqual(seen["listeners"], 2)
             self.assertIn(name, watching.stdout.readline())
             holder.stdin.close()
             self.assertEqual(waiting.wait(support.PATIENCE), 0)
@@ -68,16 +73,105 @@ class Cluster(Case):
             self.assertEqual(self.latchkey("release", token).returncode, 0)
             self.assertEqual(self.nodes[node].cli("EXISTS", name), "0")
 
-    def test_what_looks_at_one_server(self):
-        for command in ("list", "doctor"):
-            made = self.latchkey(command)
-            self.assertEqual(made.returncode, 78, made)
-            self.assertIn("name one, as redis://HOST:PORT", made.stderr)
+    def test_forced(self):
+        for node in range(2):
+            name = self.name_on(node)
+            holder = self.hold(name)
+            self.assertEqual(self.latchkey("force-unlock", "--any", "--yes", name).returncode, 0)
+            self.assertEqual(self.nodes[node].cli("EXISTS", name), "0")
+            holder.stdin.close()
+
+    def test_clients_without_sharded_channels(self):
+        """What they publish is heard, too."""
         name = self.name_on(1)
         holder = self.hold(name)
-        made = self.latchkey("list", env={"LATCHKEY_URI": f"redis://127.0.0.1:{self.ports[1]}"})
-        self.assertIn(name, made.stdout)
+        waiting = self.begin("wait", name)
+        channel = f"redisson_lock__channel:{{{name}}}"
+        self.assertTrue(wait_until(lambda: self.nodes[1].cli("PUBLISH", channel, 0) == "1"))
         holder.stdin.close()
+        self.assertEqual(waiting.wait(support.PATIENCE), 0)
+
+    def test_list(self):
+        names = [self.name_on(0), self.name_on(1)]
+        holders = [self.hold(name) for name in names]
+        shown = self.latchkey("list", f"{self.name}:*")
+        self.assertEqual(shown.returncode, 0, shown)
+        self.assertEqual(sorted(line.split()[0] for line in shown.stdout.splitlines()), sorted(names))
+        self.assertEqual(len(self.latchkey("list", "--limit", 1, f"{self.name}:*").stdout.splitlines()), 1)
+        for holder in holders:
+            holder.stdin.close()
+
+    def doctor(self, *words, **env):
+        made = self.latchkey("--json", "doctor", *words, env=env)
+        rows = [json.loads(line) for line in made.stdout.splitlines()]
+        return made.returncode, {(row["node"], row["id"]): row for row in rows}
+
+    def test_doctor(self):
+        """Every row once for each node."""
+        code, rows = self.doctor()
+        self.assertEqual(code, 0, rows)
+        at = {f"127.0.0.1:{port}" for port in self.ports}
+        self.assertEqual({node for node, _ in rows}, at)
+        ids = {name for _, name in rows}
+        self.assertEqual(set(rows), {(node, name) for node in at for name in ids})
+        self.assertLessEqual({"reach", "topology", "rights.lock", "pubsub", "kill"}, ids)
+        bad = {place: row for place, row in rows.items() if row["verdict"] not in ("ok", "skip")}
+        self.assertEqual({name for _, name in bad}, {"persistence"})
+        self.assertEqual([node.cli("DBSIZE") for node in self.nodes], ["0", "0"])
+        self.assertIn(f"ok topology at 127.0.0.1:{self.ports[0]}: ", self.latchkey("doctor").stdout)
+
+    def test_doctor_of_a_restricted_user(self):
+        """Refused on one node alone, and said so of that."""
+        for node in self.nodes:
+            node.cli("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+        self.nodes[1].cli("ACL", "SETUSER", "app", "-spublish")
+        user = {"LATCHKEY_USERNAME": "app", "LATCHKEY_PASSWORD": "secret"}
+        _, rows = self.doctor(**user)
+        self.assertEqual(rows[f"127.0.0.1:{self.ports[0]}", "pubsub"]["verdict"], "ok")
+        row = rows[f"127.0.0.1:{self.ports[1]}", "pubsub"]
+        self.assertEqual(row["verdict"], "warn", row)
+        self.assertIn("+spublish", row["remedy"])
+        admin = pathlib.Path(self.folder) / "admin"
+        admin.write_text(self.server.uri, encoding="utf-8")
+        _, rows = self.doctor("--user", "app", "--admin-uri-file", admin, **user)
+        self.assertEqual(rows[f"127.0.0.1:{self.ports[0]}", "rights.lock"]["verdict"], "ok")
+        self.assertIn("spublish", rows[f"127.0.0.1:{self.ports[1]}", "rights.lock"]["text"])
+        admin.write_text(f"redis://127.0.0.1:{self.ports[0]}", encoding="utf-8")
+        self.assertEqual(self.latchkey("doctor", "--user", "app", "--admin-uri-file", admin, env=user).returncode, 78)
+
+    def test_doctor_of_a_user_who_may_not_ask_for_the_nodes(self):
+        for node in self.nodes:
+            node.cli("ACL", "SETUSER", "narrow", "on", ">secret", "~*", "&*", "+@all", "-cluster|slots")
+        for command in ("doctor", "list"):
+            made = self.latchkey(command, env={"LATCHKEY_USERNAME": "narrow", "LATCHKEY_PASSWORD": "secret"})
+            self.assertIn("+cluster|slots", made.stdout + made.stderr)
+            self.assertEqual(made.returncode, {"doctor": 1, "list": 77}[command])
+
+    def test_doctor_of_a_prefix_that_is_one_slot(self):
+        made = self.latchkey("doctor", "--scratch", "{orders}")
+        self.assertEqual(made.returncode, 78, made)
+        self.assertIn("it must not have braces", made.stderr)
+
+    def test_doctor_where_a_node_does_not_answer(self):
+        """Its row names it, and the other one is looked at all the same."""
+        self.addCleanup(self.whole)
+        self.nodes[0].pause()
+        self.addCleanup(self.nodes[0].resume)
+        made = self.latchkey("--json", "doctor", "--lease", "1s",
+                             env={"LATCHKEY_URI": f"redis-cluster://127.0.0.1:{self.ports[1]}"}, limit=60)
+        rows = [json.loads(line) for line in made.stdout.splitlines()]
+        self.assertEqual([(row["verdict"], row["id"]) for row in rows if row["node"].endswith(str(self.ports[0]))],
+                         [("FAIL", "reach")])
+        self.assertIn(("ok", "kill"), [(row["verdict"], row["id"]) for row in rows])
+
+    def test_doctor_of_a_cluster_without_some_slots(self):
+        self.nodes[1].cli("CLUSTER", "DELSLOTSRANGE", 16000, 16383)
+        self.addCleanup(self.whole)
+        self.addCleanup(self.nodes[1].cli, "CLUSTER", "ADDSLOTSRANGE", 16000, 16383)
+        self.assertTrue(wait_until(lambda: "cluster_state:fail" in self.nodes[1].cli("CLUSTER", "INFO")))
+        code, rows = self.doctor()
+        self.assertEqual(code, 1)
+        self.assertEqual(rows[f"127.0.0.1:{self.ports[1]}", "topology"]["verdict"], "FAIL")
 
 
 if __name__ == "__main__":

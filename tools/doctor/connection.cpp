@@ -65,13 +65,16 @@ void check_pubsub(findings& out, session& server, doctor_plan const& plan) {
   for (auto const& kind : plan.kinds)
     if (channel.empty()) channel = channel_of(rights_of(kind), plan.scratch);
   if (channel.empty()) return out.skip("pubsub", "locks of these kinds send no messages");
-  auto const remedy = "ACL SETUSER ... +subscribe +publish &" + channel + ", or a proxy that passes messages on";
-  session listens(plan.server);
-  listens.send({"SUBSCRIBE", channel});
+  bool const sharded = server.has_sharded_channels();
+  auto const subscribe = as_sharded("subscribe", sharded), publish = as_sharded("publish", sharded);
+  auto const remedy =
+      "ACL SETUSER ... +" + subscribe + " +" + publish + " &" + channel + ", or a proxy that passes messages on";
+  session listens(plan.server, plan.scratch);
+  listens.send({subscribe, channel});
   answer said;
   bool const heard = listens.receive(said, milliseconds(1'000));
-  if (!heard || is_error(said)) return out.warn("pubsub", heard ? said.text : "SUBSCRIBE is not answered", remedy);
-  if (auto const told = one(server, {"PUBLISH", channel, "0"}); is_error(told))
+  if (!heard || is_error(said)) return out.warn("pubsub", heard ? said.text : subscribe + " is not answered", remedy);
+  if (auto const told = one(server, {publish, channel, "0"}); is_error(told))
     return out.warn("pubsub", told.text, remedy);
   if (!listens.receive(said, milliseconds(1'000))) return out.warn("pubsub", "no message came within 1 s", remedy);
   out.ok("pubsub", "a message came");

@@ -7,6 +7,7 @@
 #include <doctor/checks.hpp>
 #include <doctor/doctor.hpp>
 #include <doctor/rights.hpp>
+#include <look/topology.hpp>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -28,7 +29,7 @@ std::vector<std::string> read_kinds(command_line const& line) {
 }
 
 doctor_plan plan_of(command_line const& line) {
-  doctor_plan plan{connection_of(line), {}, line.text("user").value_or(""), read_kinds(line), {}, {}};
+  doctor_plan plan{connection_of(line), {}, line.text("user").value_or(""), read_kinds(line), {}, {}, {}};
   plan.lease = line.duration("lease", std::chrono::seconds(30), milliseconds(10));
   if (plan.lease == forever) throw failure(wrong_usage, "--lease has an end");
   if (auto const file = line.text("admin-uri-file")) {
@@ -40,37 +41,47 @@ doctor_plan plan_of(command_line const& line) {
   if (!plan.user.empty() && !plan.admin)
     throw failure(wrong_usage, "--user needs --admin-uri-file: others may not ask");
   std::random_device source;
-  plan.scratch = line.text("scratch").value_or("latchkey-doctor") + ':' + std::to_string(source());
+  plan.prefix = line.text("scratch").value_or("latchkey-doctor");
+  plan.scratch = plan.prefix + ':' + std::to_string(source());
   return plan;
 }
 
-// Null: there is a row that says why.
-std::unique_ptr<session> reach(findings& out, doctor_plan const& plan) {
+// What `reach` gives; nothing: there is a row that says why.
+template <class Reach>
+auto reached(findings& out, Reach const& reach) -> decltype(reach()) {
   try {
-    auto made = std::make_unique<session>(plan.server);
-    auto const said = made->ask_all({{"PING"}}).front();
-    bool const unknown = said.what == answer::type::error && said.text.starts_with("NOAUTH");
-    out.ok("reach", "the server answers");
-    if (unknown) {
-      out.fail("auth", said.text, "LATCHKEY_PASSWORD or LATCHKEY_PASSWORD_FILE");
-      return nullptr;
-    }
-    out.ok("auth", plan.server.settings.username.empty() ? "accepted" : "accepted as " + plan.server.settings.username);
-    return made;
+    return reach();
   } catch (failure const& error) {
     if (error.code() == unavailable)
       out.fail("reach", error.what(), "the URI; is the server running, is a firewall between?");
     else if (error.code() == no_permission)
-      out.fail("auth", error.what(), "user and password");
+      out.fail("auth", error.what(), "user and password, or the rights that it names");
     else
       throw;
+    return {};
+  }
+}
+
+// Null: the server does not take this user.
+std::unique_ptr<session> reach(findings& out, doctor_plan const& plan, place const& where) {
+  auto made = std::make_unique<session>(plan.server, where);
+  auto const said = made->ask_all({{"PING"}}).front();
+  bool const unknown = said.what == answer::type::error && said.text.starts_with("NOAUTH");
+  out.ok("reach", "the server answers");
+  if (unknown) {
+    out.fail("auth", said.text, "LATCHKEY_PASSWORD or LATCHKEY_PASSWORD_FILE");
     return nullptr;
   }
+  out.ok("auth", plan.server.settings.username.empty() ? "accepted" : "accepted as " + plan.server.settings.username);
+  return made;
 }
 
 void check_all(findings& out, session& server, doctor_plan const& plan) {
   std::unique_ptr<session> admin;
-  if (plan.admin) admin = std::make_unique<session>(*plan.admin);
+  if (plan.admin) admin = std::make_unique<session>(*plan.admin, plan.scratch);
+  if (admin && admin->in_cluster() != server.in_cluster())
+    throw failure(bad_setting,
+                  "--admin-uri-file names one server, where LATCHKEY_URI names a cluster, or the other way");
   server_facts facts(admin ? *admin : server);
   check_role(out, server);
   check_version(out, facts);
@@ -99,11 +110,18 @@ void check_all(findings& out, session& server, doctor_plan const& plan) {
 int doctor(command_line const& line) {
   auto const plan = plan_of(line);
   findings out(line.has("json"), line.has("strict"));
-  try {
-    if (auto const server = reach(out, plan)) check_all(out, *server, plan);
-  } catch (failure const& error) {
-    if (error.code() != unavailable) throw;
-    out.fail("reach", error.what(), "the server went away in the middle");
+  for (auto const& one : reached(out, [&] { return servers_of(plan.server); })) {
+    if (!one.slots.empty()) out.at(one.at.host + ':' + std::to_string(one.at.port));
+    try {
+      auto const server = reached(out, [&] { return reach(out, plan, one.at); });
+      if (!server) continue;
+      auto here = plan;
+      here.scratch = name_at(one, *server, plan.scratch);
+      check_all(out, *server, here);
+    } catch (failure const& error) {
+      if (error.code() != unavailable) throw;
+      out.fail("reach", error.what(), "the server went away in the middle");
+    }
   }
   return out.bad() ? no : yes;
 }

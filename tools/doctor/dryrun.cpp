@@ -31,8 +31,6 @@ std::string words_against(session& admin, std::string const& user, std::string c
   return said.text == "OK" ? std::string() : said.text;
 }
 
-bool is_of_messages(std::string_view word) { return word == "publish" || word == "subscribe" || word == "unsubscribe"; }
-
 // The keys of a kind, each looked at by a command that every kind needs; wildcards stand for anything.
 std::string refused_key(session& admin, std::string const& user, kind_rights const& kind, std::string const& name) {
   auto const by = kind.kind == "semaphore" ? "get" : "pttl";
@@ -50,13 +48,16 @@ refused_rights rights_refused(session& admin, std::string const& user, std::stri
   auto const& needed = rights_of(kind);
   auto const channel = channel_of(needed, name);
   refused_rights found;
-  for (auto const list : {rights_of_every_client, needed.commands})
+  bool const sharded = admin.has_sharded_channels();
+  auto const cluster = admin.in_cluster() ? rights_in_a_cluster : std::string_view();
+  for (auto const list : {rights_of_every_client, cluster, needed.commands})
     for (auto const& word : words_of(list)) {
       bool const message = is_of_messages(word);
       if (message && channel.empty()) continue;
-      auto const why = words_against(admin, user, word, message ? channel : name);
+      auto const why = words_against(admin, user, as_sharded(word, sharded), message ? channel : name);
       if (why.empty()) continue;
-      (message || word.find('|') != word.npos ? found.slows : found.needed) = why;
+      bool const of_clients = word.starts_with("client|") || word.starts_with("script|");
+      (message || of_clients ? found.slows : found.needed) = why;
       if (!found.needed.empty()) return found;
     }
   found.needed = refused_key(admin, user, needed, name);
@@ -66,7 +67,7 @@ refused_rights rights_refused(session& admin, std::string const& user, std::stri
 void check_rights_of_user(findings& out, session& admin, doctor_plan const& plan) {
   for (auto const& kind : plan.kinds) {
     auto const id = "rights." + kind;
-    auto const remedy = "ACL SETUSER " + plan.user + ' ' + acl_words(rights_of(kind), plan.names());
+    auto const remedy = "ACL SETUSER " + plan.user + ' ' + acl_words(admin, kind, plan.names());
     auto const found = rights_refused(admin, plan.user, kind, plan.scratch);
     if (!found.needed.empty())
       out.fail(id, found.needed, remedy);

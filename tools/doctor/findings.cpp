@@ -14,10 +14,11 @@ void findings::add(verdict what, std::string_view id, std::string_view words, st
   auto const said = without_passwords(words);
   if (json_) {
     boost::json::object made{{"schema", 1}, {"verdict", name}, {"id", id}, {"text", said}};
+    if (!node_.empty()) made["node"] = node_;
     made["remedy"] = remedy.empty() ? boost::json::value(nullptr) : boost::json::value(remedy);
     std::puts(json_text(made).c_str());
   } else {
-    auto text = std::string(name) + ' ' + std::string(id) + ": " + said;
+    auto text = std::string(name) + ' ' + std::string(id) + (node_.empty() ? "" : " at " + node_) + ": " + said;
     if (!remedy.empty()) (text += "; ") += remedy;
     std::puts(folded(std::move(text)).c_str());
   }

@@ -12,6 +12,9 @@ class findings {
  public:
   findings(bool as_json, bool strict) : json_(as_json), strict_(strict) {}
 
+  // The rows that follow are about this node of a cluster.
+  void at(std::string const& node) { node_ = node; }
+
   void ok(std::string_view id, std::string_view words) { add(verdict::ok, id, words, {}); }
   void warn(std::string_view id, std::string_view words, std::string_view remedy) {
     add(verdict::warn, id, words, remedy);
@@ -30,6 +33,7 @@ class findings {
   bool json_;
   bool strict_;
   bool bad_ = false;
+  std::string node_;
 };
 
 }  // namespace latchkey::tool

@@ -15,11 +15,12 @@ struct doctor_plan {
   std::optional<connection> admin;
   std::string user;  // whose rights the admin's connection asks for; empty: none
   std::vector<std::string> kinds;
-  std::string scratch;  // a name that nothing else uses
+  std::string prefix;   // of scratch names
+  std::string scratch;  // a name that nothing else uses; of a cluster one on the node that is looked at
   milliseconds lease;   // the shortest in use: what a delay is compared with
 
   // The pattern of the scratch names.
-  std::string names() const { return scratch.substr(0, scratch.rfind(':')) + ":*"; }
+  std::string names() const { return prefix + ":*"; }
 };
 
 // What the server says of itself, if it says so to us.

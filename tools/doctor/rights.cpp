@@ -1,4 +1,5 @@
 #include <doctor/rights.hpp>
+#include <look/session.hpp>
 #include <sstream>
 
 namespace latchkey::tool {
@@ -56,12 +57,23 @@ std::string channel_of(kind_rights const& of, std::string const& name) {
   return made;
 }
 
-std::string acl_words(kind_rights const& of, std::string const& name) {
+bool is_of_messages(std::string_view word) { return word == "publish" || word == "subscribe" || word == "unsubscribe"; }
+
+std::string as_sharded(std::string_view word, bool sharded) {
+  return std::string(sharded && is_of_messages(word) ? "s" : "").append(word);
+}
+
+std::string acl_words(session& server, std::string_view kind, std::string const& name) {
+  auto const& of = rights_of(kind);
+  bool const sharded = server.has_sharded_channels();
   std::string made;
   auto const add = [&](char sign, std::string_view text) {
-    for (auto const& word : words_of(text)) (made += made.empty() ? "" : " ") += sign + filled_in(word, name);
+    for (auto const& word : words_of(text))
+      (made += made.empty() ? "" : " ") += sign + filled_in(as_sharded(word, sharded), name);
   };
   add('+', of.commands);
+  if (server.in_cluster()) add('+', rights_in_a_cluster);
+  if (sharded && !of.channels.empty()) add('+', "subscribe unsubscribe");
   add('~', of.keys);
   add('&', of.channels);
   return made;

@@ -111,6 +111,17 @@ void check_slow(findings& out, server_facts& facts, milliseconds lease) {
 void check_topology(findings& out, server_facts& facts) {
   auto const mode = facts.info("redis_mode");
   if (!mode) return out.skip("topology", no_info);
+  if (facts.asked().in_cluster()) {
+    auto const said = facts.asked().ask_all({{"CLUSTER", "INFO"}}).front();
+    if (said.what == answer::type::error) return out.skip("topology", "refused: " + said.text);
+    auto const says = [&](std::string_view line) { return said.text.find(line) != said.text.npos; };
+    if (!says("cluster_slots_assigned:16384"))
+      return out.fail("topology", "a node of a cluster in which some slots have no node", "redis-cli --cluster fix");
+    if (!says("cluster_state:ok"))
+      return out.fail("topology", "a node that takes no commands: it sees no majority, or slots whose node has failed",
+                      "redis-cli --cluster check");
+    return out.ok("topology", "a node of a cluster in which every slot has one");
+  }
   if (*mode != "standalone")
     return out.fail("topology", "this is one node of a " + *mode + ", and clients of this URI would know no other",
                     "redis-" + *mode + "://");

@@ -117,7 +117,7 @@ std::string named_right(session& server, session* admin, std::string const& kind
 void check_rights(findings& out, session& server, session* admin, doctor_plan const& plan) {
   for (auto const& kind : plan.kinds) {
     auto const id = "rights." + kind;
-    auto const remedy = "ACL SETUSER ... " + acl_words(rights_of(kind), plan.names());
+    auto const remedy = "ACL SETUSER ... " + acl_words(server, kind, plan.names());
     auto const seen = std::make_shared<refusals>();
     try {
       if (kind == "semaphore")

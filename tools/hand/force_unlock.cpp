@@ -104,7 +104,7 @@ int force_unlock(command_line const& line) {
   if (line.has("holder") && !is_owner(*line.text("holder")))
     throw failure(wrong_usage, "--holder is UUID:N, as status shows it, not " + quoted(*line.text("holder")));
   auto const to = connection_of(line);
-  session server(to);
+  session server(to, line.operands().front());
   client const from(to.uri, to.settings);
   try {
     return force(line, from, server);

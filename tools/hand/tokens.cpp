@@ -151,7 +151,7 @@ int held(command_line const& line) {
   auto const hold = token_of(line);
   auto server = server_of(line);
   if (hold.kind == "semaphore") {
-    session asks(server);
+    session asks(server, hold.names.front());
     return tell(line, hold, rest_of_permit(asks, hold));
   }
   client from(server.uri, std::move(server.settings));
@@ -167,7 +167,7 @@ int extend(command_line const& line) {
   if (length < shortest_extension) throw failure(wrong_usage, "--lease is missing: the token does not say one");
   auto server = server_of(line);
   if (hold.kind == "semaphore") {
-    session asks(server);
+    session asks(server, hold.names.front());
     auto const left = rest_of_permit(asks, hold);
     if (!left || *left >= length) return tell(line, hold, left);
     client const from(server.uri, std::move(server.settings));

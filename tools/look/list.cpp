@@ -4,6 +4,7 @@
 #include <look/locks.hpp>
 #include <look/look.hpp>
 #include <look/session.hpp>
+#include <look/topology.hpp>
 #include <unordered_set>
 
 namespace latchkey::tool {
@@ -58,8 +59,8 @@ std::vector<found_lock> look_at_strings(session& server, std::vector<answer> con
   return locks;
 }
 
-int list(command_line const& line, session& server) {
-  auto const limit = line.number("limit", 1, std::numeric_limits<int>::max()).value_or(std::numeric_limits<int>::max());
+// How many it has told of, at most `limit`.
+int list(command_line const& line, session& server, int limit) {
   bool const plain = line.choice("kind", "lock") == "plain";
   std::unordered_set<std::string> told;  // SCAN may show a key twice
   std::string cursor = "0";
@@ -73,17 +74,23 @@ int list(command_line const& line, session& server) {
     for (auto const& lock : plain ? look_at_strings(server, keys) : look_at_hashes(server, keys)) {
       if (!told.insert(lock.name).second) continue;
       std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str());
-      if (told.size() == static_cast<std::size_t>(limit)) return yes;
+      if (told.size() == static_cast<std::size_t>(limit)) return limit;
     }
   } while (cursor != "0");
-  return yes;
+  return static_cast<int>(told.size());
 }
 
 }  // namespace
 
 int list(command_line const& line) {
-  session server(connection_of(line));
-  return with_rights("+scan +hlen +hgetall +get +pttl", [&] { return list(line, server); });
+  auto const to = connection_of(line);
+  int left = line.number("limit", 1, std::numeric_limits<int>::max()).value_or(std::numeric_limits<int>::max());
+  for (auto const& one : servers_of(to)) {
+    session server(to, one.at);
+    left -= with_rights("+scan +hlen +hgetall +get +pttl", [&] { return list(line, server, left); });
+    if (left == 0) break;
+  }
+  return yes;
 }
 
 }  // namespace latchkey::tool

@@ -6,13 +6,11 @@
 
 #include <array>
 #include <base/exit_code.hpp>
-#include <base/failures.hpp>
 #include <base/say.hpp>
-#include <cstdlib>
 #include <look/place.hpp>
 #include <look/session.hpp>
 #include <look/tls.hpp>
-#include <optional>
+#include <look/topology.hpp>
 
 namespace latchkey::tool {
 namespace {
@@ -69,23 +67,9 @@ void refuse(std::string const& words) {
   throw failure(user ? no_permission : passing ? unavailable : refused, "the server refuses: " + words);
 }
 
-session::session(connection const& to, std::string const& name) {
-  try {
-    client const reads_the_uri(to.uri, to.settings);
-  } catch (lock_error const& error) {
-    throw failure_of("cannot use the server", error);
-  }
-  if (to.uri.starts_with("embedded")) throw failure(bad_setting, "embedded: is a server of one process alone");
-  auto where = place_of(to.uri);
-  if (where.user.empty()) where.user = to.settings.username;
-  if (where.password.empty()) where.password = to.settings.password;
-  if (!where.master.empty()) ask_sentinels(to, where);
-  in_cluster_ = !where.nodes.empty();
-  if (in_cluster_) ask_nodes(to, where, name);
-  open(to, where);
-}
+session::session(connection const& to, std::string const& name) : session(to, place_of(to, name)) {}
 
-session::session(connection const& to, place const& where) { open(to, where); }
+session::session(connection const& to, place const& where) : in_cluster_(!where.nodes.empty()) { open(to, where); }
 
 void session::open(connection const& to, place const& where) {
   try {
@@ -94,47 +78,6 @@ void session::open(connection const& to, place const& where) {
     ::redisFree(socket_);
     throw;
   }
-}
-
-void session::ask_sentinels(connection const& to, place& where) {
-  std::optional<failure> last;
-  for (auto const& [host, port] : where.sentinels) try {
-      place one{{}, host, port, where.sentinel_user, where.sentinel_password, {}, {}, {}, {}, {}, {}};
-      session sentinel(to, one);
-      auto const found = sentinel.ask({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", where.master}).list;
-      if (found.size() != 2)
-        throw failure(unavailable,
-                      "the sentinel at " + quoted(sentinel.where_) + " knows no master " + quoted(where.master));
-      where.host = found[0].text;
-      where.port = std::atoi(found[1].text.c_str());
-      return;
-    } catch (failure const& error) {
-      last = error;
-    }
-  throw *last;
-}
-
-// Without a name: which one is meant is not known.
-void session::ask_nodes(connection const& to, place& where, std::string const& name) {
-  if (name.empty())
-    throw failure(bad_setting, "this looks at one server, and a cluster has several: name one, as redis://HOST:PORT");
-  std::optional<failure> last;
-  for (auto const& [host, port] : where.nodes) try {
-      session node(to, {{}, host, port, where.user, where.password, {}, {}, {}, {}, {}, {}});
-      auto const slot = node.ask_number({"CLUSTER", "KEYSLOT", name});
-      for (auto const& range : node.ask({"CLUSTER", "SLOTS"}).list) {
-        if (range.list.size() < 3 || range.list[2].list.size() < 2) node.strange();
-        if (slot < range.list[0].number || slot > range.list[1].number) continue;
-        auto const& master = range.list[2].list;
-        where.host = master[0].text.empty() ? host : master[0].text;
-        where.port = static_cast<int>(master[1].number);
-        return;
-      }
-      throw failure(unavailable, "no node of the cluster has the slot of " + quoted(name));
-    } catch (failure const& error) {
-      last = error;
-    }
-  throw *last;
 }
 
 session::~session() { ::redisFree(socket_); }
@@ -218,6 +161,21 @@ std::vector<answer> session::ask_all(std::vector<command> const& all) {
   return answers;
 }
 
+bool session::has_sharded_channels() {
+  if (!in_cluster_) return false;
+  auto const known = ask_all({{"COMMAND", "INFO", "SSUBSCRIBE"}}).front();
+  return known.list.empty() || known.list.front().what == answer::type::list;
+}
+
+void session::listen(std::vector<std::string> const& channels) {
+  for (auto const* const word : {"SUBSCRIBE", "SSUBSCRIBE"}) {
+    if (word[1] == 'S' && !in_cluster_) continue;
+    command subscribe{word};
+    subscribe.insert(subscribe.end(), channels.begin(), channels.end());
+    send(subscribe);
+  }
+}
+
 bool session::receive(answer& into, milliseconds limit) {
   void* const reply = received();  // it may have come with the one before
   if (!reply) {
@@ -246,8 +204,15 @@ std::string leases_of(std::string const& name) { return braced(name) + ":timeout
 std::string channel_of_permits(std::string const& name) { return "redisson_sc:" + braced(name); }
 
 std::vector<std::string> channels_of(std::string const& name) {
-  return {"redisson_lock__channel:" + braced(name), "redisson_rwlock:" + braced(name),
-          "latchkey_plain__channel:" + braced(name)};
+  return {channel_of(name, "lock"), channel_of(name, "read"), channel_of(name, "plain")};
+}
+
+std::string channel_of(std::string const& name, std::string const& kind) {
+  bool const shared = kind == "read" || kind == "write";
+  return (kind == "plain" ? "latchkey_plain__channel:"
+          : shared        ? "redisson_rwlock:"
+                          : "redisson_lock__channel:") +
+         braced(name);
 }
 
 }  // namespace latchkey::tool

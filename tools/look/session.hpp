@@ -25,13 +25,13 @@ struct answer {
 
 using command = std::vector<std::string>;
 
-// One blocking connection, for what the library does not ask; behind sentinels to the master that the first of them
-// names that answers; in a cluster to the master that has this name. Fails with `failure`: `unavailable` where the
-// server cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the
-// password.
+// One blocking connection, for what the library does not ask. Fails with `failure`: `unavailable` where the server
+// cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the password.
 class session {
  public:
-  explicit session(connection const& to, std::string const& name = {});
+  // Where this name is (topology.hpp).
+  session(connection const& to, std::string const& name);
+  session(connection const& to, place const& where);
   session(session const&) = delete;
   session& operator=(session const&) = delete;
   ~session();
@@ -42,10 +42,16 @@ class session {
   // Fails with `refused`: no Redis server answers so.
   [[noreturn]] void strange() const;
   bool in_cluster() const { return in_cluster_; }
+  // Of a cluster from Redis 7 on; and where the server does not say.
+  bool has_sharded_channels();
+  // `host:port`, or the socket.
+  std::string const& where() const { return where_; }
   // In one round trip; errors are among the answers.
   std::vector<answer> ask_all(std::vector<command> const& all);
 
   void send(command const& words);
+  // In a cluster on the sharded channels, too: which sort is used is up to the clients. Answers come as messages do.
+  void listen(std::vector<std::string> const& channels);
   // What comes next, such as a message; false if nothing does within `limit`.
   bool receive(answer& into, milliseconds limit);
 
@@ -53,17 +59,14 @@ class session {
   answer next();
   // Null: nothing has come whole yet.
   void* received();
-  session(connection const& to, place const& where);
   void open(connection const& to, place const& where);
   void connect(connection const& to, place const& where);
-  static void ask_sentinels(connection const& to, place& where);
-  static void ask_nodes(connection const& to, place& where, std::string const& name);
   [[noreturn]] void lost() const;
 
   redisContext* socket_ = nullptr;
   std::unique_ptr<tls_channel> tls_;  // null: plain text
   std::string where_;
-  bool in_cluster_ = false;
+  bool const in_cluster_;
 };
 
 // Fails with the code that these words of the server stand for.
@@ -89,7 +92,8 @@ std::string leases_of(std::string const& name);
 // Where permits that come free are told.
 std::string channel_of_permits(std::string const& name);
 
-// Where releases of a lock of this name are told.
+// Where releases of a lock of this name are told: of any kind, and of one that `found_lock` names.
 std::vector<std::string> channels_of(std::string const& name);
+std::string channel_of(std::string const& name, std::string const& kind);
 
 }  // namespace latchkey::tool

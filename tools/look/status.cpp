@@ -62,12 +62,16 @@ std::optional<peer> find_peer(std::string_view clients, std::string const& owner
   return {};
 }
 
-std::int64_t listeners_to(session& server, std::vector<std::string> const& channels) {
-  command question{"PUBSUB", server.in_cluster() ? "SHARDNUMSUB" : "NUMSUB"};
-  question.insert(question.end(), channels.begin(), channels.end());
-  std::int64_t count = 0;
-  for (auto const& one : server.ask(question).list) count += one.number;
-  return count;
+// In a cluster a name has two channels, of two sorts; which is used is up to the clients, and some listen to both.
+std::int64_t listeners_to(session& server, std::string const& channel) {
+  std::vector<command> questions{{"PUBSUB", "NUMSUB", channel}};
+  if (server.has_sharded_channels()) questions.push_back({"PUBSUB", "SHARDNUMSUB", channel});
+  std::int64_t most = 0;
+  for (auto const& one : server.ask_all(questions)) {
+    if (one.what == answer::type::error) refuse(one.text);
+    if (one.list.size() == 2) most = std::max(most, one.list[1].number);
+  }
+  return most;
 }
 
 // The permits of a semaphore that are free, with those whose leases have ended. It stands there as a number.
@@ -90,11 +94,11 @@ status_of_lock ask(session& server, std::string const& name) {
     if (server.ask({"EXISTS", name}).number == 0) return status;
     status.lock.permits = with_rights("+time +zcount", [&] { return free_permits(server, name); });
     status.lock.kind = "semaphore";
-    status.listeners = listeners_to(server, {channel_of_permits(name)});
+    status.listeners = listeners_to(server, channel_of_permits(name));
     return status;
   }
   for (auto const& one : server.ask({"LRANGE", line_of(name), "0", "-1"}).list) status.line.push_back(one.text);
-  status.listeners = listeners_to(server, channels_of(name));
+  status.listeners = listeners_to(server, channel_of(name, status.lock.kind));
   auto const clients = server.ask({"CLIENT", "LIST"}).text;
   for (auto const& one : status.lock.holders) status.from.push_back(find_peer(clients, one.owner));
   return status;
@@ -166,7 +170,8 @@ void print_text(status_of_lock const& status) {
 
 int status(command_line const& line) {
   session server(connection_of(line), line.operands().front());
-  auto const found = with_rights("+type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list",
+  std::string const needed = "+type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list";
+  auto const found = with_rights(needed + (server.in_cluster() ? " +pubsub|shardnumsub" : ""),
                                  [&] { return ask(server, line.operands().front()); });
   if (line.has("json"))
     print_json(found);

@@ -30,9 +30,7 @@ int wait(command_line const& line) {
   auto const server = connection_of(line);
   auto const began = clock::now();
   session looks(server, name), listens(server, name);
-  command subscribe{listens.in_cluster() ? "SSUBSCRIBE" : "SUBSCRIBE"};
-  for (auto const& channel : channels_of(name)) subscribe.push_back(channel);
-  listens.send(subscribe);
+  listens.listen(channels_of(name));
   bool told = false;
   for (;;) {
     auto const left = with_rights("+pttl", [&] { return looks.ask_number({"PTTL", name}); });

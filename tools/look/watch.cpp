@@ -27,10 +27,10 @@ int watch(command_line const& line) {
   std::size_t const apart = listens.in_cluster() ? names.size() : 1;
   std::deque<session> looks;
   for (std::size_t i = 0; i < apart; ++i) looks.emplace_back(server, names[i]);
-  command subscribe{listens.in_cluster() ? "SSUBSCRIBE" : "SUBSCRIBE"};
+  std::vector<std::string> channels;
   for (std::size_t i = 0; i < (listens.in_cluster() ? 1 : names.size()); ++i)
-    for (auto const& channel : channels_of(names[i])) subscribe.push_back(channel);
-  listens.send(subscribe);
+    for (auto& channel : channels_of(names[i])) channels.push_back(std::move(channel));
+  listens.listen(channels);
   std::map<std::string, std::string> told;
   for (;;) {
     for (std::size_t i = 0; i < names.size(); ++i) {

@@ -123,7 +123,7 @@ constexpr subcommand all_subcommands[] = {
      "One line for each lock whose name fits PATTERN, in which * ? and [...] are wildcards: name, kind, holders, and "
      "when "
      "it ends unless it is renewed. The server is never stopped by it: names are asked for in small steps, and locks "
-     "that come or go meanwhile may be missed.",
+     "that come or go meanwhile may be missed. Of a cluster all masters are asked, one after the other.",
      of_list,
      0,
      1,
@@ -225,7 +225,8 @@ constexpr subcommand all_subcommands[] = {
      "One line for each check: ok, warn, FAIL or skip, its name, what was found and what helps. Rights are really "
      "used, on locks named latchkey-doctor:RANDOM, which are removed again. What the user may not read is skipped, "
      "unless "
-     "--admin-uri-file names one who may. The exit code is 1 if a check failed.",
+     "--admin-uri-file names one who may. Of a cluster each master is looked at, and every line says which. The exit "
+     "code is 1 if a check failed.",
      of_doctor,
      0,
      0,
