@@ -48,19 +48,18 @@ without_services() {
     "$@"
     return
   fi
-  local number result=0 child= me=$BASHPID
+  local number result=0 me=$BASHPID
   # An untrapped signal would end the shell only when the installation has ended. That ends first here, too: what it
   # still configures must find the policy.
   for number in 1 2 15; do
     # shellcheck disable=SC2064
-    trap "kill -TERM \$child 2>/dev/null; wait \$child; rm -f '$policy'; trap - EXIT $number; kill -$number $me" $number
+    trap "kill -TERM \${!:-} 2>/dev/null; wait \${!:-}; rm -f '$policy'; trap - EXIT $number; kill -$number $me" $number
   done
   trap 'rm -f "$policy"' EXIT
   printf '#!/bin/sh\n%s %s %s\nexit 101\n' "$policy_mark" "$me" "$(since "$me")" >"$policy"
   chmod 755 "$policy"
   "$@" &
-  child=$!
-  wait "$child" || result=$?
+  wait "$!" || result=$?
   rm -f "$policy"
   trap - EXIT 1 2 15
   return $result
