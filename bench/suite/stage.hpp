@@ -53,6 +53,7 @@ void run_scope(stage& on);
 void run_coroutine(stage& on);
 void run_crowd(stage& on);
 void run_cluster(stage& on);
+void run_failover(stage& on);
 void run_one_lock(stage& on);
 void run_processes(stage& on);
 void run_holds(stage& on);

@@ -1,0 +1,187 @@
+// How long nobody is granted a lock while its master changes, and what a caller notices otherwise.
+#include <common/numbers.hpp>
+#include <suite/stage.hpp>
+#include <support/cluster_set.hpp>
+#include <support/sentinel_set.hpp>
+
+#include <latchkey/latchkey.hpp>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <utility>
+
+namespace bench {
+
+namespace failovers {
+
+using latchkey::test::cluster_set;
+using latchkey::test::sentinel_set;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds silence{2'000};  // after which a server counts as dead
+
+// A thread that takes turns under a lock as fast as it can.
+class caller {
+ public:
+  caller(std::string const& uri, std::string const& name)
+      : client_(uri, quiet_config()), lock_(client_.get_lock(name)), thread_([this] { play(); }) {}
+  ~caller() { end(); }
+  caller(caller const&) = delete;
+  caller& operator=(caller const&) = delete;
+
+  // Waits for grants that were asked for from now on.
+  void await_turns(int many) const {
+    int const before = turns_;
+    while (turns_ < before + many + 1) std::this_thread::sleep_for(milliseconds(1));
+  }
+  void begin() { counts_ = true; }
+  // Afterwards what was found may be read.
+  void end() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Milliseconds, of the grants from `begin` on; and calls that ended without one.
+  std::vector<double> waits;
+  double longest_without = 0;
+  int failed = 0;
+
+ private:
+  void play() {
+    std::int64_t granted = now();
+    while (!stop_) {
+      std::int64_t const asked = now();
+      bool got = false;
+      try {
+        auto held = lock_.acquire({.wait = seconds(30)});
+        if (!held) throw latchkey::lock_error(make_error_code(latchkey::errc::timeout), "still busy");
+        got = true;
+        std::int64_t const then = std::exchange(granted, now());
+        if (counts_) {
+          waits.push_back(static_cast<double>(granted - asked) * 1e-6);
+          longest_without = std::max(longest_without, static_cast<double>(granted - then) * 1e-6);
+        }
+        ++turns_;
+        static_cast<void>(held.release());
+      } catch (latchkey::lock_error const&) {
+        if (counts_ && !got) ++failed;
+      }
+    }
+  }
+
+  std::atomic<bool> stop_{false}, counts_{false};
+  std::atomic<int> turns_{0};
+  latchkey::client client_;
+  latchkey::distributed_lock lock_;
+  std::thread thread_;
+};
+
+// What befalls a lock's master; returns when another one is there.
+template <class Set>
+struct fault {
+  std::string what;
+  std::function<void(Set&, std::string const& name)> befalls;
+};
+
+struct seen {
+  std::vector<double> p50, p99, longest;
+  int failed = 0;
+};
+
+void observe(std::string const& uri, std::string const& name, std::function<void()> const& befalls, seen& into) {
+  caller one(uri, name);
+  one.await_turns(500);
+  one.begin();
+  std::this_thread::sleep_for(seconds(1));
+  befalls();
+  one.await_turns(1);
+  std::this_thread::sleep_for(seconds(1));
+  one.end();
+  into.p50.push_back(quantile(one.waits, 0.5));
+  into.p99.push_back(quantile(one.waits, 0.99));
+  into.longest.push_back(one.longest_without);
+  into.failed += one.failed;
+}
+
+void add(stage& on, std::string const& what, seen const& found) {
+  auto const note = found.failed == 0 ? "no call failed" : std::to_string(found.failed) + " calls failed";
+  on.add(
+      {.name = what + ": longest time without a grant", .unit = "ms", .figure = median(found.longest), .note = note});
+  on.add({.name = what + ": a grant, p50", .unit = "ms", .figure = median(found.p50)});
+  on.add({.name = what + ": a grant, p99", .unit = "ms", .figure = median(found.p99)});
+}
+
+void in_clusters(stage& on, int rounds) {
+  std::vector<fault<cluster_set>> const faults{
+      {"cluster, master killed",
+       [](cluster_set& set, std::string const&) {
+         set.node(0).kill();
+         set.await_master(3);
+       }},
+      {"cluster, master stopped",
+       [](cluster_set& set, std::string const&) {
+         set.node(0).pause();
+         set.await_master(3);
+       }},
+      {"cluster, CLUSTER FAILOVER", [](cluster_set& set, std::string const&) { set.fail_over(3); }},
+      {"cluster, its slot moves",
+       [](cluster_set& set, std::string const& name) {
+         set.begin_move(name, 0, 1);
+         set.move_all(name, 0, 1);
+         set.end_move(name, 0, 1);
+       }},
+  };
+  for (auto const& each : faults) {
+    seen found;
+    for (int i = 0; i < rounds; ++i) {
+      on.say(each.what + ", round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
+      cluster_set set(silence);
+      set.follower(0, 3);
+      auto const name = set.name_on(0);
+      observe(
+          set.uri(), name, [&] { each.befalls(set, name); }, found);
+    }
+    add(on, each.what, found);
+  }
+}
+
+void behind_sentinels(stage& on, int rounds) {
+  std::vector<fault<sentinel_set>> const faults{
+      {"sentinels, master killed",
+       [](sentinel_set& set, std::string const&) {
+         set.node(0).kill();
+         set.await_successor(0);
+       }},
+      {"sentinels, master stopped",
+       [](sentinel_set& set, std::string const&) {
+         set.node(0).pause();
+         set.await_successor(0);
+       }},
+      {"sentinels, SENTINEL FAILOVER", [](sentinel_set& set, std::string const&) { set.fail_over(); }},
+  };
+  for (auto const& each : faults) {
+    seen found;
+    for (int i = 0; i < rounds; ++i) {
+      on.say(each.what + ", round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
+      sentinel_set set({.down_after = silence});
+      set.await_replicas(0, 2);
+      auto const name = new_name("failover");
+      observe(
+          set.uri(), name, [&] { each.befalls(set, name); }, found);
+    }
+    add(on, each.what, found);
+  }
+}
+
+}  // namespace failovers
+
+void run_failover(stage& on) {
+  int const rounds = (on.rounds() + 4) / 5;
+  failovers::behind_sentinels(on, rounds);
+  failovers::in_clusters(on, rounds);
+  on.add({.name = "the same of Redisson", .unit = "ms", .missing = "its driver counts turns, and does not time them"});
+}
+
+}  // namespace bench
