@@ -124,6 +124,9 @@ struct config {
   /// True: a cluster in which some slots have no node is refused with `errc::no_master` until it has been seen whole,
   /// as by Redisson when it starts. False: only the slot that is asked for counts.
   bool check_slots_coverage = false;
+  /// In a cluster: connections to a node of which nothing was wanted for so long (no hold to renew, nobody waits, no
+  /// call) are closed, but for those to one node, so that the next lock finds a connection. Zero: never.
+  milliseconds idle_connection_timeout{10'000};
   /// Under which address this client reaches a server that sentinels, or nodes of a cluster, know by this host and
   /// port. Empty: the same. Called with the client's mutex held: it is to be quick, not to throw and not to use the
   /// client.

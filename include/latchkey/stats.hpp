@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,17 @@ struct kind_stats {
   // gauges
   std::uint64_t held = 0;     ///< as `stats::held`
   std::uint64_t waiting = 0;  ///< as `stats::waiting`
+};
+
+/// One server of a client, at this moment: the only one, the master that sentinels named, or a master of a cluster that
+/// locks of this client are on.
+struct node_stats {
+  std::string address;           ///< `host:port` as this client reaches it, or the socket
+  std::uint64_t epoch = 0;       ///< of its mastership, as sentinels or nodes say; zero: nobody says
+  bool connected = false;        ///< its connection for commands is ready
+  std::uint64_t in_flight = 0;   ///< commands whose answers are awaited
+  std::uint64_t kills_owed = 0;  ///< connections given up that it has not been made to end yet, see `stats::kills`
+  std::uint64_t held = 0;        ///< live holds there
 };
 
 /// Counters since the client was made, and gauges of this moment.
@@ -67,6 +79,9 @@ struct stats {
   histogram hold_time;  ///< from the grant to the release
   /// The same by kind; of the kinds that this client has used.
   std::vector<kind_stats> kinds;
+  /// By server; in a cluster of those that this client has had to do with. A server that was replaced stays until it
+  /// has ended what it was sent before, or cannot be made to. In no order.
+  std::vector<node_stats> nodes;
 };
 
 }  // namespace latchkey

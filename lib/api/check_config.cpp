@@ -45,6 +45,7 @@ void check_config(config const& given) {
   require(within(given.retry_delay, one), "retry_delay must be 1 ms to a year");
   require(within(given.scan_interval, zero), "scan_interval must be zero to a year");
   require(within(given.ping_interval, zero), "ping_interval must be zero to a year");
+  require(within(given.idle_connection_timeout, zero), "idle_connection_timeout must be zero to a year");
   for (char const c : given.client_name)
     require(c > ' ' && c <= '~', "client_name must consist of printable ASCII characters");
   require(given.client_id.empty() || is_uuid(given.client_id), "client_id must be a UUID in lower case");

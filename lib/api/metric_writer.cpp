@@ -60,7 +60,7 @@ class label_reader {
   }
 
   std::string_view rest_;
-  std::set<std::string_view> seen_{"kind", "le", "version", "boost"};
+  std::set<std::string_view> seen_{"kind", "server", "le", "version", "boost"};
 };
 
 // Whole microseconds as seconds, exactly.
@@ -70,6 +70,16 @@ std::string seconds(std::uint64_t microseconds) {
   if (rest == "0") return made + ".0";
   made += '.' + std::string(6 - rest.size(), '0') + rest;
   made.erase(made.find_last_not_of('0') + 1);
+  return made;
+}
+
+// As the value of a label.
+std::string escaped(std::string_view text) {
+  std::string made;
+  for (char const c : text) {
+    if (c == '\\' || c == '"' || c == '\n') made += '\\';
+    made += c == '\n' ? 'n' : c;
+  }
   return made;
 }
 
@@ -101,8 +111,10 @@ void metric_writer::gauge(metric const& about) {
   head(name_, about, "gauge");
 }
 
-void metric_writer::count(std::uint64_t value, std::string_view kind) {
-  sample({}, kind.empty() ? std::string() : "kind=\"" + std::string(kind) + '"', std::to_string(value));
+void metric_writer::count(std::uint64_t value, std::string_view label, std::string_view of) {
+  std::string own(label);
+  if (!label.empty()) own += "=\"" + escaped(of) + '"';
+  sample({}, own, std::to_string(value));
 }
 
 void metric_writer::times(metric const& about, histogram const& times) {

@@ -24,8 +24,8 @@ class metric_writer {
 
   void counter(metric const& about);
   void gauge(metric const& about);
-  // A sample of the latest of these.
-  void count(std::uint64_t value, std::string_view kind = {});
+  // A sample of the latest of these; of several that this label tells apart.
+  void count(std::uint64_t value, std::string_view label = {}, std::string_view of = {});
   void times(metric const& about, histogram const& times);
   void info(metric const& about, std::string_view version, std::string_view boost);
 

@@ -53,6 +53,14 @@ constexpr number<stats> gauges[] = {
     {{"unsettled_requests", "Requests whose outcome is not known yet."}, &stats::in_doubt},
 };
 
+constexpr number<node_stats> gauges_by_server[] = {
+    {{"server_held", "Live holds there."}, &node_stats::held},
+    {{"server_in_flight", "Commands whose answers are awaited."}, &node_stats::in_flight},
+    {{"server_kills_owed", "Connections given up that may still do something there."}, &node_stats::kills_owed},
+    {{"server_epoch", "Of its mastership, as sentinels or nodes say."}, &node_stats::epoch},
+};
+constexpr metric server_connected{"server_connected", "1: its connection for commands is ready."};
+
 struct answer {
   metric about;
   bool stats::*value;
@@ -73,7 +81,7 @@ std::string write(stats const& shown, std::string_view labels, metric_writer::fo
   metric_writer out(as, labels);
   for (auto const& one : counters_by_kind) {
     out.counter(one.about);
-    for (auto const& kind : shown.kinds) out.count(kind.*one.value, kind.kind);
+    for (auto const& kind : shown.kinds) out.count(kind.*one.value, "kind", kind.kind);
   }
   for (auto const& one : counters) {
     out.counter(one.about);
@@ -81,12 +89,18 @@ std::string write(stats const& shown, std::string_view labels, metric_writer::fo
   }
   for (auto const& one : gauges_by_kind) {
     out.gauge(one.about);
-    for (auto const& kind : shown.kinds) out.count(kind.*one.value, kind.kind);
+    for (auto const& kind : shown.kinds) out.count(kind.*one.value, "kind", kind.kind);
   }
   for (auto const& one : gauges) {
     out.gauge(one.about);
     out.count(shown.*one.value);
   }
+  for (auto const& one : gauges_by_server) {
+    out.gauge(one.about);
+    for (auto const& node : shown.nodes) out.count(node.*one.value, "server", node.address);
+  }
+  out.gauge(server_connected);
+  for (auto const& node : shown.nodes) out.count(node.connected ? 1 : 0, "server", node.address);
   for (auto const& one : answers) {
     out.gauge(one.about);
     out.count(shown.*one.value ? 1 : 0);

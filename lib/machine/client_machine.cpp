@@ -414,6 +414,7 @@ bool client_machine::idle() const {
 void client_machine::snapshot(stats& out) const {
   out = impl_->shared.counters;
   out.kinds.assign(impl_->shared.by_kind.begin(), impl_->shared.by_kind.end());
+  impl_->servers.snapshot(out.nodes);
 }
 
 }  // namespace latchkey::detail

@@ -130,7 +130,7 @@ void cluster_guide::follow(std::vector<slot_map::change> const& changes) {
 void cluster_guide::give_up_replaced(std::vector<node_address> const& masters) {
   for (auto const& one : servers_.shards()) {
     if (!one->now()) continue;
-    node_address const& at = one->now()->links().where();
+    node_address const& at = one->now()->where();
     if (slots_.slots_of(at) > 0 || std::find(masters.begin(), masters.end(), at) != masters.end()) continue;
     one->retire();
     servers_.given_up(*one);
@@ -149,7 +149,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
 home* cluster_guide::redirected(shard& by, redirection const& to) {
   node_address at = reached_by(shared_, to.to);
   if (auto const known = named_.find(to_string(to.to)); known != named_.end()) at = known->second;
-  if (at.host.empty() && by.now()) at.host = by.now()->links().where().host;
+  if (at.host.empty() && by.now()) at.host = by.now()->where().host;
   if (shared_.counters.redirected++ == 0)
     shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));
   shard* there = leading_to(at);
@@ -162,6 +162,7 @@ home* cluster_guide::redirected(shard& by, redirection const& to) {
   }
   scout_.hurry(at);
   if (!there) return nullptr;
+  if (node_address const* const known = slots_.at(to.slot); known && *known == at) return &there->names();
   slots_.moved(to.slot, at);
   servers_.move_names();
   return &there->names();

@@ -17,6 +17,7 @@ class cluster_guide final : public guide, private cluster_user {
   cluster_guide(context& shared, cluster_seeds whom, guided& servers);
 
   shard& of(std::string_view name) override;
+  std::uint64_t epoch_of(node_address const& at) const override { return slots_.epoch_of(at); }
   bool one_for_all() const override { return false; }
   void turn(io_actions& io) override { scout_.turn(io, need()); }
   void opened(std::uint32_t serial) override { scout_.opened(serial); }

@@ -10,6 +10,7 @@ namespace latchkey::detail {
 namespace {
 
 constexpr milliseconds usual_in_cluster{5'000};  // between rounds otherwise, if the settings do not say
+constexpr milliseconds patience{300};            // with a node, as long as there are others to ask
 
 }  // namespace
 
@@ -213,24 +214,23 @@ void cluster_scout::on_reply(reply const& answer) {
 
 // --- time ---
 
-bool cluster_scout::overdue() const {
-  auto const& settings = shared_.settings;
+// When the one that is asked has taken too long. A server that was stopped takes connections, and says nothing.
+instant cluster_scout::overdue_at() const {
   bool const waits = up_ ? awaits_ : serial_ != 0;
-  return waits && after(since_, up_ ? settings.timeout : settings.connect_timeout) <= shared_.now;
+  if (!waits) return never;
+  milliseconds const most = up_ ? shared_.settings.timeout : shared_.settings.connect_timeout;
+  return after(since_, round_.empty() ? most : std::min(most, patience));
 }
 
 void cluster_scout::on_timer() {
   shared_.out->turn = true;
-  if (!overdue()) return;
+  if (overdue_at() > shared_.now) return;
   hang_up();
   failed(errc::connect_failed, "no answer in time");
 }
 
 void cluster_scout::plan() {
-  auto const& settings = shared_.settings;
-  instant next = asking_ ? never : again_at_;
-  if (up_ ? awaits_ : serial_ != 0)
-    next = std::min(next, after(since_, up_ ? settings.timeout : settings.connect_timeout));
+  instant const next = std::min(asking_ ? never : again_at_, overdue_at());
   shared_.timers.set(timer_, std::max(next, shared_.now));
 }
 

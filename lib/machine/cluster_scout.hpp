@@ -36,7 +36,7 @@ class cluster_user {
 };
 
 // When to ask which node of a cluster who has the slots. One is asked at a time, and again as long as it answers; the
-// next one when it does not. Which is the first is chosen at random, so that not all clients ask the same.
+// next one when it does not, or not soon. Which is the first is chosen at random, so that not all clients ask the same.
 class cluster_scout {
  public:
   using need = scout_rounds::need;
@@ -70,7 +70,7 @@ class cluster_scout {
   void failed(error_code const& why, std::string_view text);
   void end_round_in_vain();
   void hang_up();
-  bool overdue() const;
+  instant overdue_at() const;
   void plan();
 
   context& shared_;

@@ -166,19 +166,22 @@ void connections::discard(link& one, error_code const& why, std::string_view tex
   shared_.out->turn = true;
   // What was not sent on it, or waits for a KILL, has waited for it in vain; what was sent counts that below.
   // A server that refused was told of by its answer.
-  if (one.of == role::shared && was_up && why != errc::read_only && !aside_) user_.on_trouble(why, text, true);
+  bool const troubled = why && was_up && !aside_;
+  if (one.of == role::shared && troubled && why != errc::read_only) user_.on_trouble(why, text, true);
   remains left{one.id, one.address, server_.run_id, one.serial, std::exchange(one.unanswered, {})};
   for (; !one.unsynced.empty(); one.unsynced.pop_back()) left.calls.push_front(std::move(one.unsynced.back().call));
   if (one.lent) left.calls.push_back(std::exchange(one.borrowed, {}));
-  plan_reconnect(one, was_up);
+  if (why)
+    plan_reconnect(one, was_up);
+  else
+    one.rested(shared_.now);
   one.reset();
   shared_.timers.drop(one.timer);
   bool const messages_alone = one.of == role::messages && of(role::shared).at != link::state::down;
-  if (was_up && !aside_ && (one.of == role::shared || messages_alone))
-    shared_.note(event_type::disconnected, {}, 0, why, text);
+  if (troubled && (one.of == role::shared || messages_alone)) shared_.note(event_type::disconnected, {}, 0, why, text);
   if (one.of == role::shared && !aside_) {
     if (std::exchange(one.counted, false)) shared_.counters.connected = --shared_.servers_up > 0;
-    if (was_up) shared_.trouble = at_address(text.empty() ? why.message() : std::string(text));
+    if (troubled) shared_.trouble = at_address(text.empty() ? why.message() : std::string(text));
     discard(of(role::direct), why);
     discard(of(role::messages), why);
     of(role::direct).failures = of(role::messages).failures = 0;
@@ -206,7 +209,8 @@ void connections::lead() {
 }
 
 void connections::end() {
-  if (of(role::shared).at != link::state::down) discard(of(role::shared), errc::connection_lost);
+  if (of(role::shared).at != link::state::down) discard(of(role::shared), {});
+  for (auto& one : links_) one.was_up = false;
 }
 
 // --- time ---
@@ -365,7 +369,7 @@ bool connections::idle() const {
 bool connections::settled() const {
   return std::all_of(links_.begin(), links_.end(), [](link const& one) {
     bool const rests = one.at == link::state::up || one.at == link::state::down;
-    return rests && !one.lent && one.unanswered.empty() && one.out.empty();
+    return rests && !one.lent && one.unanswered.empty() && one.unsynced.empty() && one.out.empty();
   });
 }
 

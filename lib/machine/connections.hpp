@@ -66,7 +66,7 @@ class connections {
     bool shards_channels = false;  // SSUBSCRIBE
   };
   facts const& server() const { return server_; }
-  node_address const& where() const { return who_.at; }
+  identity const& who() const { return who_; }
   bool has(link const& one) const { return &one >= links_.data() && &one < links_.data() + links_.size(); }
   // Is it there, or will it not be soon?
   bool decided(role which) const;
@@ -94,7 +94,7 @@ class connections {
   void abandon();
   // As in the beginning.
   void lead();
-  // The shared one has nothing more to say.
+  // Nothing more is to be said there for now. Nothing is wrong, and what is opened next replaces nothing.
   void end();
 
   // Is the server what it was, and how many follow it?

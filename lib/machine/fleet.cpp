@@ -1,6 +1,7 @@
 #include <machine/fleet.hpp>
 
 #include <machine/cluster_guide.hpp>
+#include <machine/name_machine.hpp>
 #include <machine/sentinel_guide.hpp>
 
 #include <algorithm>
@@ -114,6 +115,14 @@ void fleet::tell_all(error_code const& why, std::string_view text, bool transien
   for (auto const& one : shards_) trouble(*one, why, text, transient);
 }
 
+void fleet::snapshot(std::vector<node_stats>& out) const {
+  for (auto const& one : shards_) one->snapshot(out);
+  for (auto const& one : shards_)
+    if (guide_ && one->now())
+      for (auto& row : out)
+        if (row.address == one->now()->links().who().address) row.epoch = guide_->epoch_of(one->now()->where());
+}
+
 bool fleet::quiet() const {
   return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->quiet(); });
 }
@@ -126,6 +135,7 @@ bool fleet::settled() const {
 
 void fleet::trouble(shard& of, error_code const& why, std::string_view text, bool transient) {
   user_.trouble(of.names(), why, text, transient);
+  for (name_machine* one : send_back(of.names())) one->trouble(why, text, transient);
   std::vector<operation*> plain;
   for (auto& call : of.names().requests.plain()) plain.push_back(&call);
   for (operation* call : plain) {
@@ -152,6 +162,34 @@ bool fleet::needs_server(shard const& of) const {
 }
 
 // --- what the guide has to say ---
+
+void fleet::given_up(shard& one) {
+  send_back(one.names());
+  user_.moved(one.names());
+}
+
+std::vector<name_machine*> fleet::send_back(home& from) {
+  std::vector<owner_state*> owners;
+  std::vector<renewal*> renewals;
+  std::vector<name_machine*> names;
+  for (unsigned char order = 0; order < outbox::orders; ++order)
+    for (owner_state& one : from.requests.of(static_cast<outbox::order>(order)))
+      if (one.of.at_ != &from) owners.push_back(&one);
+  for (renewal& side : from.requests.renewals())
+    if (side.of->of.at_ != &from) renewals.push_back(&side);
+  for (owner_state* one : owners) {
+    from.requests.remove(*one);
+    one->ask_.asking = false;
+    one->of.at_->requests.add(*one);
+    if (std::find(names.begin(), names.end(), &one->of) == names.end()) names.push_back(&one->of);
+  }
+  for (renewal* side : renewals) {
+    from.requests.remove(*side);
+    side->asking = false;
+    side->of->of.at_->requests.add(*side);
+  }
+  return names;
+}
 
 void fleet::move_names() {
   user_.move_names([this](std::string_view name) -> home& { return at(name); });

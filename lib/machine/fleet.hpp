@@ -16,6 +16,8 @@
 
 namespace latchkey::detail {
 
+class name_machine;
+
 // Told by the fleet what concerns many names at once.
 class fleet_user {
  public:
@@ -82,6 +84,7 @@ class fleet final : private shard_user, private guided {
   void want_renewals_now();
   // No server can be reached at all.
   void tell_all(error_code const& why, std::string_view text, bool transient);
+  void snapshot(std::vector<node_stats>& out) const;
   bool quiet() const;
   bool settled() const;  // see session
 
@@ -90,6 +93,8 @@ class fleet final : private shard_user, private guided {
   shard const& first() const { return *shards_.front(); }
   bool one_for_all() const { return !guide_ || guide_->one_for_all(); }
   void let_go_of_empty_shards();
+  // What stands there because of an ASK goes back to where its name is. By whose requests it was.
+  std::vector<name_machine*> send_back(home& from);
 
   // Of the shards.
   void trouble(shard& of, error_code const& why, std::string_view text, bool transient) override;
@@ -104,7 +109,7 @@ class fleet final : private shard_user, private guided {
   std::vector<std::unique_ptr<shard>> const& shards() const override { return shards_; }
   shard& make_shard() override;
   void move_names() override;
-  void given_up(shard& one) override { user_.moved(one.names()); }
+  void given_up(shard& one) override;
   bool needs_any_server() const override { return user_.needs_server(); }
 
   context& shared_;

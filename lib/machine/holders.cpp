@@ -47,6 +47,7 @@ hold& holders::begin(owner_state& one, hold made) {
   if (kept.watchdog) of_.at_->renewals.add(one.side(kept.mode));
   ++shared.counters.held;
   ++of_.tally_.held;
+  ++of_.at_->held;
   return kept;
 }
 
@@ -98,6 +99,7 @@ void holders::count_lost() {
   ++of_.tally_.lost;
   --of_.shared_.counters.held;
   --of_.tally_.held;
+  --of_.at_->held;
 }
 
 bool holders::lose(owner_state& one, hold& ended, error_code why) {
@@ -123,6 +125,7 @@ void holders::forget(owner_state& one, hold& ended) {
   if (!ended.lost && !shared.closed()) {
     --shared.counters.held;
     --of_.tally_.held;
+    --of_.at_->held;
     ++shared.counters.released;
     ++of_.tally_.released;
     if (ended.link) --shared.shown;

@@ -22,6 +22,7 @@ struct home {
   outbox requests;
   subscriptions channels;
   watchdog renewals;
+  std::size_t held = 0;      // live holds
   recent_releases released;  // stays empty where no other server ever takes over
 
   struct {

@@ -106,6 +106,11 @@ struct link {
   // When it is looked at next: for an answer that is late, or to send a PING.
   void plan(context& shared);
 
+  // Its end was no failure: the next one is opened at once.
+  void rested(instant now) {
+    retry_at = now;
+    failures = soon_lost = 0;
+  }
   void reset() {
     at = state::down;
     unanswered.clear();

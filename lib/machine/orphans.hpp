@@ -39,6 +39,7 @@ class orphans {
       : shared_(shared), user_(user), plain_(plain), timer_(timer) {}
 
   bool empty() const { return all_.empty(); }
+  std::size_t size() const { return all_.size(); }
   bool any_in_doubt() const { return !in_doubt_.empty(); }
   // What waits for them is resolved all the same: it goes to another server. docs/topologies.md says why it may.
   void let_go() { resolve(); }

@@ -39,7 +39,8 @@ std::size_t request_writer::replicas_needed() {
   auto const& settings = shared_.settings;
   if (!shared_.may_move || !settings.check_lock_synced_replicas) return 0;
   if (settings.min_synced_replicas > 0) return static_cast<std::size_t>(settings.min_synced_replicas);
-  if (settings.min_synced_replicas < 0) return at_.replicas.named;
+  // Of a node that an ASK has named nobody has said yet how many it has, but itself.
+  if (settings.min_synced_replicas < 0) return std::max(at_.replicas.named, at_.replicas.connected);
   if (at_.replicas.connected > 0) return 1;
   if (!std::exchange(at_.replicas.missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
   return 0;

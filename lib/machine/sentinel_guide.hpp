@@ -12,6 +12,9 @@ class sentinel_guide final : public guide, private scout_user {
   sentinel_guide(context& shared, sentinels whom, guided& servers);
 
   shard& of(std::string_view) override { return only(); }
+  std::uint64_t epoch_of(node_address const& at) const override {
+    return routes_.empty() || routes_.now().at != at ? 0 : routes_.now().epoch;
+  }
   bool one_for_all() const override { return true; }
   void turn(io_actions& io) override { scout_.turn(io, need()); }
   void opened(std::uint32_t serial) override { scout_.opened(serial); }

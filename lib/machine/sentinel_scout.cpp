@@ -95,7 +95,8 @@ void sentinel_scout::ask_next() {
 }
 
 void sentinel_scout::ask(line& one) {
-  one.tried = one.in_question = true;
+  one.tried = true;
+  if (std::exchange(one.in_question, true)) return;  // since an earlier round: its time runs on
   one.since = shared_.now;
   shared_.out->turn = true;
   if (one.up)

@@ -25,6 +25,7 @@ session::~session() { shared_.timers.drop(timer_); }
 
 void session::turn(io_actions& io) {
   link& leader = links_.of(role::shared);
+  close_if_idle(needed());
   if (leader.at == link::state::up) {
     orphans_.send();
     writer_.send_wait(leader);
@@ -35,6 +36,16 @@ void session::turn(io_actions& io) {
   bool const waits = !at_.requests.empty() || at_.renewals.wants_all();
   if (writer_.paused() && waits) writer_.wake_after_pause();
   links_.flush(io);
+}
+
+// Of a cluster every node may be wanted once; but the last connection of the client stays, for the next lock.
+void session::close_if_idle(bool wanted) {
+  milliseconds const limit = shared_.settings.idle_connection_timeout;
+  if (wanted) wanted_ = shared_.now;
+  if (!at_.in_cluster || limit.count() == 0 || !up()) return;
+  bool const idle = after(wanted_, limit) <= shared_.now;
+  if (idle && links_.settled() && shared_.servers_up > 1) return links_.end();
+  if (!idle || !links_.settled()) shared_.timers.set_lazily(timer_, after(idle ? shared_.now : wanted_, limit));
 }
 
 // --- the end of its lead ---
@@ -113,7 +124,7 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
   orphans_.give_up(std::move(left), why, text);
   if (aside_) return;
   end_connects();
-  if (one.of == role::shared) user_.shaken();
+  if (one.of == role::shared && why) user_.shaken();
 }
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
@@ -177,6 +188,15 @@ void session::forget(operation& call) {
 void session::collect(std::vector<operation*>& calls) const {
   links_.collect(calls);
   for (operation* call : orphans_.forced()) calls.push_back(call);
+}
+
+node_stats session::seen() const {
+  node_stats made{.address = links_.who().address, .connected = up(), .kills_owed = orphans_.size()};
+  for (role const each : {role::shared, role::direct, role::messages}) {
+    link const& one = links_.of(each);
+    made.in_flight += one.unanswered.size() + one.unsynced.size() + one.lent;
+  }
+  return made;
 }
 
 bool session::quiet() const { return !orphans_.any_in_doubt() && at_.requests.empty() && links_.idle(); }

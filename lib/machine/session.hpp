@@ -45,6 +45,8 @@ class session final : private connections_user, private orphans_user, private wr
   // --- the engine ---
   void turn(io_actions& io);
   connections& links() { return links_; }
+  connections const& links() const { return links_; }
+  node_address const& where() const { return links_.who().at; }
   void received(std::uint32_t serial, std::string_view bytes);
 
   // --- the direct lane ---
@@ -77,11 +79,13 @@ class session final : private connections_user, private orphans_user, private wr
   // Nothing is left to be said to its server.
   bool paid() const { return orphans_.empty() && links_.of(role::shared).at == link::state::down; }
 
+  node_stats seen() const;
   bool quiet() const;
   // Nor is any other answer awaited, nor a connection being made; or before that a pause has to end.
   bool settled() const;
 
  private:
+  void close_if_idle(bool wanted);
   void on_reply(link& one, reply& answer);
   void end_connects();
 
@@ -109,6 +113,7 @@ class session final : private connections_user, private orphans_user, private wr
   message_lane messages_{shared_, at_, links_, *this};
   bool aside_ = false;
   instant aside_since_{};
+  instant wanted_{};  // when somebody wanted something of its server last
   bool direct_wanted_ = false;
   words command_;
 };

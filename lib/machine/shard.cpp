@@ -28,8 +28,7 @@ std::unique_ptr<session> shard::made(node_address const& at) {
 void shard::lead_to(node_address const& at) {
   bool const first = !now_;
   retire();
-  auto const known =
-      std::find_if(before_.begin(), before_.end(), [&](auto const& one) { return one->links().where() == at; });
+  auto const known = std::find_if(before_.begin(), before_.end(), [&](auto const& one) { return one->where() == at; });
   if (known != before_.end()) {
     now_ = std::move(*known);
     before_.erase(known);
@@ -45,8 +44,9 @@ void shard::lead_to(node_address const& at) {
 
 void shard::retire() {
   if (!now_) return;
-  now_->retire();
-  before_.push_back(std::move(now_));
+  auto leaving = std::move(now_);  // what has to go elsewhere is not to find it
+  leaving->retire();
+  before_.push_back(std::move(leaving));
 }
 
 // --- the engine ---
@@ -87,6 +87,20 @@ bool shard::on_link_timer(link& one) {
   if (old == before_.end()) return false;
   (*old)->links().on_timer(one);
   return true;
+}
+
+void shard::snapshot(std::vector<node_stats>& out) const {
+  auto const row = [&](session const& one) -> node_stats& {
+    auto const seen = one.seen();
+    auto known = std::find_if(out.begin(), out.end(), [&](auto const& each) { return each.address == seen.address; });
+    if (known == out.end()) return out.emplace_back(seen);
+    known->connected = known->connected || seen.connected;
+    known->in_flight += seen.in_flight;
+    known->kills_owed += seen.kills_owed;
+    return *known;
+  };
+  if (now_) row(*now_).held += names_.held;
+  for (auto const& one : before_) row(*one);
 }
 
 // --- the direct lane ---

@@ -48,7 +48,7 @@ class shard final : private session_user {
   // Null: nobody has said yet where its names are.
   session* now() { return now_.get(); }
   session const* now() const { return now_.get(); }
-  bool leads_to(node_address const& at) const { return now_ && now_->links().where() == at; }
+  bool leads_to(node_address const& at) const { return now_ && now_->where() == at; }
   bool up() const { return now_ && now_->up(); }
 
   // One server of a fixed address, for ever.
@@ -78,6 +78,8 @@ class shard final : private session_user {
   void forget(operation& call);
   void collect(std::vector<operation*>& calls);
 
+  // A row for each server that has or had the names and is asked something yet.
+  void snapshot(std::vector<node_stats>& out) const;
   bool quiet() const { return now_ ? now_->quiet() : names_.requests.empty(); }
   bool settled() const { return !now_ || now_->settled(); }  // see session
 

@@ -15,6 +15,13 @@ std::size_t slot_map::slots_of(node_address const& at) const {
   return made;
 }
 
+std::uint64_t slot_map::epoch_of(node_address const& at) const {
+  std::uint64_t last = 0;
+  for (auto const& one : owners_)
+    if (one.at == at) last = std::max(last, one.epoch);
+  return last;
+}
+
 std::vector<slot_map::range> slot_map::uncovered() const {
   std::vector<range> made;
   for (std::uint16_t first = 0; first < slot_count;) {

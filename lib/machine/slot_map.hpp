@@ -31,6 +31,7 @@ class slot_map {
   // Null: nobody has claimed it.
   node_address const* at(std::uint16_t slot) const;
   std::size_t slots_of(node_address const& at) const;
+  std::uint64_t epoch_of(node_address const& at) const;
   std::vector<range> uncovered() const;  // what nobody has claimed
 
   // Adds to `changes`. False: every slot of it has been claimed with a greater epoch. The same node at another address

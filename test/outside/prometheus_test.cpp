@@ -18,6 +18,7 @@ namespace {
 
 stats made_up() {
   stats shown;
+  shown.nodes = {{.address = "10.0.0.1:6379", .epoch = 3, .connected = true, .held = 2}, {.address = "a\"\\b"}};
   shown.kinds.resize(2);
   shown.kinds[0].kind = "lock";
   shown.kinds[0].acquired = 5;
@@ -72,6 +73,10 @@ TEST_CASE("M1: counters and gauges have a kind where kinds differ", "[outside][m
   CHECK(with(text, "latchkey_sent_bytes") == list{"latchkey_sent_bytes_total 77"});
   CHECK(with(text, "latchkey_connection_kills") == list{"latchkey_connection_kills_total 3"});
   CHECK(with(text, "latchkey_connected") == list{"latchkey_connected 1"});
+  CHECK(with(text, "latchkey_server_connected") == list{"latchkey_server_connected{server=\"10.0.0.1:6379\"} 1",
+                                                        R"(latchkey_server_connected{server="a\"\\b"} 0)"});
+  CHECK(with(text, "latchkey_server_epoch").front() == "latchkey_server_epoch{server=\"10.0.0.1:6379\"} 3");
+  CHECK(with(text, "latchkey_server_held").front() == "latchkey_server_held{server=\"10.0.0.1:6379\"} 2");
   CHECK(with(text, "# TYPE latchkey_acquired") == list{"# TYPE latchkey_acquired_total counter"});
   CHECK(with(text, "latchkey_build_info{version=\"" LATCHKEY_VERSION "\",boost=\"1.").size() == 1);
   CHECK(text.back() == '\n');
@@ -103,8 +108,8 @@ TEST_CASE("M1: OpenMetrics names families without their ending, has units and an
 
 TEST_CASE("labels that no sample can have are refused", "[outside][metrics]") {
   for (char const* const labels :
-       {"zone", "zone=a", "zone=\"a", "zone=\"a\",", "=\"a\"", "1=\"a\"", "kind=\"a\"", "le=\"1\"", "a=\"\n\"",
-        "a=\"1\",a=\"2\"", "a=\"\\x\"", "a=\"1\"} 1", "a=\"1\" b=\"2\"", "a=\"\\", "__a=\"1\""}) {
+       {"zone", "zone=a", "zone=\"a", "zone=\"a\",", "=\"a\"", "1=\"a\"", "kind=\"a\"", "server=\"a\"", "le=\"1\"",
+        "a=\"\n\"", "a=\"1\",a=\"2\"", "a=\"\\x\"", "a=\"1\"} 1", "a=\"1\" b=\"2\"", "a=\"\\", "__a=\"1\""}) {
     INFO(labels);
     CHECK(test::error_of([&] { return to_prometheus({}, labels); }) == errc::bad_argument);
     CHECK(test::error_of([&] { return to_openmetrics({}, labels); }) == errc::bad_argument);
@@ -117,6 +122,8 @@ TEST_CASE_METHOD(one_lock, "M2: promtool accepts what a client shows", "[outside
   static_cast<void>(lock.acquire());
   second.get_fair_lock(fresh_name()).lock();
   for (auto const* const each : {&ours, &second}) {
+    REQUIRE(each->snapshot().nodes.size() == 1);
+    CHECK(each->snapshot().nodes.front().connected);
     CHECK(promtool_accepts(to_prometheus(each->snapshot())));
     CHECK(promtool_accepts(to_prometheus(each->snapshot(), "client=\"a\",zone=\"b\"")));
   }

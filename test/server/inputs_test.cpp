@@ -291,6 +291,7 @@ TEST_CASE("case 15: settings out of range are bad_argument when the client is ma
   CHECK(refused([](config& c) { c.retry_attempts = -1; }));
   CHECK(refused([](config& c) { c.retry_delay = 0ms; }));
   CHECK(refused([](config& c) { c.ping_interval = -1ms; }));
+  CHECK(refused([](config& c) { c.idle_connection_timeout = -1ms; }));
   CHECK(refused([](config& c) { c.client_name = "with blank"; }));
   CHECK(refused([](config& c) { c.database = -1; }));
   CHECK(refused([](config& c) { c.local_handoff.max_streak = -1; }));

@@ -184,6 +184,67 @@ TEST_CASE("cluster: channels are sharded unless the settings forbid it", "[unit]
   }
 }
 
+TEST_CASE("cluster: connections to a node that is not needed are closed, but for the last",
+          "[unit][machine][cluster]") {
+  cluster c;
+  auto const moved = detail::slot_of("there");
+  nodes::move(c.w, "there", 1);
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  auto const turn = [&] {
+    auto& there = c.w.acquire(1, {.name = "there"});
+    c.w.await(there);
+    REQUIRE(there.granted());
+    c.w.await(c.w.release(there));
+  };
+  REQUIRE(nodes::owner_of(c.w, moved) == 1);
+  turn();
+  c.w.pass(8s);
+  turn();
+  c.w.pass(9s);
+  CHECK(c.second.connected() > 0);
+  c.w.pass(2s);
+  CHECK(c.second.connected() == 0);
+  CHECK(c.first.connected() > 0);  // what is held there is renewed
+  CHECK(c.w.noted(event_type::disconnected) == 0);
+  auto const at = [&](std::string const& address) {
+    auto const all = c.w.snapshot().nodes;
+    auto const found = std::find_if(all.begin(), all.end(), [&](auto const& one) { return one.address == address; });
+    REQUIRE(found != all.end());
+    return *found;
+  };
+  CHECK((at("node0:1").connected && !at("node1:1").connected));
+  CHECK((at("node0:1").held == 1 && at("node1:1").held == 0));
+  turn();
+  CHECK(at("node1:1").connected);
+  CHECK(at("node1:1").epoch > at("node0:1").epoch);
+  CHECK(at("node0:1").in_flight + at("node1:1").in_flight + at("node1:1").kills_owed == 0);
+  CHECK(c.w.snapshot().reconnects == 0);
+  nodes::move(c.w, "k", 1);
+  c.w.await(c.w.extend(held, 20s));
+  CHECK((at("node0:1").held == 0 && at("node1:1").held == 1));
+  c.w.await(c.w.release(held));
+  c.w.pass(30s);
+  CHECK((c.first.connected() == 0) != (c.second.connected() == 0));
+  CHECK(c.w.snapshot().connected);
+  CHECK(c.w.noted(event_type::disconnected) == 0);
+}
+
+TEST_CASE("cluster: connections stay if the settings say so", "[unit][machine][cluster]") {
+  config given = impatient();
+  given.idle_connection_timeout = 0ms;
+  cluster c(1, given);
+  nodes::move(c.w, "there", 1);
+  for (auto const* name : {"k", "there"}) {
+    auto& one = c.w.acquire(1, {.name = name});
+    c.w.await(one);
+    c.w.await(c.w.release(one));
+  }
+  c.w.pass(60s);
+  CHECK(c.first.connected() > 0);
+  CHECK(c.second.connected() > 0);
+}
+
 TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][cluster]") {
   cluster c;
   c.w.await(c.w.acquire(9, {.name = "warm"}));
@@ -234,6 +295,66 @@ TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[un
   nodes::move(c.w, "k", 1);
   c.w.await(c.w.release(fresh));
   CHECK_FALSE(c.second.exists("k"));
+}
+
+TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::begin_move(c.w, "k", 1);
+  nodes::move_keys(c.w, "k", 1);
+  c.w.unreachable = "no route";
+  c.w.only_host = "node1";
+  auto& refused = c.w.once(2);
+  c.w.await(refused);
+  CHECK(refused.error == errc::connect_failed);
+  c.w.unreachable.clear();
+  auto& extended = c.w.extend(held, 20s);
+  c.w.await(extended);
+  c.w.await(c.w.release(held));
+  CHECK(held.losses == 0);
+  CHECK_FALSE(c.second.exists("k"));
+}
+
+TEST_CASE("cluster: what an ASK sent to a node that is given up goes back", "[unit][machine][cluster]") {
+  cluster c;
+  auto& third = c.w.add_server();
+  c.w.resolve_to(c.w.server);
+  auto& held = c.w.acquire(1, {.lease = 60s});
+  c.w.await(held);
+  nodes::begin_move(c.w, "k", 1);
+  nodes::move_keys(c.w, "k", 1);
+  c.w.nobody_answers = true;
+  c.w.only_host = "node1";
+  auto const before = c.w.now;
+  auto& extended = c.w.extend(held, 90s);
+  c.w.pass(20ms);
+  third.set("k", c.w.field(1), 1);
+  third.expire("k", 60'000);
+  nodes::take_over(c.w, 1, 2, false);  // a replica from now on
+  nodes::begin_move(c.w, "k", 2);
+  c.w.await(extended);
+  CHECK(c.w.now - before < c.w.settings.connect_timeout);
+  CHECK(extended.error == latchkey::error_code());
+  CHECK(third.ttl("k") > 60'000);
+  c.w.await(c.w.release(held));
+  CHECK(held.losses == 0);
+}
+
+TEST_CASE("cluster: a node that says nothing keeps nobody from asking the next one", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::move(c.w, "there", 1);
+  for (auto const* name : {"k", "there"}) c.w.await(c.w.acquire(1, {.name = name}));
+  c.w.nobody_answers = true;
+  c.w.only_host = "node0";
+  for (std::size_t i = 0; i < 8; ++i) {  // which of the two is asked first is left to chance
+    auto const before = c.w.noted(event_type::topology_changed);
+    nodes::move(c.w, "moves", 1 - i % 2);
+    c.w.lose(role::scout, fate::gone);
+    c.w.pass(600ms);
+    CHECK(c.w.noted(event_type::topology_changed) > before);
+  }
+  c.w.nobody_answers = false;
 }
 
 TEST_CASE("cluster: the watchdog renews where the slot has gone", "[unit][machine][cluster]") {

@@ -45,6 +45,7 @@ class stepped_server final : public model::server_user {
   bool execute(id which);
   std::optional<std::string> take_reply(id which);
   bool alive(id which) const { return redis.knows(which); }
+  std::size_t connected() const { return connections_.size(); }
   // The client closed its side. What it had sent stays and may run; `lost`: it never arrived.
   void leave(id which, bool lost);
   // Runs what was left behind in closed connections and not killed. Answers how much that was.

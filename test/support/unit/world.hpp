@@ -104,6 +104,7 @@ class world {
   bool connected(role as, std::size_t client = 0) const;
   std::string unreachable;          // not empty: no connection can be made, and why
   bool nobody_answers = false;      // connections are begun and never made
+  std::string only_host;            // not empty: these two concern connections to this one alone
   int opened = 0;                   // connections begun so far
   bool lanes_resolve_anew = false;  // lanes go where the name leads now, not to the peer
   bool late_bytes = true;           // what was left behind runs before time passes

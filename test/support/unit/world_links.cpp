@@ -68,8 +68,9 @@ void world::open(token const& what) {
   auto const found = me.connections.find(what.serial);
   if (found == me.connections.end()) return;  // closed meanwhile
   ++opened;
-  if (nobody_answers) return;
-  if (!unreachable.empty()) {
+  bool const concerned = only_host.empty() || what.text == only_host;
+  if (nobody_answers && concerned) return;
+  if (!unreachable.empty() && concerned) {
     me.connections.erase(found);
     me.machine.open_failed(what.serial, errc::connect_failed, unreachable, now, me.out);
     return perform(what.client);
@@ -150,7 +151,7 @@ world::connection const* world::find(stepped_server const* of, stepped_server::i
 
 world::connection* world::find(role as, std::size_t client, std::uint32_t* serial) {
   for (auto& [number, one] : clients_[client]->connections)
-    if (one.as == as && one.server) {
+    if (one.as == as && (one.server || as == role::scout)) {
       if (serial) *serial = number;
       return &one;
     }
@@ -176,9 +177,9 @@ void world::lose(role as, fate what, std::size_t client) {
            : what == fate::ran ? "a link is cut, its bytes run"
                                : "a link is cut, its bytes wait");
   if (what == fate::ran)
-    while (one->server->execute(one->at)) {
+    while (one->server && one->server->execute(one->at)) {
     }
-  one->server->leave(one->at, what != fate::late);
+  if (one->server) one->server->leave(one->at, what != fate::late);  // a scout speaks to none
   broken(client, serial);
 }
 
