@@ -96,9 +96,9 @@ void sentinel_scout::ask_next() {
 
 void sentinel_scout::ask(line& one) {
   one.tried = true;
+  shared_.out->turn = true;
   if (std::exchange(one.in_question, true)) return;  // since an earlier round: its time runs on
   one.since = shared_.now;
-  shared_.out->turn = true;
   if (one.up)
     question(one);
   else if (one.serial == 0)

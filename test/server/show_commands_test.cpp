@@ -19,11 +19,10 @@
 #include <string>
 #include <vector>
 
-using namespace latchkey;
-using namespace latchkey::test;
-
 // GCC 12 inlines how Asio allocates the frame of a coroutine, but not how it frees it, and warns of the difference.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
+namespace show_commands {
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -280,3 +279,5 @@ TEST_CASE("a coroutine never finds its own lock busy after a lease went out of s
       4 * patience);
   CHECK(busy == 0);
 }
+
+}  // namespace show_commands

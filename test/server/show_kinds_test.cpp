@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+namespace show_kinds {
+
 using namespace latchkey;
 using namespace latchkey::test;
 
@@ -304,3 +306,5 @@ TEST_CASE("read/write lock: a release works where PUBLISH is refused", "[server]
   }
   CHECK(w.log.wait_for(event_type::publish_refused, "lock", 2));
 }
+
+}  // namespace show_kinds
