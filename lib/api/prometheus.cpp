@@ -59,14 +59,18 @@ constexpr number<node_stats> gauges_by_server[] = {
     {{"server_kills_owed", "Connections given up that may still do something there."}, &node_stats::kills_owed},
     {{"server_epoch", "Of its mastership, as sentinels or nodes say."}, &node_stats::epoch},
 };
-constexpr metric server_connected{"server_connected", "1: its connection for commands is ready."};
 
+template <class Owner>
 struct answer {
   metric about;
-  bool stats::*value;
+  bool Owner::*value;
 };
 
-constexpr answer answers[] = {
+constexpr answer<node_stats> answers_by_server[] = {
+    {{"server_connected", "1: its connection for commands is ready."}, &node_stats::connected},
+};
+
+constexpr answer<stats> answers[] = {
     {{"connected", "1: the connection for commands is ready."}, &stats::connected},
     {{"fenced", "0: the server refuses CLIENT KILL, late copies of requests cannot be excluded."}, &stats::fenced},
     {{"messages_refused", "1: no messages are received, waiters poll."}, &stats::messages_refused},
@@ -99,8 +103,10 @@ std::string write(stats const& shown, std::string_view labels, metric_writer::fo
     out.gauge(one.about);
     for (auto const& node : shown.nodes) out.count(node.*one.value, "server", node.address);
   }
-  out.gauge(server_connected);
-  for (auto const& node : shown.nodes) out.count(node.connected ? 1 : 0, "server", node.address);
+  for (auto const& one : answers_by_server) {
+    out.gauge(one.about);
+    for (auto const& node : shown.nodes) out.count(node.*one.value ? 1 : 0, "server", node.address);
+  }
   for (auto const& one : answers) {
     out.gauge(one.about);
     out.count(shown.*one.value ? 1 : 0);

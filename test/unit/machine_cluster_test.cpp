@@ -230,6 +230,19 @@ TEST_CASE("cluster: connections to a node that is not needed are closed, but for
   CHECK(c.w.noted(event_type::disconnected) == 0);
 }
 
+TEST_CASE("cluster: a client that closes leaves what it held, wherever the slot goes", "[unit][machine][cluster]") {
+  cluster c;
+  c.w.await(c.w.acquire(1, {.leased = false}));
+  c.w.await(c.w.acquire(2, {.name = "other", .leased = false}));
+  nodes::move(c.w, "k", 1);
+  nodes::move(c.w, "other", 1);
+  c.w.close(0, 1);
+  c.w.pass(3s);
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(c.second.exists("other"));
+  for (auto const& one : c.w.snapshot().nodes) CHECK(one.held == 0);
+}
+
 TEST_CASE("cluster: connections stay if the settings say so", "[unit][machine][cluster]") {
   config given = impatient();
   given.idle_connection_timeout = 0ms;

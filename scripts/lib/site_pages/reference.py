@@ -80,15 +80,15 @@ def metrics(root):
     made = ["# Metrics", "", "What `to_prometheus` and `to_openmetrics` write; see [how to use them](metrics.md).", "",
             "| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
     for block in re.split(r"\nconstexpr ", source)[1:]:
-        head = block.splitlines()[0]
+        head = block.splitlines()[0]  # whose figures they are
         counter = "counters" in head
         for name, text in re.findall(r'\{\{"(\w+)", "([^"]*)"', block):
             made.append(f"| `latchkey_{name}{'_total' if counter else ''}` | {'counter' if counter else 'gauge'} | "
-                        f"{'`kind`' if 'kind_stats' in head else ''} | {text} |")
+                        f"{'`kind`' if 'kind_stats' in head else '`server`' if 'node_stats' in head else ''} | {text} |")
     for name, text in re.findall(r'out\.times\(\{"(\w+)",\s*"([^"]*)"', source):
         made.append(f"| `latchkey_{name}` | histogram | | {text} |")
     for name, text in re.findall(r'out\.info\(\{"(\w+)",\s*"([^"]*)"', source):
         made.append(f"| `latchkey_{name}_info` | info | `version`, `boost` | {text} |")
-    made += ["", "`kind` is the kind of lock: `lock`, `fair_lock` ... No metric carries a lock's name. Times are seconds; the histograms have a "
+    made += ["", "`kind` is the kind of lock: `lock`, `fair_lock` ...; `server` is its address. No metric carries a lock's name. Times are seconds; the histograms have a "
              "bucket for every second power of two from 16 µs to 67.1 s.", ""]
     return "\n".join(made)
