@@ -2,12 +2,15 @@
 #include <common/numbers.hpp>
 #include <suite/stage.hpp>
 #include <support/cluster_set.hpp>
+#include <support/patience.hpp>
 #include <support/sentinel_set.hpp>
 
 #include <latchkey/latchkey.hpp>
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -31,10 +34,11 @@ class caller {
   caller(caller const&) = delete;
   caller& operator=(caller const&) = delete;
 
-  // Waits for grants that were asked for from now on.
+  // Waits for grants that were asked for from now on. \throws std::runtime_error: they did not come.
   void await_turns(int many) const {
     int const before = turns_;
-    while (turns_ < before + many + 1) std::this_thread::sleep_for(milliseconds(1));
+    if (!latchkey::test::wait_until([&] { return turns_ > before + many; }, milliseconds(60'000)))
+      throw std::runtime_error("nobody is granted the lock any more");
   }
   void begin() { counts_ = true; }
   // Afterwards what was found may be read.
@@ -53,11 +57,9 @@ class caller {
     std::int64_t granted = now();
     while (!stop_) {
       std::int64_t const asked = now();
-      bool got = false;
       try {
         auto held = lock_.acquire({.wait = seconds(30)});
         if (!held) throw latchkey::lock_error(make_error_code(latchkey::errc::timeout), "still busy");
-        got = true;
         std::int64_t const then = std::exchange(granted, now());
         if (counts_) {
           waits.push_back(static_cast<double>(granted - asked) * 1e-6);
@@ -66,7 +68,7 @@ class caller {
         ++turns_;
         static_cast<void>(held.release());
       } catch (latchkey::lock_error const&) {
-        if (counts_ && !got) ++failed;
+        if (counts_ && granted < asked) ++failed;
       }
     }
   }
@@ -113,74 +115,74 @@ void add(stage& on, std::string const& what, seen const& found) {
   on.add({.name = what + ": a grant, p99", .unit = "ms", .figure = median(found.p99)});
 }
 
-void in_clusters(stage& on, int rounds) {
-  std::vector<fault<cluster_set>> const faults{
-      {"cluster, master killed",
-       [](cluster_set& set, std::string const&) {
-         set.node(0).kill();
-         set.await_master(3);
-       }},
-      {"cluster, master stopped",
-       [](cluster_set& set, std::string const&) {
-         set.node(0).pause();
-         set.await_master(3);
-       }},
-      {"cluster, CLUSTER FAILOVER", [](cluster_set& set, std::string const&) { set.fail_over(3); }},
-      {"cluster, its slot moves",
-       [](cluster_set& set, std::string const& name) {
-         set.begin_move(name, 0, 1);
-         set.move_all(name, 0, 1);
-         set.end_move(name, 0, 1);
-       }},
-  };
+// A lock that the first node has.
+std::string name_on(cluster_set& set) { return set.name_on(0); }
+std::string name_on(sentinel_set&) { return new_name("failover"); }
+
+template <class Set, class Begin>
+void measure(stage& on, int rounds, std::vector<fault<Set>> const& faults, Begin const& begin) {
   for (auto const& each : faults) {
     seen found;
     for (int i = 0; i < rounds; ++i) {
       on.say(each.what + ", round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
-      cluster_set set(silence);
-      set.follower(0, 3);
-      auto const name = set.name_on(0);
+      std::unique_ptr<Set> const set = begin();
+      auto const name = name_on(*set);
       observe(
-          set.uri(), name, [&] { each.befalls(set, name); }, found);
+          set->uri(), name, [&] { each.befalls(*set, name); }, found);
     }
     add(on, each.what, found);
   }
 }
 
-void behind_sentinels(stage& on, int rounds) {
-  std::vector<fault<sentinel_set>> const faults{
-      {"sentinels, master killed",
-       [](sentinel_set& set, std::string const&) {
-         set.node(0).kill();
-         set.await_successor(0);
-       }},
-      {"sentinels, master stopped",
-       [](sentinel_set& set, std::string const&) {
-         set.node(0).pause();
-         set.await_successor(0);
-       }},
-      {"sentinels, SENTINEL FAILOVER", [](sentinel_set& set, std::string const&) { set.fail_over(); }},
-  };
-  for (auto const& each : faults) {
-    seen found;
-    for (int i = 0; i < rounds; ++i) {
-      on.say(each.what + ", round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
-      sentinel_set set({.down_after = silence});
-      set.await_replicas(0, 2);
-      auto const name = new_name("failover");
-      observe(
-          set.uri(), name, [&] { each.befalls(set, name); }, found);
-    }
-    add(on, each.what, found);
-  }
-}
+std::vector<fault<cluster_set>> const in_clusters{
+    {"cluster, master killed",
+     [](cluster_set& set, std::string const&) {
+       set.node(0).kill();
+       set.await_master(3);
+     }},
+    {"cluster, master stopped",
+     [](cluster_set& set, std::string const&) {
+       set.node(0).pause();
+       set.await_master(3);
+     }},
+    {"cluster, CLUSTER FAILOVER", [](cluster_set& set, std::string const&) { set.fail_over(3); }},
+    {"cluster, its slot moves",
+     [](cluster_set& set, std::string const& name) {
+       set.begin_move(name, 0, 1);
+       set.move_all(name, 0, 1);
+       set.end_move(name, 0, 1);
+     }},
+};
+
+std::vector<fault<sentinel_set>> const behind_sentinels{
+    {"sentinels, master killed",
+     [](sentinel_set& set, std::string const&) {
+       set.node(0).kill();
+       set.await_successor(0);
+     }},
+    {"sentinels, master stopped",
+     [](sentinel_set& set, std::string const&) {
+       set.node(0).pause();
+       set.await_successor(0);
+     }},
+    {"sentinels, SENTINEL FAILOVER", [](sentinel_set& set, std::string const&) { set.fail_over(); }},
+};
 
 }  // namespace failovers
 
 void run_failover(stage& on) {
+  using namespace failovers;
   int const rounds = (on.rounds() + 4) / 5;
-  failovers::behind_sentinels(on, rounds);
-  failovers::in_clusters(on, rounds);
+  measure(on, rounds, behind_sentinels, [] {
+    auto made = std::make_unique<sentinel_set>(sentinel_set::wishes{.down_after = silence});
+    made->await_replicas(0, 2);
+    return made;
+  });
+  measure(on, rounds, in_clusters, [] {
+    auto made = std::make_unique<cluster_set>(silence);
+    made->follower(0, 3);
+    return made;
+  });
   on.add({.name = "the same of Redisson", .unit = "ms", .missing = "its driver counts turns, and does not time them"});
 }
 

@@ -116,11 +116,7 @@ void fleet::tell_all(error_code const& why, std::string_view text, bool transien
 }
 
 void fleet::snapshot(std::vector<node_stats>& out) const {
-  for (auto const& one : shards_) one->snapshot(out);
-  for (auto const& one : shards_)
-    if (guide_ && one->now())
-      for (auto& row : out)
-        if (row.address == one->now()->links().who().address) row.epoch = guide_->epoch_of(one->now()->where());
+  for (auto const& one : shards_) one->snapshot(out, guide_ && one->now() ? guide_->epoch_of(one->now()->where()) : 0);
 }
 
 bool fleet::quiet() const {

@@ -25,7 +25,7 @@ session::~session() { shared_.timers.drop(timer_); }
 
 void session::turn(io_actions& io) {
   link& leader = links_.of(role::shared);
-  close_if_idle(needed());
+  close_if_idle();
   if (leader.at == link::state::up) {
     orphans_.send();
     writer_.send_wait(leader);
@@ -39,13 +39,14 @@ void session::turn(io_actions& io) {
 }
 
 // Of a cluster every node may be wanted once; but the last connection of the client stays, for the next lock.
-void session::close_if_idle(bool wanted) {
+void session::close_if_idle() {
   milliseconds const limit = shared_.settings.idle_connection_timeout;
-  if (wanted) wanted_ = shared_.now;
+  if (needed()) wanted_ = shared_.now;
   if (!at_.in_cluster || limit.count() == 0 || !up()) return;
-  bool const idle = after(wanted_, limit) <= shared_.now;
-  if (idle && links_.settled() && shared_.servers_up > 1) return links_.end();
-  if (!idle || !links_.settled()) shared_.timers.set_lazily(timer_, after(idle ? shared_.now : wanted_, limit));
+  instant const end = after(wanted_, limit);
+  if (end > shared_.now) return shared_.timers.set_lazily(timer_, end);
+  if (!links_.settled()) return shared_.timers.set_lazily(timer_, after(shared_.now, limit));
+  if (shared_.servers_up > 1) links_.end();
 }
 
 // --- the end of its lead ---

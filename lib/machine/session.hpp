@@ -45,7 +45,6 @@ class session final : private connections_user, private orphans_user, private wr
   // --- the engine ---
   void turn(io_actions& io);
   connections& links() { return links_; }
-  connections const& links() const { return links_; }
   node_address const& where() const { return links_.who().at; }
   void received(std::uint32_t serial, std::string_view bytes);
 
@@ -85,7 +84,7 @@ class session final : private connections_user, private orphans_user, private wr
   bool settled() const;
 
  private:
-  void close_if_idle(bool wanted);
+  void close_if_idle();
   void on_reply(link& one, reply& answer);
   void end_connects();
 

@@ -89,7 +89,7 @@ bool shard::on_link_timer(link& one) {
   return true;
 }
 
-void shard::snapshot(std::vector<node_stats>& out) const {
+void shard::snapshot(std::vector<node_stats>& out, std::uint64_t epoch) const {
   auto const row = [&](session const& one) -> node_stats& {
     auto const seen = one.seen();
     auto known = std::find_if(out.begin(), out.end(), [&](auto const& each) { return each.address == seen.address; });
@@ -99,7 +99,11 @@ void shard::snapshot(std::vector<node_stats>& out) const {
     known->kills_owed += seen.kills_owed;
     return *known;
   };
-  if (now_) row(*now_).held += names_.held;
+  if (now_) {
+    node_stats& leads = row(*now_);
+    leads.held += names_.held;
+    leads.epoch = epoch;
+  }
   for (auto const& one : before_) row(*one);
 }
 

@@ -78,8 +78,8 @@ class shard final : private session_user {
   void forget(operation& call);
   void collect(std::vector<operation*>& calls);
 
-  // A row for each server that has or had the names and is asked something yet.
-  void snapshot(std::vector<node_stats>& out) const;
+  // A row for each server that has or had the names and is asked something yet. `epoch`: of the one that has them.
+  void snapshot(std::vector<node_stats>& out, std::uint64_t epoch) const;
   bool quiet() const { return now_ ? now_->quiet() : names_.requests.empty(); }
   bool settled() const { return !now_ || now_->settled(); }  // see session
 

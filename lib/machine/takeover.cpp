@@ -19,11 +19,11 @@ void takeover::look_after_holds(name_machine& name) {
 void takeover::move(name_machine& name, home& to) {
   home& from = *std::exchange(name.at_, &to);
   bool const closed = name.shared_.closed();  // what was held is left to its leases
-  for (owner_state const* one : name.holders_.all()) {
-    if (closed) break;
-    from.held -= static_cast<std::size_t>(one->live());
-    to.held += static_cast<std::size_t>(one->live());
-  }
+  if (!closed)
+    for (owner_state const* one : name.holders_.all()) {
+      from.held -= static_cast<std::size_t>(one->live());
+      to.held += static_cast<std::size_t>(one->live());
+    }
   for (owner_state& one : name.owners_) {
     if (static_cast<outbox_hook&>(one).is_linked()) {
       from.requests.remove(one);

@@ -28,6 +28,14 @@ struct cluster {
       : w(given, clients, world::known::by_nodes), first(w.server), second(w.add_server()) {
     w.resolve_to(w.server);
   }
+  // Held, and its key is at the second node already, but not its slot.
+  task& held_and_half_moved(how const& options = {}) {
+    task& held = w.acquire(1, options);
+    w.await(held);
+    nodes::begin_move(w, "k", 1);
+    nodes::move_keys(w, "k", 1);
+    return held;
+  }
   world w;
   stepped_server& first;
   stepped_server& second;
@@ -291,10 +299,7 @@ TEST_CASE("cluster: MOVED to a node that nobody knows is followed when it has sa
 
 TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
-  nodes::begin_move(c.w, "k", 1);
-  nodes::move_keys(c.w, "k", 1);
+  auto& held = c.held_and_half_moved();
   CHECK(c.w.ask(detail::query::is_locked).done() == false);
   auto& extended = c.w.extend(held, 20s);
   c.w.await(extended);
@@ -312,10 +317,7 @@ TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[un
 
 TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt", "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
-  nodes::begin_move(c.w, "k", 1);
-  nodes::move_keys(c.w, "k", 1);
+  auto& held = c.held_and_half_moved();
   c.w.unreachable = "no route";
   c.w.only_host = "node1";
   auto& refused = c.w.once(2);
@@ -333,10 +335,7 @@ TEST_CASE("cluster: what an ASK sent to a node that is given up goes back", "[un
   cluster c;
   auto& third = c.w.add_server();
   c.w.resolve_to(c.w.server);
-  auto& held = c.w.acquire(1, {.lease = 60s});
-  c.w.await(held);
-  nodes::begin_move(c.w, "k", 1);
-  nodes::move_keys(c.w, "k", 1);
+  auto& held = c.held_and_half_moved({.lease = 60s});
   c.w.nobody_answers = true;
   c.w.only_host = "node1";
   auto const before = c.w.now;
@@ -372,10 +371,7 @@ TEST_CASE("cluster: a node that says nothing keeps nobody from asking the next o
 
 TEST_CASE("cluster: the watchdog renews where the slot has gone", "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
-  nodes::begin_move(c.w, "k", 1);
-  nodes::move_keys(c.w, "k", 1);
+  auto& held = c.held_and_half_moved();
   c.w.pass(25s);
   CHECK(c.second.ttl("k") > 15'000);
   nodes::move(c.w, "k", 1);

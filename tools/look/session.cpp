@@ -168,12 +168,11 @@ bool session::has_sharded_channels() {
 }
 
 void session::listen(std::vector<std::string> const& channels) {
-  for (auto const* const word : {"SUBSCRIBE", "SSUBSCRIBE"}) {
-    if (word[1] == 'S' && !in_cluster_) continue;
-    command subscribe{word};
-    subscribe.insert(subscribe.end(), channels.begin(), channels.end());
-    send(subscribe);
-  }
+  command subscribe{"SUBSCRIBE"};
+  subscribe.insert(subscribe.end(), channels.begin(), channels.end());
+  send(subscribe);
+  subscribe.front() = "SSUBSCRIBE";
+  if (in_cluster_) send(subscribe);
 }
 
 bool session::receive(answer& into, milliseconds limit) {
