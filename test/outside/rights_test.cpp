@@ -221,7 +221,7 @@ bool unsaid(std::string const& kind, std::string const& right) {
   static std::map<std::string, std::set<std::string>> const all{
       {"get_fair_lock",
        {"+publish", "+lrange", "+lpop", "+lrem", "+zrem", "+zrange", "+zremrangebyrank", "+llen", "+zcard", "+zrank"}},
-      {"get_spin_lock", {"+hdel"}},
+      {"get_spin_lock", {"+hdel", "+hset"}},
       {"get_semaphore", {"+persist"}},
       {"get_permit_semaphore", {"+persist", "+pexpire", "+pttl", "+zrange"}},
       {"every client", {"+ping", "+role", "+script|exists", "+unsubscribe"}},
