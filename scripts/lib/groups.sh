@@ -23,7 +23,7 @@ declare -A about=(
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="Clang 14 warns of no file, each alone; beside asan-ubsan, of those that it does not compile there"
   [asan-ubsan]="unit, server, outside, stress and testing tests by Clang 14 under AddressSanitizer and UndefinedBehaviorSanitizer"
-  [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests have one thread"
+  [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests and recordings have one thread"
   [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 20 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
@@ -81,10 +81,9 @@ targets_of() {
     package) echo latchkey latchkey_tool ;;
     tools | site) echo latchkey_tool ;;
     example | demo) echo latchkey_examples ;;
-    asan-ubsan) echo latchkey_unit_tests "$(targets_of tsan)" ;;
+    asan-ubsan) echo latchkey_unit_tests latchkey_replay_tests "$(targets_of tsan)" ;;
     tsan)
-      echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests \
-        latchkey_testing_tests
+      echo latchkey_server_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests latchkey_testing_tests
       ;;
     docs | tidy | packages) echo configure ;;
   esac
@@ -186,7 +185,7 @@ run_group() {
   case $1 in
     clang) check clang "waiting for the look of Clang at every file" begun clang ;;
     asan-ubsan)
-      run_ctest "$1" "$1" 'server|outside|stress|testing'
+      run_ctest "$1" "$1" 'server|replay|outside|stress|testing'
       judge_begun "$1" unit
       ;;
     tsan) run_ctest "$1" "$1" 'server|outside|stress|testing' ;;
@@ -196,6 +195,7 @@ run_group() {
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
     fuzz) check fuzz "waiting for 20 s of fuzzing of every target" begun fuzz ;;
     model) check model "waiting for the check of the model" begun model ;;
+    server) run_ctest "$main_preset" server 'server|replay' ;;
     interop) run_interop ;;
     servers) run_servers ;;
     bench)
@@ -236,7 +236,7 @@ run_servers() {
       left_out='^server\.tls_'
       say "$name was built without TLS: its tests are left out"
     fi
-    run_ctest "$main_preset" "servers-$name" 'server|outside|topologies' "$left_out"
+    run_ctest "$main_preset" "servers-$name" 'server|replay|outside|topologies' "$left_out"
   done
   PATH=$usual
 }
