@@ -44,6 +44,8 @@ struct tls_options {
   tls_version minimum = tls_version::tls1_2;
   /// For TLS 1.2, as OpenSSL writes them. Empty: OpenSSL's own choice.
   std::string ciphers{};
+
+  friend bool operator==(tls_options const&, tls_options const&) = default;
 };
 
 /// How long the callers of one client may pass a lock on among themselves before it is really released,
@@ -77,6 +79,11 @@ struct config {
   /// hold it already, and by those whom a holder of this client passes it on to. With as much as the longest lease in
   /// use, in all clients, no grant that was lost with the old master meets one by the new. Zero: off.
   milliseconds failover_quarantine{0};
+  /// How far the clocks of servers may be apart: every hold is trusted for so much less than its lease. A server copies
+  /// a lease to its replicas as a time of day, so that a promoted one whose clock is ahead ends it earlier. Leases have
+  /// to be longer; and a connection to a server whose clock differs by more from the one of this machine gives a
+  /// `warning` (TIME; a server that refuses it is not asked). Zero, or up to a third of `lock_watchdog_timeout`.
+  milliseconds clock_margin{0};
   /// After this time a silent waiter of a fair lock counts as dead.
   milliseconds fair_lock_wait_timeout{300'000};
   /// A fenced lock whose counter is missing on the server starts it at the server's time in microseconds instead of 1,
@@ -118,6 +125,12 @@ struct config {
   std::string sentinel_password{};
   /// Also ask sentinels that the given ones know. False: the URI has all of them.
   bool sentinels_discovery = true;
+  /// A sentinel that knows no other gives a `warning`: alone it cannot agree with anybody that a master is down, or is
+  /// the last one left. Needs `sentinels_discovery`. Redisson refuses to start.
+  bool check_sentinels_list = true;
+  /// Certificates and rules for sentinels by `rediss-sentinel://`. As long as nothing in it is set, or all is as it was
+  /// made, `tls` is for them, too.
+  tls_options sentinel_tls{};
   /// In a cluster: do waiters listen on sharded channels (SSUBSCRIBE), as Redisson's `shardedSubscriptionMode`? Empty:
   /// where servers have them, from Redis 7 on. All clients that share locks have to agree, or do not hear each other.
   std::optional<bool> sharded_subscription{};

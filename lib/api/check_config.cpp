@@ -38,6 +38,8 @@ void check_config(config const& given) {
   require(given.min_synced_replicas >= -1 && given.min_synced_replicas <= 1000,
           "min_synced_replicas must be -1 to 1000");
   require(within(given.failover_quarantine, zero), "failover_quarantine must be zero to a year");
+  require(given.clock_margin >= zero && given.clock_margin <= given.lock_watchdog_timeout / 3,
+          "clock_margin must be zero to a third of lock_watchdog_timeout");
   require(within(given.fair_lock_wait_timeout, one), "fair_lock_wait_timeout must be 1 ms to a year");
   require(within(given.connect_timeout, one), "connect_timeout must be 1 ms to a year");
   require(within(given.timeout, one), "timeout must be 1 ms to a year");
@@ -56,6 +58,8 @@ void check_config(config const& given) {
   require(within(given.close_timeout, zero), "close_timeout must be zero to a year");
   require(given.tls.private_key_file.empty() || !given.tls.certificate_file.empty(),
           "tls.private_key_file needs a tls.certificate_file");
+  require(given.sentinel_tls.private_key_file.empty() || !given.sentinel_tls.certificate_file.empty(),
+          "sentinel_tls.private_key_file needs a sentinel_tls.certificate_file");
 }
 
 }  // namespace latchkey::detail

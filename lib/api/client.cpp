@@ -138,6 +138,7 @@ void client::reload_tls() const {
   if (checked(core_).forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
   if (!core_->server().tls) return;
   core_->server().tls->reload();
+  if (core_->server().sentinel_tls) core_->server().sentinel_tls->reload();
   detail::note said;
   said.type = event_type::tls_reloaded;
   said.text = "the certificates were read again, for new connections";

@@ -25,7 +25,7 @@ class single_lock final : public lock_key {
     bool const no_tokens = what == operation::type::query && question == query::token && !which->rules().tokens;
     return no_tokens ? "only a fenced lock has fencing tokens" : "";
   }
-  nanoseconds drift(milliseconds) const override { return nanoseconds(0); }
+  nanoseconds drift(milliseconds) const override { return engine->settings().clock_margin; }
   bool forked() const override { return engine->forked(); }
   bool inside() const override { return engine->threads().inside(); }
   instant budget_end(instant start) const override { return engine->budget_end(start); }

@@ -27,6 +27,14 @@ inline instant boot_now() {
   return instant(std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec) + clock_ahead());
 }
 
+// Since 1970; it may be set, and serves for comparisons with those of other machines alone.
+inline std::chrono::microseconds time_of_day() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  auto const exact = std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec) + clock_ahead();
+  return std::chrono::duration_cast<std::chrono::microseconds>(exact);
+}
+
 // How long a thread sleeps before it looks at the clock again, where that does not wake it.
 inline nanoseconds longest_sleep(nanoseconds usual) {
   return clock_may_jump() ? std::min<nanoseconds>(usual, std::chrono::milliseconds(1)) : usual;

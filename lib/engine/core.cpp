@@ -39,9 +39,19 @@ client_machine::identity identity_of(target const& where, config const& given, s
   who.master = where.master;
   who.sentinel_username = where.sentinel_username.empty() ? given.sentinel_username : where.sentinel_username;
   who.sentinel_password = where.sentinel_password.empty() ? given.sentinel_password : where.sentinel_password;
+  if (given.clock_margin > milliseconds::zero()) who.time_of_day = time_of_day;
   std::random_device source;
   who.seed = (std::uint64_t{source()} << 32) | source();
   return who;
+}
+
+core::destination destination_of(target const& where, config const& given) {
+  core::destination made{where, nullptr, nullptr};
+  if (!where.tls) return made;
+  made.tls = std::make_unique<tls_context>(given.tls);
+  if (where.how == target::scheme::sentinel && given.sentinel_tls != tls_options{})
+    made.sentinel_tls = std::make_unique<tls_context>(given.sentinel_tls);
+  return made;
 }
 
 // A transport that is to be made. Goes unmade only with its execution context.
@@ -83,7 +93,7 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
 
 core::core(std::optional<asio::any_io_executor> executor, target const& where, config given)
     : settings_(std::move(given)),
-      to_{where, where.tls ? std::make_unique<tls_context>(settings_.tls) : nullptr},
+      to_(destination_of(where, settings_)),
       id_(settings_.client_id.empty() ? new_id() : settings_.client_id),
       threads_(std::move(executor), forks_),
       events_(settings_, threads_, [this] { post([self = shared_from_this()] { self->events_.deliver(); }); }),
@@ -96,6 +106,10 @@ core::core(std::optional<asio::any_io_executor> executor, target const& where, c
 }
 
 core::~core() = default;
+
+tls_context* core::destination::tls_for(role as) const {
+  return as == role::scout && sentinel_tls ? sentinel_tls.get() : tls.get();
+}
 
 instant core::budget_end(instant start) const {
   nanoseconds const answers = to_nanoseconds(settings_.timeout);

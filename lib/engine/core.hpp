@@ -30,7 +30,10 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
  public:
   struct destination {
     target where;
-    std::unique_ptr<tls_context> tls;  // null: plain text
+    std::unique_ptr<tls_context> tls;           // null: plain text
+    std::unique_ptr<tls_context> sentinel_tls;  // null: sentinels are spoken to in the same way
+
+    tls_context* tls_for(role as) const;
   };
 
   // Without an executor it gets a thread of its own.

@@ -27,7 +27,9 @@ refusal fill(operation& one, lock_key const& key, operation::type what) {
 // Some holds are trusted for less time than their lease.
 refusal check_drift(lock_key const& key, milliseconds length) {
   if (to_nanoseconds(length) > key.drift(length)) return {};
-  return {errc::bad_argument, "a lease must be longer than the clocks may run apart, which is 2 ms and a hundredth"};
+  return {
+      errc::bad_argument,
+      "a lease must be longer than the clocks may run apart: clock_margin, or 2 ms and a hundredth of a red lock's"};
 }
 
 refusal check_known(lock_key const& key, operation::type what, query question) {

@@ -65,7 +65,7 @@ void transport::perform_io() {
 void transport::open(io_actions::opening const& one) {
   connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
   auto made =
-      std::make_shared<connection>(strand_, *this, names_of(one.to), one.serial, most, core_->server().tls.get());
+      std::make_shared<connection>(strand_, *this, names_of(one.to), one.serial, most, core_->server().tls_for(one.as));
   connections_.push_back(made);
   if (one.to_peer) {
     connection const* const leader = find(one.leader);

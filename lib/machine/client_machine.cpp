@@ -31,6 +31,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
                 plain, *this) {
     shared.client_id = std::move(who.client_id);
     shared.random_state = who.seed;
+    shared.time_of_day = std::move(who.time_of_day);
     shared.may_move = servers.may_change();
   }
 

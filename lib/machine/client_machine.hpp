@@ -8,7 +8,9 @@
 #include <machine/operation.hpp>
 #include <wire/node_address.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +39,7 @@ class client_machine {
     std::vector<node_address> nodes{};
     std::string sentinel_username{};
     std::string sentinel_password{};
+    std::function<std::chrono::microseconds()> time_of_day{};  // since 1970, by this machine; empty: of no interest
   };
 
   client_machine(config const& settings, identity who);

@@ -15,6 +15,10 @@ std::int64_t context::random(std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(z % static_cast<std::uint64_t>(high - low + 1));
 }
 
+instant context::trusted_end(instant sent, milliseconds lease) const {
+  return after(sent, lease - settings.clock_margin);
+}
+
 milliseconds context::pause(unsigned n, milliseconds most) {
   unsigned const doublings = std::min(n == 0 ? 0 : n - 1, 5u);
   std::int64_t const full = std::max<std::int64_t>(most.count() * (1 << doublings) / 32, 1);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -33,8 +34,14 @@ struct context {
   int servers_up = 0;         // that can be asked
   std::size_t under_way = 0;  // calls that are not completed
 
+  // By this machine's clock; empty: those of servers need not agree with it.
+  std::function<std::chrono::microseconds()> time_of_day;
+
   instant now{};
   actions* out = nullptr;
+
+  // When a lease that was asked for then ends for its holder, whatever clock ends it on a server.
+  instant trusted_end(instant sent, milliseconds lease) const;
 
   bool may_move = false;  // another server may have a name one day
 

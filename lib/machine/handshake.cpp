@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 namespace latchkey::detail {
@@ -54,6 +55,24 @@ void name_library(link& one, context& shared) {
   shared.out->turn = true;
 }
 
+// How its clock differs from ours by more than the margin, if it does. The server read it at some time between the
+// question and now.
+std::string clocks_apart(context const& shared, instant asked, reply const& answer) {
+  if (!answer.is_array() || answer.elements.size() != 2) return {};  // it may not be asked
+  std::int64_t parts[2]{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::string_view const text = answer.elements[i].text;
+    if (std::from_chars(text.data(), text.data() + text.size(), parts[i]).ec != std::errc()) return {};
+  }
+  auto const theirs = std::chrono::seconds(parts[0]) + std::chrono::microseconds(parts[1]);
+  nanoseconds const ahead = theirs - shared.time_of_day();
+  nanoseconds const behind = -ahead - (shared.now - asked);
+  nanoseconds const apart = std::max(ahead, behind);
+  if (apart <= shared.settings.clock_margin) return {};
+  return "its clock is " + std::to_string(std::chrono::duration_cast<milliseconds>(apart).count()) +
+         (ahead > behind ? " ms ahead of" : " ms behind") + " this machine's: more than clock_margin";
+}
+
 // CLIENT KILL of a connection that cannot exist: 0, or the refusal that a real one would meet.
 constexpr std::string_view nobody = "9223372036854775807";
 
@@ -65,7 +84,7 @@ void connections::greet(link& one) {
   auto const step = [&](hello what, std::initializer_list<std::string_view> said) {
     command_.clear();
     for (auto word : said) command_.add(word);
-    one.write(shared_, command_, {.what = sent_call::type::hello, .step = what});
+    one.write(shared_, command_, {.what = sent_call::type::hello, .step = what, .sent = shared_.now});
   };
   if (!who_.password.empty() && who_.username.empty()) step(hello::auth, {"AUTH", who_.password});
   if (!who_.username.empty()) step(hello::auth, {"AUTH", who_.username, who_.password});
@@ -76,6 +95,7 @@ void connections::greet(link& one) {
     step(hello::role, {"ROLE"});
     step(hello::server, {"INFO", "server"});
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
+    if (shared_.time_of_day) step(hello::time, {"TIME"});
     ask_for_scripts(one);
   }
   if (one.of != role::shared && server_.knows_libraries) name_library(one, shared_);
@@ -103,6 +123,11 @@ void connections::learn_scripts(reply const& answer) {
 void connections::on_hello(link& one, sent_call const& call, reply const& answer) {
   if (call.step == hello::library) return;
   if (call.step == hello::scripts) return learn_scripts(answer);
+  if (call.step == hello::time) {
+    if (auto const text = clocks_apart(shared_, call.sent, answer); !text.empty())
+      shared_.note(event_type::warning, {}, 0, {}, at_address(text));
+    return;
+  }
   if (answer.is_error()) {
     auto const why = classify(answer.text);
     bool const unknown_user = why.code == errc::auth_failed;

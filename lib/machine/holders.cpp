@@ -73,9 +73,8 @@ nanoseconds holders::rest_of(hold const& one) const {
   context const& shared = of_.shared_;
   renewal const* const side = one.of->known_side(one.mode);
   instant ends = one.deadline;
-  if (one.watchdog && side && side->under_way)
-    ends = std::max(ends, after(shared.now, shared.settings.lock_watchdog_timeout));
-  return std::max<nanoseconds>(ends + delay_of(one.link) - shared.now, nanoseconds(0));
+  if (one.watchdog && side && side->under_way) ends = std::max(ends, after(shared.now, renewed_trust(shared.settings)));
+  return std::max<nanoseconds>(ends + shared.settings.clock_margin + delay_of(one.link) - shared.now, nanoseconds(0));
 }
 
 void holders::move_end(hold& one, instant until) {

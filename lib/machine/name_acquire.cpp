@@ -11,12 +11,6 @@ namespace {
 constexpr std::string_view held_too_often = "held too often";
 constexpr std::string_view too_few_replicas = "too few replicas have confirmed it";
 
-// Of the lease that was asked for the lock delay is not trusted.
-instant end_of(request const& was, operation const* call, instant sent) {
-  if (was.lease <= 0) return never;
-  return after(sent, milliseconds(was.lease) - delay_of(call ? call->link : nullptr));
-}
-
 // A grant that replicas did not confirm is nobody's. The pause was in the WAIT.
 bool goes_on_unsynced(operation& call, int attempts) {
   call.text = too_few_replicas;
@@ -85,14 +79,16 @@ std::int64_t name_machine::lease_for(operation const& call) const {
   if (call.lease.count() > 0) return (call.lease + delay + tenure_.beyond(call, queue().size())).count();
   if (!kind_.rules().renews) return 0;
   milliseconds const whole = shared_.settings.lock_watchdog_timeout;
-  return ((call.max_hold.count() > 0 ? std::min(call.max_hold, whole) : whole) + delay).count();
+  milliseconds const bounded = call.max_hold + shared_.settings.clock_margin;
+  return ((call.max_hold.count() > 0 ? std::min(bounded, whole) : whole) + delay).count();
 }
 
 // The server has granted what `was` asked for. `sent` is when the answered copy left. What it built upon may be gone
 // meanwhile: then all is given back, and it tries anew.
 void name_machine::granted(owner_state& one, request const& was, instant sent, outcome const& answer) {
   operation* call = was.abandoned ? nullptr : was.call;
-  instant const deadline = end_of(was, call, sent);
+  milliseconds const delay = delay_of(call ? call->link : nullptr);  // on the server alone
+  instant const deadline = was.lease <= 0 ? never : shared_.trusted_end(sent, milliseconds(was.lease) - delay);
   auto const& rules = kind_.rules();
   bool const outer_lost = was.doubtful || (was.target > 1 && one.live(was.mode) != was.target - 1);
   bool const heard = waiters_->heard();

@@ -70,7 +70,8 @@ void name_machine::on_acquire_answer(owner_state& one, outcome const& answer) {
 void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
   request const was = one.ask_;
   finish(one);
-  if (answer.what == outcome::type::still_held) tenure_.confirmed(one, was, after(was.sent, milliseconds(was.lease)));
+  if (answer.what == outcome::type::still_held)
+    tenure_.confirmed(one, was, shared_.trusted_end(was.sent, milliseconds(was.lease)));
   conclude_release(one, was, answer);
   unsigned const own = 1u << was.mode;
   unsigned more_ended = was.fix;
@@ -157,12 +158,12 @@ void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
   bool const live = holders_.lasts(extended);
   switch (answer.what) {
     case outcome::type::extended: {
-      instant const until = after(was.sent, was.wanted);
+      instant const until = shared_.trusted_end(was.sent, was.wanted);
       if (answer.unsynced) {
         if (was.call) complete(*was.call, errc::not_synced, "too few replicas have confirmed it");
         break;
       }
-      tenure_.confirmed(one, was, after(was.sent, milliseconds(was.lease)));
+      tenure_.confirmed(one, was, shared_.trusted_end(was.sent, milliseconds(was.lease)));
       if (live && until > extended->deadline) holders_.move_end(*extended, until);
       if (was.call) was.call->yes = live && until > shared_.now;
       if (was.call) complete(*was.call);
@@ -203,7 +204,7 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
     lose_ended(one, side.mode);
     for (auto& h : one.holds) {
       if (!side.covers(*h)) continue;
-      instant const until = h->renewed(side.sent, shared_.settings.lock_watchdog_timeout);
+      instant const until = h->renewed(side.sent, renewed_trust(shared_.settings));
       if (until <= h->deadline) continue;
       h->deadline = until;
       tenure_.renewed(one, until);

@@ -217,7 +217,6 @@ void name_machine::tidy_served() {
 
 bool name_machine::prepare(owner_state& one, item& out, std::string& field, std::string& to_field) {
   request& asked = one.ask_;
-  auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
   if (asked.what == ask::release && one.live(asked.mode) == 0) {
     recall_unsent_try(one);
     if (waiters_->can_hand_off(one)) pair_up(one, queue().head());
@@ -225,14 +224,15 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
   if (asked.what == ask::release) {
     asked.target = one.live(asked.mode);
     // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
-    auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, watchdog_time), 1);
+    auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, shared_.settings), 1);
     asked.lease = asked.target > 0 ? stays : 0;
     if (asked.target == 0 && !waiters_->unsent_try()) waiters_->turns().end();
   } else if (asked.what == ask::extend) {
     hold* extended = one.find(asked.extends);
     bool const live = holders_.lasts(extended);
-    if (live) holders_.move_end(*extended, std::min(extended->deadline, after(shared_.now, asked.wanted)));
-    auto const others = one.longest(asked.mode, shared_.now, watchdog_time, extended);
+    if (live)
+      holders_.move_end(*extended, std::min(extended->deadline, shared_.trusted_end(shared_.now, asked.wanted)));
+    auto const others = one.longest(asked.mode, shared_.now, shared_.settings, extended);
     asked.lease = std::max<std::int64_t>(live ? (asked.wanted + delay_of(extended->link)).count() : 1, others);
   }
   if (asked.what == ask::command) foresee(asked);

@@ -9,8 +9,13 @@
 
 namespace latchkey::detail {
 
+bool orphans::answered_late(std::uint32_t serial) {
+  auto const found = std::find_if(all_.begin(), all_.end(), [&](orphan const& one) { return one.serial == serial; });
+  return found != all_.end() && !std::exchange(found->answered, true);
+}
+
 void orphans::give_up(remains&& left, error_code const& why, std::string_view text) {
-  orphan gone{std::move(left.id), std::move(left.address), std::move(left.run_id), left.serial, false, {}};
+  orphan gone{std::move(left.id), std::move(left.address), std::move(left.run_id), left.serial};
   for (auto& call : left.calls) unanswered(call, gone, why, text);
   bool const sent_anything = std::any_of(left.calls.begin(), left.calls.end(), [](sent_call const& call) {
     return call.what == sent_call::type::script ||

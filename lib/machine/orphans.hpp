@@ -17,8 +17,9 @@ struct orphan {
   std::string address;
   std::string run_id;  // of the server's process; empty: it does not say
   std::uint32_t serial = 0;
-  bool asked = false;              // its KILL is under way
-  std::vector<operation*> forced;  // force-unlocks: told only after the KILL's answer
+  bool asked = false;                // its KILL is under way
+  bool answered = false;             // too late, which has been said
+  std::vector<operation*> forced{};  // force-unlocks: told only after the KILL's answer
 };
 
 // Sends the KILLs.
@@ -47,6 +48,8 @@ class orphans {
   void forgive();
   // Its calls are told. Whether it is an orphan depends on what they were.
   void give_up(remains&& left, error_code const& why, std::string_view text);
+  // It was on its way already. True: the first of this connection.
+  bool answered_late(std::uint32_t serial);
 
   // --- the shared connection ---
   // It is up, leads to this process, and is this client of it.

@@ -21,6 +21,8 @@ constexpr std::size_t most_spare = 64;
 
 }  // namespace
 
+milliseconds renewed_trust(config const& settings) { return settings.lock_watchdog_timeout - settings.clock_margin; }
+
 owner_state::owner_state(name_machine& name, std::uint64_t number) : of(name), owner(number), field(number) {}
 
 owner_state::~owner_state() = default;
@@ -100,14 +102,13 @@ hold* owner_state::latest(unsigned char mode) {
   return found == holds.rend() ? nullptr : found->get();
 }
 
-std::int64_t owner_state::longest(unsigned char mode, instant now, milliseconds watchdog_time,
-                                  hold const* except) const {
+std::int64_t owner_state::longest(unsigned char mode, instant now, config const& settings, hold const* except) const {
   milliseconds most{0};
   for (auto const& one : holds) {
     if (one->lost || one->mode != mode || one.get() == except) continue;
     auto needs = left(now, one->deadline);
-    if (one->watchdog) needs = std::max(needs, left(now, one->renewed(now, watchdog_time)));
-    if (needs != milliseconds::max()) needs += delay_of(one->link);
+    if (one->watchdog) needs = std::max(needs, left(now, one->renewed(now, renewed_trust(settings))));
+    if (needs != milliseconds::max()) needs += settings.clock_margin + delay_of(one->link);
     most = std::max(most, needs);
   }
   return most.count();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <base/instant.hpp>
+#include <latchkey/config.hpp>
 #include <machine/hold_link.hpp>
 #include <machine/operation.hpp>
 #include <machine/timer_queue.hpp>
@@ -21,6 +22,9 @@ namespace latchkey::detail {
 class name_machine;
 class own_channel;
 struct owner_state;
+
+// For how long a renewed hold is trusted. The margin is on the server alone, as a lock delay is.
+milliseconds renewed_trust(config const& settings);
 
 // One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
 struct hold : boost::intrusive::list_base_hook<> {
@@ -143,7 +147,7 @@ struct owner_state : outbox_hook, owner_hook {
   hold* latest(unsigned char mode);  // the newest that no lease has, lost ones included
   // The longest time that the live holds of a side need, in milliseconds; a watchdog hold counts what a renewal would
   // give it; with its lock delay. `except` is left out.
-  std::int64_t longest(unsigned char mode, instant now, milliseconds watchdog_time, hold const* except = nullptr) const;
+  std::int64_t longest(unsigned char mode, instant now, config const& settings, hold const* except = nullptr) const;
   instant latest_deadline() const;
 
   // As new, for another owner perhaps, in the memory that it has.

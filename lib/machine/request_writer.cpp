@@ -133,9 +133,8 @@ void request_writer::send_renewals(outbox& from, link& to) {
       side.of->of.add_field(fields_, *side.of, side.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
-      auto const watchdog_time = shared_.settings.lock_watchdog_timeout;
-      auto const needs = side.of->longest(side.mode, shared_.now, watchdog_time);
-      auto const most = std::max(milliseconds(needs), watchdog_time);
+      auto const needs = side.of->longest(side.mode, shared_.now, shared_.settings);
+      auto const most = std::max(milliseconds(needs), shared_.settings.lock_watchdog_timeout);
       side.of->lasts_until(after(shared_.now, shared_.settings.timeout + most));
       items.push_back({.what = ask::renew,
                        .mode = side.mode,

@@ -244,7 +244,7 @@ void sentinel_scout::on_reply(line& one, reply const& answer) {
   }
   asked const what = one.awaited.front();
   one.awaited.pop_front();
-  if (what == asked::others) return learn(answer);
+  if (what == asked::others) return learn(one, answer);
   if (what == asked::address) return on_address(one, answer);
   if (what == asked::epoch) return on_epoch(one, answer);
   if (!answer.is_error()) return;
@@ -280,8 +280,12 @@ void sentinel_scout::on_epoch(line& one, reply const& answer) {
   answered_well(one);
 }
 
-void sentinel_scout::learn(reply const& answer) {
-  for (auto const& said : read_sentinels(answer)) {
+void sentinel_scout::learn(line const& from, reply const& answer) {
+  auto const all = read_sentinels(answer);
+  if (answer.is_array() && all.empty() && shared_.settings.check_sentinels_list && !std::exchange(told_alone_, true))
+    shared_.note(event_type::warning, {}, 0, {},
+                 "the sentinel " + from.at.host + ':' + std::to_string(from.at.port) + " knows no other");
+  for (auto const& said : all) {
     node_address const at = user_.reached_by(said);
     bool const known = std::any_of(all_.begin(), all_.end(), [&](auto const& one) { return one->at == at; });
     if (known || all_.size() == most_sentinels) continue;

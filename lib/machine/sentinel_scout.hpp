@@ -93,7 +93,7 @@ class sentinel_scout {
   bool refuses(line& one, reply const& answer);
   void on_address(line& one, reply const& answer);
   void on_epoch(line& one, reply const& answer);
-  void learn(reply const& answer);
+  void learn(line const& from, reply const& answer);
   void answered_well(line& one);
   void failed(line& one, error_code const& why, std::string_view text);
   void end_round_in_vain();
@@ -112,6 +112,7 @@ class sentinel_scout {
   std::vector<std::unique_ptr<line>> all_;  // who is asked first stands first
   line ear_;                                // subscribed to the announcements of the first
   bool deaf_ = false;                       // it is not allowed to subscribe
+  bool told_alone_ = false;                 // that one knows no other
   instant listen_at_{};                     // not before
   bool asking_ = false;                     // a round is under way
   instant began_{};                         // the last one

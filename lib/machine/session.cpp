@@ -76,6 +76,8 @@ void session::turn_aside(io_actions& io, milliseconds most) {
 
 void session::received(std::uint32_t serial, std::string_view bytes) {
   link* one = links_.feed(serial, bytes);
+  if (!one && aside_ && orphans_.answered_late(serial))
+    shared_.note(event_type::deposed_answer, {}, 0, {}, links_.who().address);
   if (!one) return;
   for (reply answer; links_.next(*one, answer);) {
     on_reply(*one, answer);

@@ -78,7 +78,8 @@ void tenure::sent(owner_state& one, request const& asked) {
   if (!is_of(one)) return;
   if (asked.what == ask::release && asked.target == 0) return end();
   if (asked.what != ask::extend) shown_ = -1;
-  if (asked.what != ask::acquire) until_ = std::min(until_, after(of_.shared_.now, milliseconds(asked.lease)));
+  if (asked.what != ask::acquire)
+    until_ = std::min(until_, of_.shared_.trusted_end(of_.shared_.now, milliseconds(asked.lease)));
 }
 
 void tenure::confirmed(owner_state& one, request const& was, instant until) {

@@ -33,7 +33,7 @@ detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which
 }
 
 void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
-  instant const end = call.value < 0 ? never : after(call.started, milliseconds(call.value));
+  instant const end = call.value < 0 ? never : into.shared_.trusted_end(call.started, milliseconds(call.value));
   auto const same = [&](owner_state const* other) {
     return other->field == call.field && !other->client == !call.argument &&
            (!call.argument || *other->client == *call.argument);

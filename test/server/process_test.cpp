@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <future>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -287,6 +288,8 @@ TEST_CASE("case 91: exit() in another thread with a client of static storage end
     static client own(uri, steady_config());
     static lease held = own.get_lock(name).acquire();
     up.say(held.held() ? "held" : "not held");
+    // Catch2's XML reporter has lent them buffers of a frame that exit() does not leave.
+    for (std::ostream* const one : {&std::cout, &std::cerr, &std::clog}) one->rdbuf(nullptr);
     std::thread([] { std::exit(7); }).join();
     return 1;
   });

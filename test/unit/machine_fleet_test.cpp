@@ -47,6 +47,20 @@ TEST_CASE("fleet: a client asks a sentinel for its server, and locks there", "[u
   CHECK(f.next.log.empty());
 }
 
+TEST_CASE("fleet: a sentinel that knows no other is told, once", "[unit][machine]") {
+  for (bool const checks : {true, false}) {
+    config given = settings();
+    given.check_sentinels_list = checks;
+    world w(given, 1, world::known::by_sentinel);
+    w.await(w.acquire(1));
+    w.pass(1min);  // with many questions
+    auto const told = std::count_if(w.notes.begin(), w.notes.end(), [](auto const& one) {
+      return one.type == event_type::warning && one.text == "the sentinel sentinel:26379 knows no other";
+    });
+    CHECK(told == checks);
+  }
+}
+
 TEST_CASE("fleet: after a failover holds are looked for on the new master before anything else is asked",
           "[unit][machine]") {
   failover f;
@@ -134,6 +148,8 @@ TEST_CASE("fleet: what an old master answers later is believed by nobody", "[uni
   f.promote();
   f.w.until([&] { return f.next.ran("EVALSHA acquire") == 1; });
   f.w.hear(before, "*1\r\n*1\r\n:1\r\n");
+  f.w.hear(before, "*1\r\n*1\r\n:1\r\n");
+  CHECK(f.w.noted(event_type::deposed_answer) == 1);
   f.w.await(held);
   CHECK(f.next.count("k", f.w.field(1)) == 1);
   CHECK(held.losses == 0);

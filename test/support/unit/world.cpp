@@ -29,6 +29,10 @@ world::world(config given, std::size_t clients, known how)
     if (how == known::by_sentinel) who.sentinels = {{"sentinel", 26'379}};
     if (how == known::by_nodes) who.nodes = {{"node0", 1}};
     who.master = "m";
+    if (settings.clock_margin > milliseconds(0))
+      who.time_of_day = [this] {
+        return std::chrono::floor<std::chrono::microseconds>((now - clock_behind).time_since_epoch());
+      };
     clients_.push_back(std::make_unique<node>(settings, std::move(who)));
   }
 }

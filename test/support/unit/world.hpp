@@ -113,6 +113,8 @@ class world {
   stepped_server& add_server();     // names resolve to it from now on
   void resolve_to(stepped_server& one) { resolved_ = &one; }
 
+  milliseconds clock_behind{0};  // of the clients' machine, as against that of the servers
+
   // --- looking ---
   instant now{std::chrono::hours(1)};
   // In [0, below); replays with its seed.

@@ -1,8 +1,9 @@
-// A cluster whose nodes take TLS alone, also from each other.
+// A cluster whose nodes take TLS alone, also from each other; sentinels with certificates of their own.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/configs.hpp>
 #include <support/errors.hpp>
+#include <support/sentinel_set.hpp>
 #include <support/tls_server.hpp>
 #include <wire/slot.hpp>
 
@@ -63,4 +64,31 @@ TEST_CASE("cluster: by TLS to all nodes", "[topologies][cluster]") {
   auto const error =
       thrown_by([&] { return client(servers.uri(), steady_config()).get_lock("k").acquire({.wait = 2s}); });
   CHECK(error.code() == errc::tls_failed);
+}
+
+TEST_CASE("sentinel: certificates of sentinels may be of another authority", "[topologies][case-t51]") {
+  auto const& files = common_certificates();
+  tls_server master;
+  std::uint16_t const port = free_port();
+  sentinel_process const sentinel(
+      master.port, 1,
+      {"tls-port " + std::to_string(port), "tls-ca-cert-file " + files.certificate("ca"),
+       "tls-cert-file " + files.certificate("stranger"), "tls-key-file " + files.key("stranger"), "tls-auth-clients no",
+       "tls-replication yes"});
+  std::string const uri = "rediss-sentinel://127.0.0.1:" + std::to_string(port) + "/m";
+  event_log log;
+  config settings = with_tls(steady_config(log));
+  settings.check_lock_synced_replicas = false;
+  auto const error = thrown_by([&] { return client(uri, settings).get_lock("k").acquire({.wait = 2s}); });
+  CHECK(error.code() == errc::tls_failed);
+
+  settings.sentinel_tls.ca_file = files.certificate("alien");
+  client own(uri, settings);
+  auto held = own.get_lock(new_name()).acquire({.wait = patience});
+  REQUIRE(held.held());
+  CHECK(master.admin.integer("EXISTS", held.name()) == 1);
+  CHECK(log.words().find("127.0.0.1:" + std::to_string(port) + " knows no other") != std::string::npos);
+  own.reload_tls();
+  CHECK(wait_until([&] { return log.count(event_type::tls_reloaded) == 1; }));
+  CHECK(held.release() == release_result::released);
 }
