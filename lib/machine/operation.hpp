@@ -40,6 +40,20 @@ struct detached {
 // In one of the machine's queues.
 using queue_hook = boost::intrusive::list_base_hook<>;
 
+// That a server of a cluster sent a request to another one, or said that it should come again.
+struct detour {
+  static constexpr unsigned most = 5;  // in a row without a rest
+
+  bool asking = false;      // this once by another server: ASK
+  unsigned char times = 0;  // in a row
+
+  unsigned rests() const { return times / most; }
+  bool due_a_rest() const { return times > 0 && times % most == 0; }
+  void next() { times = static_cast<unsigned char>(std::min(times + 1u, 51 * most)); }
+  // There is nothing to be tried before it has rested.
+  void tire() { times = static_cast<unsigned char>(std::min((rests() + 1) * most, 51 * most)); }
+};
+
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the
 // name it points to, alive until the machine says that it is completed.
 struct operation : queue_hook {
@@ -83,11 +97,11 @@ struct operation : queue_hook {
 
   // --- the machine's own ---
   place where = place::idle;
-  bool waited = false;       // was told busy at least once
-  bool tried = false;        // its try was answered: busy
-  bool queued = false;       // stands in the queue of the name
-  bool late = false;         // its wait is over, the answer to its first try is still awaited
-  bool asking = false;       // this once by another server of the cluster: ASK
+  bool waited = false;  // was told busy at least once
+  bool tried = false;   // its try was answered: busy
+  bool queued = false;  // stands in the queue of the name
+  bool late = false;    // its wait is over, the answer to its first try is still awaited
+  detour sent_on{};
   bool unseen = false;       // a copy of its request has left, and no answer has said what became of it
   unsigned attempts = 0;     // requests that failed without an answer
   unsigned polls = 0;        // tries without a message since it joined

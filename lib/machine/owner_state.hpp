@@ -69,8 +69,8 @@ struct request {
   bool doubtful = false;   // an acquire on the direct lane: a force-unlock, answered meanwhile, may have run later
   bool noted = false;      // stands in the name's list of what may keep others waiting
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
-  bool asking = false;     // this once another server of the cluster is asked: ASK
-  unsigned char fix = 0;   // sides, one bit each, of which holds ended while it was under way: to be repaired
+  detour sent_on{};
+  unsigned char fix = 0;  // sides, one bit each, of which holds ended while it was under way: to be repaired
   unsigned char command = 0;
   std::int64_t target = 0;
   std::int64_t lease = 0;    // milliseconds
@@ -110,8 +110,8 @@ struct renewal : boost::intrusive::list_base_hook<> {
   owner_state* const of;
   unsigned char const mode;
   bool under_way = false;
-  bool asking = false;  // this once by another server of the cluster: ASK
-  bool looks = false;   // another server has taken over: is it there at all, whatever lease it has?
+  detour sent_on{};
+  bool looks = false;  // another server has taken over: is it there at all, whatever lease it has?
   unsigned failures = 0;
   hold_id newest = 0;  // holds above it did not exist when the renewal was sent
   instant due = never;

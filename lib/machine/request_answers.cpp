@@ -9,12 +9,6 @@
 
 namespace latchkey::detail {
 
-namespace {
-
-constexpr unsigned most_redirections = 5;  // without a pause
-
-}  // namespace
-
 void request_writer::answered(link& on, sent_call& call, reply& answer) {
   if (call.what == sent_call::type::wait) {
     on.waits = false;
@@ -125,6 +119,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
     renewal* side = one ? nullptr : call.renewals[i - call.owners.size()];
     request const* was = one ? &one->ask_ : nullptr;
     if (whole) found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
+    if (side) side->sent_on = {};
     found.unsynced = !met;
     if (answer.is_error()) {
       bool const refused = classify(answer.text).executed == server_error::ran::no;
@@ -152,7 +147,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
     turned_away_ = turned_away;
     pause();
   } else if (!answer.is_error()) {
-    pauses_ = redirections_ = 0;
+    pauses_ = 0;
     shared_.refusal.clear();
   }
 }
@@ -179,20 +174,34 @@ void request_writer::send_again(sent_call& call) {
   if (call.plain) plain_.again(*call.plain);
 }
 
+// What is due a rest waits, longer each time, and nothing else there does.
+void request_writer::rest(home& at, detour const& of) {
+  if (!of.due_a_rest() || at.rests_until > shared_.now) return;
+  at.rests_until = after(shared_.now, shared_.pause(of.rests(), shared_.settings.retry_delay));
+}
+
 // Nothing ran, and another server is to be asked: by its item alone, if it does not have the slot yet. Whom nobody
 // knows yet is learnt of meanwhile. Servers that send each other's names to each other are not asked in a loop.
 bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   auto const to = at_.in_cluster ? read_redirection(text) : std::nullopt;
   if (!to) return false;
   home* const there = user_.redirected(*to);
-  if (!there || ++redirections_ > most_redirections) pause();
-  for (owner_state* one : call.owners) one->of.not_run(*one, nullptr, {}, to->once ? there : nullptr);
+  auto const send_on = [&](detour& of, home& at) {
+    of.asking = to->once;
+    there ? of.next() : of.tire();
+    rest(at, of);
+  };
+  for (owner_state* one : call.owners) {
+    send_on(one->ask_.sent_on, to->once ? *there : *one->of.at_);
+    one->of.not_run(*one, nullptr, {}, to->once ? there : nullptr);
+  }
   for (renewal* side : call.renewals) {
-    side->asking = to->once;
-    (to->once ? there : side->of->of.at_)->requests.add(*side);
+    home& at = to->once ? *there : *side->of->of.at_;
+    send_on(side->sent_on, at);
+    at.requests.add(*side);
   }
   if (!call.plain) return true;
-  call.plain->asking = to->once;
+  send_on(call.plain->sent_on, there ? *there : at_);
   if (to->once)
     there->requests.add(*call.plain);
   else
@@ -200,11 +209,25 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   return true;
 }
 
+// Some keys of a slot are at one server and some at another: it concerns nothing else there.
+void request_writer::come_again(sent_call& call) {
+  auto const wait = [&](detour& of, home& at) {
+    of.tire();
+    rest(at, of);
+  };
+  for (owner_state* one : call.owners) wait(one->ask_.sent_on, *one->of.at_);
+  if (call.plain) wait(call.plain->sent_on, at_);
+}
+
 void request_writer::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {
-  fell_ill(sickness::all, why, text);
-  pause();
+  if (at_.in_cluster && first_word(text) == "TRYAGAIN") {
+    come_again(call);
+  } else {
+    fell_ill(sickness::all, why, text);
+    pause();
+    shared_.refusal = text;
+  }
   if (first_word(text) == "CLUSTERDOWN") user_.shaken();
-  shared_.refusal = text;
   turned_away_ = turned_away_ || why.reconnect;
   outcome refused;
   refused.what = refused.grant = outcome::type::refused;

@@ -26,8 +26,15 @@ script const& script_of(kind const& which, item const& asked) {
 }  // namespace
 
 // Whoever holds it already, or has had a request of his repeated, is not kept waiting.
-bool request_writer::held_back(owner_state const& one, instant quarantined_until, instant now) {
-  return now < quarantined_until && one.ask_.what == ask::acquire && one.live() == 0 && !one.ask_.repeated;
+bool request_writer::held_back(owner_state const& one) const {
+  return shared_.now < at_.quarantined_until && one.ask_.what == ask::acquire && one.live() == 0 && !one.ask_.repeated;
+}
+
+bool request_writer::rests(detour const& of) const { return of.due_a_rest() && shared_.now < at_.rests_until; }
+
+void request_writer::wake_later() {
+  for (instant const end : {at_.quarantined_until, at_.rests_until})
+    if (end > shared_.now) shared_.timers.set_lazily(timer_, end);
 }
 
 // Behind a WAIT it would only stand on the server instead of here.
@@ -40,7 +47,7 @@ void request_writer::send(outbox& from, link& to) {
   if (at_.renewals.wants_all()) {
     at_.renewals.catch_up();
     send_renewals(from, to);
-    if (at_.renewals.wants_all() || !from.renewals().empty()) return;
+    if (at_.renewals.wants_all()) return;
   }
   for (unsigned order : {outbox::releases, outbox::hand_offs}) send_groups(from, order, to);
   send_renewals(from, to);
@@ -51,9 +58,9 @@ void request_writer::send(outbox& from, link& to) {
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
   outbox::owner_list later;
-  for (auto it = list.begin(); shared_.now < at_.quarantined_until && it != list.end();) {
+  for (auto it = list.begin(); shared_.now < std::max(at_.quarantined_until, at_.rests_until) && it != list.end();) {
     owner_state& one = *it++;
-    if (!held_back(one, at_.quarantined_until, shared_.now)) continue;
+    if (!held_back(one) && !rests(one.ask_.sent_on)) continue;
     list.erase(list.iterator_to(one));
     later.push_back(one);
   }
@@ -70,7 +77,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   while (!list.empty() && may_send(to)) {
     owner_state& one = list.front();
     list.pop_front();
-    bool const alone = std::exchange(one.ask_.asking, false);
+    bool const alone = std::exchange(one.ask_.sent_on.asking, false);
     bool const other_name = at_.in_cluster && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
     bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), one);
     bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(one, list.front()));
@@ -103,13 +110,20 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     flush();
   }
   flush();
-  if (!later.empty()) shared_.timers.set_lazily(timer_, at_.quarantined_until);
+  if (!later.empty()) wake_later();
   list.splice(list.end(), later);
 }
 
 void request_writer::send_renewals(outbox& from, link& to) {
   auto& list = from.renewals();
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
+  outbox::renewal_list later;
+  for (auto it = list.begin(); shared_.now < at_.rests_until && it != list.end();) {
+    renewal& side = *it++;
+    if (!rests(side.sent_on)) continue;
+    list.erase(list.iterator_to(side));
+    later.push_back(side);
+  }
   while (!list.empty() && may_send(to)) {
     std::vector<item> items;
     fields_.clear();
@@ -121,9 +135,9 @@ void request_writer::send_renewals(outbox& from, link& to) {
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
       if (!call.renewals.empty() && at_.in_cluster &&
-          (side.asking || call.renewals.front()->of->of.name() != side.of->of.name()))
+          (side.sent_on.asking || call.renewals.front()->of->of.name() != side.of->of.name()))
         break;
-      bool const alone = std::exchange(side.asking, false);
+      bool const alone = std::exchange(side.sent_on.asking, false);
       if (alone) write_asking(to);
       list.pop_front();
       call.text = &text;
@@ -147,14 +161,20 @@ void request_writer::send_renewals(outbox& from, link& to) {
       items[i].field = std::string_view(fields_).substr(begin, field_ends_[i] - begin);
     write_call(to, std::move(call), items);
   }
+  if (!later.empty()) wake_later();
+  list.splice(list.end(), later);
 }
 
 void request_writer::send_plain(outbox& from, link& to) {
   auto& list = from.plain();
-  while (!list.empty() && may_send(to)) {
-    operation& plain = list.front();
-    list.pop_front();
-    if (std::exchange(plain.asking, false)) write_asking(to);
+  for (auto it = list.begin(); may_send(to) && it != list.end();) {
+    operation& plain = *it++;
+    if (rests(plain.sent_on)) {
+      wake_later();
+      continue;
+    }
+    list.erase(list.iterator_to(plain));
+    if (std::exchange(plain.sent_on.asking, false)) write_asking(to);
     sent_call call{.what = sent_call::type::plain, .plain = &plain};
     plain_words(call);
     to.write(shared_, command_, std::move(call));

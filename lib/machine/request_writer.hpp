@@ -63,6 +63,9 @@ class request_writer {
   bool lane_answer(link& lane, reply const& answer);  // true: lane_bytes() are to be sent again
 
  private:
+  bool held_back(owner_state const& one) const;
+  bool rests(detour const& of) const;
+  void wake_later();
   bool may_send(link const& to) const;
   void send_groups(outbox& from, unsigned order, link& to);
   void send_renewals(outbox& from, link& to);
@@ -83,10 +86,11 @@ class request_writer {
   static item item_of(sent_call const& call, std::size_t i);
   void synced(link& on, bool met);
   void on_script(sent_call& call, reply const& answer, bool met = true);
-  static bool held_back(owner_state const& one, instant quarantined_until, instant now);
   void on_plain(sent_call& call, reply const& answer);
   void send_again(sent_call& call);
   bool goes_elsewhere(sent_call& call, std::string_view text);
+  void rest(home& at, detour const& of);
+  void come_again(sent_call& call);
   void fell_ill(sickness::part what, server_error const& why, std::string_view text);
   void recovered(sickness::part what);
   void nothing_ran(sent_call& call, server_error const& why, std::string_view text);
@@ -101,7 +105,6 @@ class request_writer {
   bool turned_away_ = false;
   sickness sick_;
   unsigned pauses_ = 0;
-  unsigned redirections_ = 0;  // in a row
   instant paused_until_{};
   std::string lane_out_;
   std::string lane_field_;

@@ -315,6 +315,85 @@ TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[un
   CHECK_FALSE(c.second.exists("k"));
 }
 
+namespace {
+
+// Another caller's pairs in the time that passes, each as fast as ever.
+int pairs_meanwhile(cluster& c, milliseconds length) {
+  int pairs = 0;
+  for (instant const end = c.w.now + length; c.w.now < end; ++pairs) {
+    auto const before = c.w.now;
+    auto& other = c.w.acquire(7, {.name = "other"});
+    c.w.await(other);
+    c.w.await(c.w.release(other));
+    CHECK(c.w.now == before);
+    c.w.pass(1ms);
+  }
+  return pairs;
+}
+
+std::size_t scripts_of(stepped_server const& one, std::string_view key) {
+  return static_cast<std::size_t>(std::count_if(one.log.begin(), one.log.end(), [&](auto const& line) {
+    return line.starts_with("EVAL") && line.find(key) != line.npos;
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("cluster: a name that two nodes send to each other rests, and the others of both go on",
+          "[unit][machine][cluster][case-t9]") {
+  cluster c;
+  c.w.await(c.w.acquire(8, {.name = "there"}));
+  nodes::move(c.w, "there", 1);
+  c.w.pass(6s);  // the second node is known
+  auto const first = c.first.elsewhere, second = c.second.elsewhere;
+  auto const slot = detail::slot_of("k");
+  auto const to_each_other = [&](stepped_server& one, auto const& usual, std::string const& other) {
+    one.elsewhere = [&, usual, other](stepped_server::words const& command, bool asking) {
+      bool const of_k = std::find(command.begin(), command.end(), "k") != command.end();
+      return of_k ? "MOVED " + std::to_string(slot) + ' ' + other + ":1" : usual(command, asking);
+    };
+  };
+  to_each_other(c.first, first, "node1");
+  to_each_other(c.second, second, "node0");
+  auto& lost = c.w.acquire(1, {.wait = 20s});
+  auto& waits = c.w.acquire(2, {.wait = 5s});
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900);
+  CHECK(waits.error == errc::timeout);
+  auto const asked = scripts_of(c.first, "acquire k") + scripts_of(c.second, "acquire k");
+  CHECK(asked > 10);
+  CHECK(asked < 100);
+  c.first.elsewhere = first;
+  c.second.elsewhere = second;
+  c.w.pass(1'100ms);
+  CHECK(lost.granted());
+  c.w.await(c.w.release(lost));
+}
+
+TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other of the node",
+          "[unit][machine][cluster][case-t13]") {
+  cluster c;
+  auto const usual = c.first.elsewhere;
+  c.first.elsewhere = [&](stepped_server::words const& command, bool asking) {
+    bool const of_k =
+        std::any_of(command.begin(), command.end(), [](auto const& word) { return word.find("{k}") != word.npos; });
+    return of_k ? "TRYAGAIN Multiple keys request during rehashing of slot" : usual(command, asking);
+  };
+  auto& one = c.w.acquire(1, {.name = "{k}1", .wait = 20s});
+  auto& query = c.w.ask(detail::query::is_locked, 0, {.name = "{k}1"});
+  auto& gives_up = c.w.once(3, {.name = "{k}2"});
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900);
+  CHECK_FALSE(one.done());
+  CHECK(gives_up.error == errc::server_error);
+  CHECK(gives_up.text.starts_with("TRYAGAIN"));
+  CHECK(query.text.starts_with("TRYAGAIN"));
+  CHECK(scripts_of(c.first, "acquire {k}1") > 5);
+  CHECK(scripts_of(c.first, "acquire {k}1") < 50);
+  c.first.elsewhere = usual;
+  c.w.pass(1'100ms);
+  CHECK(one.granted());
+  c.w.await(c.w.release(one));
+}
+
 TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt", "[unit][machine][cluster]") {
   cluster c;
   auto& held = c.held_and_half_moved();
