@@ -313,6 +313,7 @@ std::optional<sent_call> connections::answered(link& one, reply const& answer) {
     case asked::check: on_check(*call, answer); return {};
     case asked::ping: one.polled = false; return {};
     case asked::role: on_role(one, answer); return {};
+    case asked::tells:
     case asked::asking: return {};
     default: return call;
   }

@@ -15,6 +15,7 @@
 namespace latchkey::detail {
 
 struct context;
+class outbox;
 
 // One command that was sent, until its answer: requests are matched with replies by their order.
 struct sent_call {
@@ -28,6 +29,7 @@ struct sent_call {
     ping,
     wait,  // until replicas have what was answered
     role,
+    tells,   // whoever listens there of what happened elsewhere
     asking,  // what is behind it is to be taken although the slot is another node's, as yet
     subscribe,
     unsubscribe,
@@ -62,7 +64,8 @@ class plain_listener {
   virtual void sends(operation const& plain) = 0;
   // Under whose number the server has what is asked for.
   virtual std::uint64_t shown_as(operation const& plain) const = 0;
-  virtual void answered(sent_call const& call, reply const& answer) = 0;
+  // `by`: of the server.
+  virtual void answered(sent_call const& call, reply const& answer, outbox const& by) = 0;
   // Nothing ran, for a reason that says nothing of the server.
   virtual void again(operation& plain) = 0;
   // The server runs nothing at the moment.

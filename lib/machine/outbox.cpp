@@ -8,6 +8,8 @@ namespace latchkey::detail {
 
 namespace {
 
+constexpr std::size_t most_told = 1'000;
+
 outbox::order order_of(ask what) {
   switch (what) {
     case ask::acquire: return outbox::acquires;
@@ -55,8 +57,15 @@ void outbox::forget_renewals() {
   renewals_.clear();
 }
 
+void outbox::tell(kind const& which, std::string_view name) {
+  auto const& rules = which.rules();
+  if (!rules.listens || rules.own_channel || !which.wakes(freed_message) || told_.size() >= most_told) return;
+  told_.push_back(which.channel(name, {}));
+  shared_.out->turn = true;
+}
+
 bool outbox::empty() const {
-  return std::all_of(lists_.begin(), lists_.end(), [](auto const& list) { return list.empty(); }) &&
+  return told_.empty() && std::all_of(lists_.begin(), lists_.end(), [](auto const& list) { return list.empty(); }) &&
          renewals_.empty() && plain_.empty();
 }
 

@@ -6,6 +6,10 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace latchkey::detail {
 
@@ -32,6 +36,9 @@ class outbox {
   void remove(renewal& one);
   void remove(operation& plain);
   void forget_renewals();
+  // A lock was freed at a server that does not have its slot yet: whoever listens at this one was not told.
+  void tell(kind const& which, std::string_view name);
+  std::vector<std::string> take_told() { return std::exchange(told_, {}); }
 
   bool empty() const;
   owner_list& of(order which) { return lists_[which]; }
@@ -43,6 +50,7 @@ class outbox {
   std::array<owner_list, orders> lists_;
   renewal_list renewals_;
   plain_list plain_;
+  std::vector<std::string> told_;  // channels
 };
 
 }  // namespace latchkey::detail

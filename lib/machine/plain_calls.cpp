@@ -14,7 +14,7 @@ bool plain_calls::goes_on(operation& plain, error_code const& why, std::string_v
   return true;
 }
 
-void plain_calls::answered(sent_call const& call, reply const& answer) {
+void plain_calls::answered(sent_call const& call, reply const& answer, outbox const& by) {
   operation& plain = *call.plain;
   error_code error;
   plain.unseen = false;
@@ -36,6 +36,7 @@ void plain_calls::answered(sent_call const& call, reply const& answer) {
     if (answer.is_array() && answer.elements.size() == 1)
       found = plain.which->read(asked, {.what = asked, .mode = plain.mode}, answer.elements[0]);
     plain.yes = found.what == outcome::type::released;
+    if (plain.yes && &user_.requests_of(plain) != &by) user_.requests_of(plain).tell(*plain.which, plain.name);
     if (plain.yes) user_.forced(plain, call.sent);
     plain.text = found.text;
     if (found.not_published)

@@ -48,7 +48,7 @@ class plain_calls final : public plain_listener {
     if (call.what == operation::type::force_unlock) user_.forces(call);
   }
   std::uint64_t shown_as(operation const& call) const override { return user_.shown_as(call); }
-  void answered(sent_call const& call, reply const& answer) override;
+  void answered(sent_call const& call, reply const& answer, outbox const& by) override;
   void again(operation& plain) override { user_.requests_of(plain).add(plain); }
   void not_run(operation& plain, server_error const& why, std::string_view text) override;
   void unanswered(operation& plain) override;

@@ -134,6 +134,8 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
     bool const again = one && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
                        why.executed == server_error::ran::no && name_machine::goes_again(*one, shared_.now);
     goes_again = goes_again || again;
+    if (one && found.what == outcome::type::released && one->of.at_ != &at_)
+      one->of.at_->requests.tell(one->of.which(), one->of.name());
     if (again)
       one->of.not_run(*one, &why, found.text);
     else if (one)
@@ -261,7 +263,7 @@ void request_writer::on_plain(sent_call& call, reply const& answer) {
   } else {
     recovered(sickness::all);
   }
-  if (call.plain) plain_.answered(call, answer);
+  if (call.plain) plain_.answered(call, answer, at_.requests);
 }
 
 }  // namespace latchkey::detail

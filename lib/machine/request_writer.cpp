@@ -44,6 +44,7 @@ bool request_writer::may_send(link const& to) const {
 
 void request_writer::send(outbox& from, link& to) {
   if (!may_send(to)) return;
+  send_told(from, to);
   if (at_.renewals.wants_all()) {
     at_.renewals.catch_up();
     send_renewals(from, to);
@@ -178,6 +179,17 @@ void request_writer::send_plain(outbox& from, link& to) {
     sent_call call{.what = sent_call::type::plain, .plain = &plain};
     plain_words(call);
     to.write(shared_, command_, std::move(call));
+  }
+}
+
+void request_writer::send_told(outbox& from, link& to) {
+  auto const channels = from.take_told();
+  if (!at_.sharded_channels) return;  // others reach whoever subscribed anywhere
+  for (auto const& channel : channels) {
+    command_.clear();
+    for (std::string_view word : {std::string_view("SPUBLISH"), std::string_view(channel), freed_message})
+      command_.add(word);
+    to.write(shared_, command_, {.what = sent_call::type::tells});
   }
 }
 

@@ -70,6 +70,7 @@ class request_writer {
   void send_groups(outbox& from, unsigned order, link& to);
   void send_renewals(outbox& from, link& to);
   void send_plain(outbox& from, link& to);
+  void send_told(outbox& from, link& to);
   void write_call(link& to, sent_call&& call, std::span<item const> items);
   bool begin_script(words& command, script const& text);
   void script_words(sent_call& call, std::span<item const> items);

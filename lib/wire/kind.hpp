@@ -12,6 +12,9 @@
 
 namespace latchkey::detail {
 
+// What is published when a lock goes free. Redisson: LockPubSub.UNLOCK_MESSAGE.
+inline constexpr std::string_view freed_message = "0";
+
 // A lock kind: which keys, which channel, which scripts, what an answer means, and how callers wait for it.
 // Everything else - waiting, renewing, cancelling, loss, hand-off - is the same for all kinds.
 //

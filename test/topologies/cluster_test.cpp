@@ -1,20 +1,8 @@
-// A client of a cluster. The numbers are those of docs/topologies.md.
-#include <latchkey/latchkey.hpp>
-#include <support/catch.hpp>
-#include <support/cluster_set.hpp>
-#include <support/configs.hpp>
+// A client of a cluster in which nothing happens. The numbers are those of docs/topologies.md.
 #include <support/errors.hpp>
+#include <topologies/cluster_world.hpp>
 
 #include <boost/asio/use_future.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <future>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -26,89 +14,6 @@ cluster_set& calm_cluster() {
   static cluster_set one(std::chrono::minutes(1));
   return one;
 }
-
-config cluster_config(event_log const& log) {
-  config settings = steady_config(log);
-  settings.connect_timeout = 1s * slowness;
-  settings.timeout = 1s * slowness;
-  settings.close_timeout = patience;
-  settings.retry_attempts = 20;  // their number is not to be used up before a failover is over
-  return settings;
-}
-
-struct cluster_world {
-  explicit cluster_world(std::chrono::milliseconds node_timeout = std::chrono::minutes(1),
-                         std::chrono::milliseconds quarantine = {})
-      : servers(node_timeout) {
-    config settings = cluster_config(log);
-    settings.failover_quarantine = quarantine;
-    own.emplace(servers.uri(), settings);
-    own->connect(patience);
-  }
-
-  bool has(std::size_t node, std::string_view lock) {
-    auto admin = servers.node(node).admin();
-    admin.command("READONLY");
-    auto const said = admin.command("EXISTS", lock);
-    return !said.is_error() && said.integer == 1;
-  }
-
-  event_log log;
-  cluster_set servers;
-  std::optional<client> own;
-};
-
-// Waits on a thread of its own for a lock, and says how long after `since` it had it.
-struct waiter {
-  waiter(client const& of, std::string name)
-      : had(std::async(std::launch::async, [lock = of.get_lock(std::move(name))] {
-          lease const mine = lock.acquire({.wait = patience});
-          return mine.held() ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point::max();
-        })) {}
-  std::future<std::chrono::steady_clock::time_point> had;
-};
-
-using getter = distributed_lock (client::*)(std::string) const;
-
-// Clients that take one lock in turn, and look whether anybody else has it.
-class crowd {
- public:
-  crowd(cluster_world& w, getter get, std::string const& name) {
-    for (int i = 0; i < 8; ++i)
-      all_.push_back(std::async(std::launch::async, [this, &w, get, name] {
-        client one(w.servers.uri(), cluster_config(w.log));
-        auto const lock = (one.*get)(name);
-        try {
-          while (!over_) {
-            auto held = lock.acquire({.wait = patience});
-            if (!held.held()) return std::string("starved");
-            if (++inside_ != 1) ++doubles_;
-            ++sections_;
-            --inside_;
-            if (held.release() != release_result::released) return std::string("lost");
-          }
-        } catch (lock_error const& error) {
-          return std::string(error.what());
-        }
-        return std::string();
-      }));
-  }
-  // They are at work.
-  void go_on() {
-    int const before = sections_;
-    CHECK(wait_until([&] { return sections_ > before + 20; }));
-  }
-  void end() {
-    over_ = true;
-    for (auto& one : all_) CHECK(one.get() == std::string());
-    CHECK(doubles_ == 0);
-  }
-
- private:
-  std::atomic<bool> over_{false};
-  std::atomic<int> inside_{0}, doubles_{0}, sections_{0};
-  std::vector<std::future<std::string>> all_;
-};
 
 }  // namespace
 
@@ -231,139 +136,6 @@ TEST_CASE("case t38: channels of many slots", "[topologies][cluster][case-t38]")
   CHECK(log.count(event_type::subscribe_refused) == 0);
 }
 
-TEST_CASE("case t16, t8: a slot moves while a lock in it is held", "[topologies][cluster][case-t16]") {
-  cluster_world w;
-  auto const name = w.servers.name_on(0);
-  auto held = w.own->get_lock(name).acquire({.wait = patience});
-  REQUIRE(held.held());
-  w.servers.begin_move(name, 0, 1);
-  w.servers.move(name, 0, 1);
-  w.servers.end_move(name, 0, 1);
-  CHECK(w.has(1, name));
-  CHECK(held.extend(20s));
-  CHECK(w.own->snapshot().redirected == 1);
-  CHECK(held.release() == release_result::released);
-  CHECK_FALSE(w.has(1, name));
-  CHECK(w.own->get_lock(name).acquire({.wait = patience}).held());
-}
-
-TEST_CASE("case t17: a slot moves while a lock in it is waited for", "[topologies][cluster][case-t17]") {
-  cluster_world w;
-  client other(w.servers.uri(), cluster_config(w.log));
-  auto const name = w.servers.name_on(0);
-  auto held = w.own->get_lock(name).acquire({.wait = patience, .lease = 60s});
-  REQUIRE(held.held());
-  waiter waits(other, name);
-  CHECK(wait_until([&] { return w.servers.node(0).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; }));
-  w.servers.begin_move(name, 0, 1);
-  w.servers.move(name, 0, 1);
-  w.servers.end_move(name, 0, 1);
-  CHECK(wait_until([&] { return w.servers.node(1).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; }));
-  CHECK(held.release() == release_result::released);
-  auto const released = std::chrono::steady_clock::now();
-  CHECK(waits.had.get() - released < 50ms * slowness);
-}
-
-TEST_CASE("case t12, t14: a lock in a slot that is half moved", "[topologies][cluster][case-t12]") {
-  cluster_world w;
-  auto const name = w.servers.name_on(0), fresh = "{" + name + "}2";
-  auto held = w.own->get_lock(name).acquire({.wait = patience});
-  REQUIRE(held.held());
-  w.servers.begin_move(name, 0, 1);
-  CHECK(held.extend(20s));  // its key is still at the source
-  w.servers.move(name, 0, 1);
-  stopwatch time;
-  CHECK(held.extend(20s));
-  CHECK(w.own->get_lock(name).is_locked());
-  CHECK(held.release() == release_result::released);
-  CHECK(time.passed() < 150ms * slowness);
-  auto again = w.own->get_lock(name).acquire({.wait = patience});
-  REQUIRE(again.held());
-  CHECK(w.has(0, name) == false);
-  w.servers.end_move(name, 0, 1);
-  CHECK(w.has(1, name));
-  CHECK(again.release() == release_result::released);
-}
-
-TEST_CASE("case t19: a slot goes back and forth under 8 clients", "[topologies][cluster][case-t19]") {
-  cluster_world w;
-  for (getter const get : {&client::get_lock, &client::get_spin_lock, &client::get_plain_lock}) {
-    auto const name = w.servers.name_on(0);
-    crowd all(w, get, name);
-    for (int i = 0; i < 10; ++i) {
-      all.go_on();
-      std::size_t const from = i % 2 == 0 ? 0 : 1, to = 1 - from;
-      w.servers.begin_move(name, from, to);
-      w.servers.move_all(name, from, to);
-      w.servers.end_move(name, from, to);
-    }
-    all.end();
-  }
-  CHECK(w.log.count(event_type::lost) == 0);
-}
-
-TEST_CASE("case t29: a replica takes over by consent under 8 clients", "[topologies][cluster][case-t29]") {
-  cluster_world w(1s);
-  for (getter const get : {&client::get_lock, &client::get_fair_lock}) {
-    auto const name = w.servers.name_on(0);
-    crowd all(w, get, name);
-    for (int i = 0; i < 3; ++i) {
-      all.go_on();
-      w.servers.fail_over(w.servers.follower(0, 3));
-    }
-    all.go_on();
-    all.end();
-  }
-  CHECK(w.log.count(event_type::lost) == 0);
-}
-
-TEST_CASE("case t29: a replica takes over by consent, many times", "[topologies][cluster][case-t29]") {
-  cluster_world w(1s);
-  auto const name = w.servers.name_on(0);
-  for (int i = 0; i < 4; ++i) {
-    std::size_t const replica = w.servers.follower(0, 3);
-    auto held = w.own->get_lock(name).acquire({.wait = patience});
-    REQUIRE(held.held());
-    w.servers.replicated();
-    w.servers.fail_over(replica);
-    CHECK(held.extend(30s));
-    CHECK(held.release() == release_result::released);
-    CHECK(w.log.count(event_type::lost) == 0);
-  }
-}
-
-TEST_CASE("case t21: a master dies, and its replica keeps what is held", "[topologies][cluster][case-t21]") {
-  cluster_world w(1s);
-  auto const name = w.servers.name_on(0);
-  auto held = w.own->get_lock(name).acquire({.wait = patience});
-  REQUIRE(held.held());
-  w.servers.replicated();
-  w.servers.node(0).kill();
-  w.servers.await_master(3);
-  CHECK(wait_until([&] { return w.log.count(event_type::topology_changed) >= 4; }));
-  CHECK(held.release() == release_result::released);
-  CHECK_FALSE(w.has(3, name));
-  CHECK(w.log.count(event_type::lost) == 0);
-}
-
-TEST_CASE("cluster: quarantine is of the shard that failed over", "[topologies][cluster]") {
-  cluster_world w(1s, 3s);  // begins with one for each shard: who knows what was before
-  auto held = w.own->get_lock(w.servers.name_on(0)).acquire({.wait = patience});
-  REQUIRE(held.held());
-  w.servers.replicated();
-  w.servers.node(0).kill();
-  w.servers.await_master(3);
-  REQUIRE(w.log.wait_for(event_type::quarantined, 4));
-  stopwatch since;
-  auto fresh = w.own->get_lock(w.servers.name_on(0)).async_acquire({.wait = patience}, asio::use_future);
-  CHECK(w.own->get_lock(w.servers.name_on(1)).acquire({.wait = patience}).held());
-  CHECK(held.release() == release_result::released);
-  CHECK(fresh.wait_for(0s) == std::future_status::timeout);
-  CHECK(fresh.get().held());
-  CHECK(since.passed() > 1s);
-  CHECK(w.log.count(event_type::quarantined) == 4);
-}
-
 TEST_CASE("cluster: inspect counts who listens to a sharded channel", "[topologies][cluster]") {
   cluster_world w;
   client other(w.servers.uri(), cluster_config(w.log));
@@ -375,17 +147,4 @@ TEST_CASE("cluster: inspect counts who listens to a sharded channel", "[topologi
   CHECK(wait_until([&] { return w.own->inspect(lock).listeners == 1; }));
   held.release();
   waits.had.get();
-}
-
-TEST_CASE("case t22: a grant that dies with its master is told", "[topologies][cluster][case-t22]") {
-  cluster_world w(1s);
-  auto const name = w.servers.name_on(0);
-  w.servers.node(3).admin().ok("CONFIG", "SET", "masterauth", "wrong");
-  w.servers.node(3).admin().ok("CLIENT", "KILL", "TYPE", "master");
-  auto held = w.own->get_lock(name).acquire({.wait = patience});
-  REQUIRE(held.held());
-  w.servers.node(0).kill();
-  w.servers.await_master(3);
-  CHECK(wait_until([&] { return !held.held(); }));
-  CHECK(w.log.count(event_type::lost) == 1);
 }

@@ -5,6 +5,8 @@
 #include <support/errors.hpp>
 #include <support/sentinel_set.hpp>
 
+#include <boost/asio/use_future.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -335,4 +337,32 @@ TEST_CASE("case t39: scripts that the next master does not know go whole", "[top
   w.succeed();
   auto const held = lock.acquire({.wait = patience});
   CHECK(held.held());
+}
+
+TEST_CASE("case t42: replicas that stand still delay callers by the time that they may take",
+          "[topologies][case-t42]") {
+  event_log log;
+  config settings = sentinel_config(log);
+  settings.replicas_sync_timeout = 200ms;
+  settings.retry_attempts = 0;
+  client own(calm_set().uri(), settings);
+  REQUIRE(own.get_lock(new_name()).acquire({.wait = patience}).held());
+  for (std::size_t const replica : {1, 2}) calm_set().node(replica).pause();
+  stopwatch since;
+  std::vector<std::future<lease>> callers;
+  for (int i = 0; i < 1'000; ++i)
+    callers.push_back(own.get_lock(new_name()).async_acquire({.wait = 0ms}, asio::use_future));
+  int unsynced = 0;
+  for (auto& one : callers) {
+    try {
+      one.get();
+    } catch (boost::system::system_error const& error) {
+      unsynced += error.code() == errc::not_synced;
+    }
+  }
+  auto const took = since.passed();
+  for (std::size_t const replica : {1, 2}) calm_set().node(replica).resume();
+  CHECK(unsynced == 1'000);
+  CHECK(took < 1s * slowness);  // they share a WAIT, or have the one behind it
+  CHECK(wait_until([&] { return own.get_lock(new_name()).acquire({.wait = patience}).held(); }));
 }

@@ -482,6 +482,30 @@ TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit]
   }
 }
 
+TEST_CASE("cluster: who waits at the source hears of a release at the target", "[unit][machine][cluster][case-t18]") {
+  for (bool const by_force : {false, true}) {
+    cluster c(2);
+    auto& held = c.w.acquire(1);
+    c.w.await(held);
+    auto& waits = c.w.acquire(2, {.client = 1});
+    c.w.pass(10ms);
+    REQUIRE(c.first.subscriptions() == 1);
+    nodes::begin_move(c.w, "k", 1);
+    nodes::move_keys(c.w, "k", 1);
+    auto const before = c.w.now;
+    if (by_force)
+      c.w.await(c.w.force_unlock());
+    else
+      c.w.await(c.w.release(held));
+    c.w.await(waits);
+    CHECK(waits.granted());
+    CHECK(c.w.now == before);
+    CHECK(c.second.count("k", c.w.field(2, 1)) == 1);
+    c.w.pass(1s);
+    CHECK(c.first.ran("SPUBLISH") == 1);
+  }
+}
+
 TEST_CASE("cluster: a replica takes over, and holds are looked for there first", "[unit][machine][cluster]") {
   for (bool const gone : {false, true}) {
     cluster c;

@@ -68,7 +68,7 @@ struct room final : plain_calls_user {
 
 TEST_CASE("plain calls: a query ends with its answer", "[unit][machine]") {
   room r(operation::type::query);
-  r.all.answered(r.send(), integer(1));
+  r.all.answered(r.send(), integer(1), r.box);
   CHECK(r.heard() == "forget ");
   CHECK(r.over());
   CHECK_FALSE(r.call.error);
@@ -80,7 +80,7 @@ TEST_CASE("plain calls: a force-unlock that has removed somebody says so, as of 
   reply made;
   made.kind = reply::type::array;
   made.elements.push_back(integer(static_cast<std::int64_t>(verdict::released)));
-  r.all.answered(r.send(), made);
+  r.all.answered(r.send(), made, r.box);
   CHECK(r.heard() == "forced forget ");
   CHECK(r.call.yes);
 }
@@ -102,7 +102,7 @@ TEST_CASE("plain calls: a connect that was answered waits for the other connecti
           "[unit][machine]") {
   room r(operation::type::connect);
   CHECK(r.all.connecting());
-  r.all.answered(r.send(), integer(1));
+  r.all.answered(r.send(), integer(1), r.box);
   CHECK(r.all.any_connect_answered());
   CHECK_FALSE(r.over());
   r.all.restart_connects();
@@ -113,7 +113,7 @@ TEST_CASE("plain calls: a connect that was answered waits for the other connecti
     r.all.unanswered(r.call);
   }
   CHECK_FALSE(r.over());
-  r.all.answered(r.send(), integer(1));
+  r.all.answered(r.send(), integer(1), r.box);
   r.all.end_connects();
   CHECK(r.over());
   CHECK_FALSE(r.call.error);
@@ -128,11 +128,11 @@ TEST_CASE("plain calls: a deadline says what was heard last, and nothing is wron
   CHECK(r.call.error == errc::auth_failed);
   CHECK(r.box.empty());
   room answered(operation::type::connect);
-  answered.all.answered(answered.send(), integer(1));
+  answered.all.answered(answered.send(), integer(1), answered.box);
   answered.all.expire(answered.call);
   CHECK_FALSE(answered.call.error);
   room waking(operation::type::connect);
-  waking.all.answered(waking.send(), integer(1));
+  waking.all.answered(waking.send(), integer(1), waking.box);
   std::vector<operation*> found;
   waking.all.collect(found);
   CHECK(found == std::vector{&waking.call});

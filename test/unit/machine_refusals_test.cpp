@@ -255,7 +255,7 @@ struct room final : orphans_user, plain_listener {
   void kill(orphan const& gone) override { said += "kill " + gone.id + " "; }
   void sends(operation const&) override { FAIL(); }
   std::uint64_t shown_as(operation const& call) const override { return call.owner; }
-  void answered(sent_call const&, reply const&) override { FAIL(); }
+  void answered(sent_call const&, reply const&, outbox const&) override { FAIL(); }
   void not_run(operation&, server_error const&, std::string_view) override { FAIL(); }
   void again(operation&) override { FAIL(); }
   void unanswered(operation& call) override { said += "unanswered " + std::to_string(call.owner) + " "; }

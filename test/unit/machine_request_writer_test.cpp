@@ -57,7 +57,7 @@ struct room final : plain_listener, writer_user {
 
   void sends(operation const&) override {}
   std::uint64_t shown_as(operation const& call) const override { return call.owner; }
-  void answered(sent_call const& call, reply const&) override {
+  void answered(sent_call const& call, reply const&, outbox const&) override {
     said += "answered" + std::to_string(call.plain->owner);
   }
   void not_run(operation& plain, server_error const&, std::string_view) override {

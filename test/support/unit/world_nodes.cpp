@@ -64,7 +64,7 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
     std::size_t const moves_to = found == in.slots_.end() ? world::nowhere : found->second.moves_to;
     std::size_t const owner = owner_of(in, slot);
     std::string const at = std::to_string(slot) + ' ';
-    bool const channel = is_one_of(command[0], {"SSUBSCRIBE"});
+    bool const channel = is_one_of(command[0], {"SSUBSCRIBE", "SPUBLISH"});
     auto const here =
         std::count_if(keys.begin(), keys.end(), [&](auto const& key) { return one.redis.data.find(key) != nullptr; });
     bool const all = here == static_cast<std::ptrdiff_t>(keys.size());

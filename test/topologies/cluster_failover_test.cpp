@@ -1,0 +1,175 @@
+// Masters of a cluster that are replaced while a client works. The numbers are those of docs/topologies.md.
+#include <support/errors.hpp>
+#include <topologies/cluster_world.hpp>
+
+#include <boost/asio/use_future.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+TEST_CASE("case t29: a replica takes over by consent under 8 clients", "[topologies][cluster][case-t29]") {
+  cluster_world w(1s);
+  for (getter const get : {&client::get_lock, &client::get_fair_lock}) {
+    auto const name = w.servers.name_on(0);
+    crowd all(w, get, name);
+    for (int i = 0; i < 3; ++i) {
+      all.go_on();
+      w.servers.fail_over(w.servers.follower(0, 3));
+    }
+    all.go_on();
+    all.end();
+  }
+  CHECK(w.log.count(event_type::lost) == 0);
+}
+
+TEST_CASE("case t29: a replica takes over by consent, many times", "[topologies][cluster][case-t29]") {
+  cluster_world w(1s);
+  auto const name = w.servers.name_on(0);
+  for (int i = 0; i < 4; ++i) {
+    std::size_t const replica = w.servers.follower(0, 3);
+    auto held = w.own->get_lock(name).acquire({.wait = patience});
+    REQUIRE(held.held());
+    w.servers.replicated();
+    w.servers.fail_over(replica);
+    CHECK(held.extend(30s));
+    CHECK(held.release() == release_result::released);
+    CHECK(w.log.count(event_type::lost) == 0);
+  }
+}
+
+TEST_CASE("case t21: a master dies, and its replica keeps what is held", "[topologies][cluster][case-t21]") {
+  cluster_world w(1s);
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  w.servers.replicated();
+  w.servers.node(0).kill();
+  w.servers.await_master(3);
+  CHECK(wait_until([&] { return w.log.count(event_type::topology_changed) >= 4; }));
+  CHECK(held.release() == release_result::released);
+  CHECK_FALSE(w.has(3, name));
+  CHECK(w.log.count(event_type::lost) == 0);
+}
+
+TEST_CASE("case t49: quarantine is of the shard that failed over", "[topologies][cluster][case-t49]") {
+  cluster_world w(1s, 3s);  // begins with one for each shard: who knows what was before
+  auto held = w.own->get_lock(w.servers.name_on(0)).acquire({.wait = patience});
+  REQUIRE(held.held());
+  w.servers.replicated();
+  w.servers.node(0).kill();
+  w.servers.await_master(3);
+  REQUIRE(w.log.wait_for(event_type::quarantined, 4));
+  stopwatch since;
+  auto fresh = w.own->get_lock(w.servers.name_on(0)).async_acquire({.wait = patience}, asio::use_future);
+  CHECK(w.own->get_lock(w.servers.name_on(1)).acquire({.wait = patience}).held());
+  CHECK(held.release() == release_result::released);
+  CHECK(fresh.wait_for(0s) == std::future_status::timeout);
+  CHECK(fresh.get().held());
+  CHECK(since.passed() > 1s);
+  CHECK(w.log.count(event_type::quarantined) == 4);
+}
+
+TEST_CASE("case t22: a grant that dies with its master is told", "[topologies][cluster][case-t22]") {
+  cluster_world w(1s);
+  auto const name = w.servers.name_on(0);
+  w.servers.node(3).admin().ok("CONFIG", "SET", "masterauth", "wrong");
+  w.servers.node(3).admin().ok("CLIENT", "KILL", "TYPE", "master");
+  auto held = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  w.servers.node(0).kill();
+  w.servers.await_master(3);
+  CHECK(wait_until([&] { return !held.held(); }));
+  CHECK(w.log.count(event_type::lost) == 1);
+}
+
+TEST_CASE("case t30: a replica takes over without asking anybody", "[topologies][cluster][case-t30]") {
+  cluster_world w(1s);
+  auto const kept_name = w.servers.name_on(0), lost_name = w.servers.name_on(1);
+  auto kept = w.own->get_lock(kept_name).acquire({.wait = patience});
+  REQUIRE(kept.held());
+  w.servers.replicated();
+  w.servers.node(4).admin().ok("CONFIG", "SET", "masterauth", "wrong");
+  w.servers.node(4).admin().ok("CLIENT", "KILL", "TYPE", "master");
+  auto lost = w.own->get_lock(lost_name).acquire({.wait = patience});
+  REQUIRE(lost.held());
+  w.servers.node(3).admin().ok("CLUSTER", "FAILOVER", "FORCE");
+  w.servers.node(4).admin().ok("CLUSTER", "FAILOVER", "TAKEOVER");
+  w.servers.await_master(3);
+  w.servers.await_master(4);
+  CHECK(wait_until([&] { return !lost.held(); }));
+  CHECK(kept.extend(30s));
+  CHECK(kept.release() == release_result::released);
+  CHECK(w.log.count(event_type::lost) == 1);
+}
+
+TEST_CASE("cases t34, t35: a whole shard is down, and comes back", "[topologies][cluster][case-t34][case-t35]") {
+  cluster_world w(1s);
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_lock(name).acquire({.wait = patience, .lease = 4s});
+  REQUIRE(held.held());
+  w.servers.replicated();
+  for (std::size_t const one : {0, 3}) w.servers.node(one).pause();
+  stopwatch since;
+  auto const error = thrown_by([&] { return w.own->get_lock(w.servers.name_on(0)).acquire({.wait = 1s}); });
+  CHECK((error.code() == errc::timeout || error.code() == errc::no_master || error.code() == errc::connect_failed));
+  CHECK(since.passed() < 1'500ms * slowness);
+  CHECK(w.own->get_lock(w.servers.name_on(1)).acquire({.wait = patience}).held());
+  CHECK(wait_until([&] { return !held.held(); }));  // by its deadline
+  waiter waits(*w.own, name);
+  CHECK(w.log.wait_for(event_type::attempt, 4));
+  for (std::size_t const one : {0, 3}) w.servers.node(one).resume();
+  auto const healed = std::chrono::steady_clock::now();
+  CHECK(waits.had.get() - healed < 2s * slowness);  // its cluster agrees again within half of that
+}
+
+TEST_CASE("case t45: a multi lock of three shards, one of which fails over", "[topologies][cluster][case-t45]") {
+  cluster_world w(1s);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < 3; ++i) names.push_back(w.servers.name_on(i));
+  std::atomic<bool> over{false};
+  std::atomic<int> inside{0}, doubles{0}, sections{0};
+  std::vector<std::future<void>> callers;
+  for (int i = 0; i < 2; ++i)
+    callers.push_back(std::async(std::launch::async, [&] {
+      client one(w.servers.uri(), cluster_config(w.log));
+      std::vector<distributed_lock> locks;
+      for (auto const& name : names) locks.push_back(one.get_lock(name));
+      auto const all = one.get_multi_lock(locks);
+      while (!over) {
+        lease held = all.acquire({.wait = patience});
+        if (++inside != 1) ++doubles;
+        ++sections;
+        --inside;
+        held.release();
+      }
+    }));
+  auto const go_on = [&] {
+    int const before = sections;
+    CHECK(wait_until([&] { return sections > before + 20; }));
+  };
+  go_on();
+  w.servers.node(0).kill();
+  w.servers.await_master(3);
+  go_on();
+  over = true;
+  for (auto& one : callers) CHECK_NOTHROW(one.get());
+  CHECK(doubles == 0);
+  std::size_t const nodes[] = {3, 1, 2};
+  for (std::size_t i = 0; i < 3; ++i) CHECK(wait_until([&] { return !w.has(nodes[i], names[i]); }));
+}
+
+TEST_CASE("case t46: servers that refuse CLIENT KILL", "[topologies][cluster][case-t46]") {
+  cluster_world w(1s);
+  for (std::size_t i = 0; i < 6; ++i) w.servers.node(i).admin().ok("ACL", "SETUSER", "default", "-client|kill");
+  event_log log;
+  client own(w.servers.uri(), cluster_config(log));
+  auto held = own.get_lock(w.servers.name_on(0)).acquire({.wait = patience});
+  REQUIRE(held.held());
+  CHECK(log.wait_for(event_type::kill_refused, 1));
+  w.servers.replicated();
+  w.servers.node(0).kill();
+  w.servers.await_master(3);
+  CHECK(held.extend(30s));
+  CHECK(held.release() == release_result::released);
+  CHECK(log.count(event_type::lost) == 0);
+}

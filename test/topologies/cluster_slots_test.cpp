@@ -1,0 +1,137 @@
+// Slots of a cluster that move while a client works. The numbers are those of docs/topologies.md.
+#include <support/errors.hpp>
+#include <topologies/cluster_world.hpp>
+
+#include <boost/asio/use_future.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+
+TEST_CASE("case t16, t8: a slot moves while a lock in it is held", "[topologies][cluster][case-t8][case-t16]") {
+  cluster_world w;
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  w.servers.begin_move(name, 0, 1);
+  w.servers.move(name, 0, 1);
+  w.servers.end_move(name, 0, 1);
+  CHECK(w.has(1, name));
+  CHECK(held.extend(20s));
+  CHECK(w.own->snapshot().redirected == 1);
+  CHECK(held.release() == release_result::released);
+  CHECK_FALSE(w.has(1, name));
+  CHECK(w.own->get_lock(name).acquire({.wait = patience}).held());
+}
+
+TEST_CASE("case t17: a slot moves while a lock in it is waited for", "[topologies][cluster][case-t17]") {
+  cluster_world w;
+  client other(w.servers.uri(), cluster_config(w.log));
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_lock(name).acquire({.wait = patience, .lease = 60s});
+  REQUIRE(held.held());
+  waiter waits(other, name);
+  CHECK(wait_until([&] { return w.servers.node(0).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; }));
+  w.servers.begin_move(name, 0, 1);
+  w.servers.move(name, 0, 1);
+  w.servers.end_move(name, 0, 1);
+  CHECK(wait_until([&] { return w.servers.node(1).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; }));
+  CHECK(held.release() == release_result::released);
+  auto const released = std::chrono::steady_clock::now();
+  CHECK(waits.had.get() - released < 50ms * slowness);
+}
+
+TEST_CASE("case t12, t14: a lock in a slot that is half moved", "[topologies][cluster][case-t12][case-t14]") {
+  cluster_world w;
+  auto const name = w.servers.name_on(0), fresh = "{" + name + "}2";
+  auto held = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  w.servers.begin_move(name, 0, 1);
+  CHECK(held.extend(20s));  // its key is still at the source
+  w.servers.move(name, 0, 1);
+  stopwatch time;
+  CHECK(held.extend(20s));
+  CHECK(w.own->get_lock(name).is_locked());
+  CHECK(held.release() == release_result::released);
+  CHECK(time.passed() < 150ms * slowness);
+  auto again = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(again.held());
+  CHECK(w.has(0, name) == false);
+  w.servers.end_move(name, 0, 1);
+  CHECK(w.has(1, name));
+  CHECK(again.release() == release_result::released);
+}
+
+TEST_CASE("case t19: a slot goes back and forth under 8 clients", "[topologies][cluster][case-t19]") {
+  cluster_world w;
+  for (getter const get : {&client::get_lock, &client::get_spin_lock, &client::get_plain_lock}) {
+    auto const name = w.servers.name_on(0);
+    crowd all(w, get, name);
+    for (int i = 0; i < 10; ++i) {
+      all.go_on();
+      std::size_t const from = i % 2 == 0 ? 0 : 1, to = 1 - from;
+      w.servers.begin_move(name, from, to);
+      w.servers.move_all(name, from, to);
+      w.servers.end_move(name, from, to);
+    }
+    all.end();
+  }
+  CHECK(w.log.count(event_type::lost) == 0);
+}
+
+TEST_CASE("case t15: a fair lock stands while its keys are on their way, and no longer",
+          "[topologies][cluster][case-t15]") {
+  cluster_world w;
+  client other(w.servers.uri(), cluster_config(w.log));
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_fair_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  waiter waits(other, name, &client::get_fair_lock);
+  CHECK(
+      wait_until([&] { return w.servers.node(0).admin().integer("LLEN", "redisson_lock_queue:{" + name + "}") == 1; }));
+  w.servers.begin_move(name, 0, 1);
+  w.servers.move(name, 0, 1);  // the line is still at the source
+  auto released = std::async(std::launch::async, [&] { return held.release(); });
+  stopwatch meanwhile;
+  auto const beside = w.servers.name_on(0);
+  for (int i = 0; i < 100; ++i) CHECK(w.own->get_lock(beside).acquire({.wait = patience}).held());
+  CHECK(meanwhile.passed() < 500ms * slowness);  // nothing else of the node waits
+  CHECK(released.wait_for(0s) == std::future_status::timeout);
+  w.servers.move_all(name, 0, 1);
+  w.servers.end_move(name, 0, 1);
+  auto const moved = std::chrono::steady_clock::now();
+  CHECK(released.get() == release_result::released);
+  CHECK(waits.had.get() - moved < 1'100ms * slowness);
+}
+
+TEST_CASE("case t18: who waits at the source finds out that the lock was released at the target",
+          "[topologies][cluster][case-t18]") {
+  cluster_world w;
+  client other(w.servers.uri(), cluster_config(w.log));
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  waiter waits(other, name);
+  CHECK(wait_until([&] { return w.servers.node(0).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; }));
+  w.servers.begin_move(name, 0, 1);
+  w.servers.move(name, 0, 1);
+  CHECK(held.release() == release_result::released);
+  auto const released = std::chrono::steady_clock::now();
+  CHECK(waits.had.get() - released < 1'100ms * slowness);
+  w.servers.move_all(name, 0, 1);
+  w.servers.end_move(name, 0, 1);
+}
+
+TEST_CASE("case t37: who may not listen to a sharded channel looks by itself", "[topologies][cluster][case-t37]") {
+  cluster_world w;
+  for (std::size_t i = 0; i < 6; ++i) w.servers.node(i).admin().ok("ACL", "SETUSER", "default", "-ssubscribe");
+  event_log log;
+  client other(w.servers.uri(), cluster_config(log));
+  auto const name = w.servers.name_on(0);
+  auto held = w.own->get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  waiter waits(other, name);
+  CHECK(log.wait_for(event_type::subscribe_refused, 1));
+  CHECK(held.release() == release_result::released);
+  auto const released = std::chrono::steady_clock::now();
+  CHECK(waits.had.get() - released < 1'500ms * slowness);
+}
