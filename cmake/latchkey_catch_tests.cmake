@@ -13,7 +13,7 @@ function(latchkey_catch_tests target)
     endif()
     add_test(NAME "${test}" COMMAND ${target} --filenames-as-tags "[#${stem}]")
     set_tests_properties("${test}" PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
-    if(arg_LABEL STREQUAL "stress" OR stem MATCHES "^(replay|matrix|trace|state|sweep_memory|machine_callers)_test$")
+    if(arg_LABEL STREQUAL "stress" OR stem MATCHES "^(replay|matrix|trace|state|sweep_memory|machine_callers|sentinel|cluster_failover)_test$")
       set_tests_properties("${test}" PROPERTIES COST 100)  # the longest begin first
     endif()
     if(file MATCHES "/timing/")

@@ -274,6 +274,7 @@ ctest_of() {
   case $2 in
     server | outside | tools | testing | interop | servers-*) jobs=$((jobs * 2)) ;;
     asan-ubsan | tsan) jobs=$((jobs * 3)) ;;
+    topologies) jobs=$((jobs + 1)) ;;
   esac
   "${wrapper[@]}" ctest --test-dir "build/$1" -L "^($3)\$" ${4:+-E "$4"} --no-tests=error --output-on-failure \
     --parallel "$jobs" --test-output-size-passed 100000 --test-output-size-failed 100000 \

@@ -83,7 +83,8 @@ void one_way(Place& place, peer& holder, peer& other, std::string const& kind, s
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("in a cluster and behind sentinels both libraries share locks", "[interop]", cluster, sentinels) {
+TEMPLATE_TEST_CASE("in a cluster and behind sentinels both libraries share locks", "[interop][case-t48]", cluster,
+                   sentinels) {
   peers<TestType> p;
   std::size_t node = 0;
   for (std::string const kind : shared_kinds) {
@@ -92,8 +93,8 @@ TEMPLATE_TEST_CASE("in a cluster and behind sentinels both libraries share locks
   }
 }
 
-TEMPLATE_TEST_CASE("in a cluster and behind sentinels both libraries follow a replica that takes over", "[interop]",
-                   cluster, sentinels) {
+TEMPLATE_TEST_CASE("in a cluster and behind sentinels both libraries follow a replica that takes over",
+                   "[interop][case-t48]", cluster, sentinels) {
   peers<TestType> p;
   auto const mine = p.place.name(0), theirs = p.place.name(0);
   CHECK(p.latchkey->call("h", "try_lock", "lock", mine) == "true");

@@ -102,7 +102,8 @@ std::vector<request> requests() {
 
 }  // namespace
 
-TEST_CASE("each request of the reentrant lock runs while its slot moves, wherever the key is", "[server][cluster]") {
+TEST_CASE("each request of the reentrant lock runs while its slot moves, wherever the key is",
+          "[server][cluster][case-t20]") {
   if (redis_major() < 7) return;  // it has no sharded channels
   cluster_pair cluster;
   redis_server alone;
@@ -234,7 +235,7 @@ std::vector<situation> situations() {
 }  // namespace
 
 TEST_CASE("kinds of several keys stand still while their slot moves and one of the keys is not at hand",
-          "[server][cluster]") {
+          "[server][cluster][case-t20]") {
   if (redis_major() < 7) return;  // it has no sharded channels
   cluster_pair cluster;
   auto source = cluster.at_source(), target = cluster.at_target();

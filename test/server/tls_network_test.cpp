@@ -25,7 +25,7 @@ struct tls_proxy_world {
 
 }  // namespace
 
-TEST_CASE("case 72: bytes of TLS that come one by one are understood", "[server][case-72]") {
+TEST_CASE("case 72: bytes of TLS that come one by one are understood", "[server][case-72][case-t54]") {
   tls_proxy_world w;
   w.proxy.slice(true);
   client own(w.uri(), with_tls(steady_config()));
@@ -59,7 +59,7 @@ TEST_CASE("case 72: a connection that is cut in its handshake is made again", "[
 }
 
 TEST_CASE("cases 68, 72: a connection by TLS that is cut after every byte loses and doubles nothing",
-          "[server][case-68][case-72]") {
+          "[server][case-68][case-72][case-t54]") {
   auto const which = GENERATE(way::requests, way::replies);
   tls_proxy_world w;
   client own(w.uri(), with_tls(steady_config()));

@@ -59,7 +59,8 @@ std::string first_words(std::string const& host) {
 
 }  // namespace
 
-TEST_CASE("case 72: a server's certificate that does not hold is refused, and why is said", "[server][case-72]") {
+TEST_CASE("case 72: a server's certificate that does not hold is refused, and why is said",
+          "[server][case-72][case-t51]") {
   auto const [certificate, words] = GENERATE(table<std::string, std::string>({
       {"stranger", "unable to get local issuer certificate"},
       {"elsewhere", "IP address mismatch"},
@@ -73,7 +74,8 @@ TEST_CASE("case 72: a server's certificate that does not hold is refused, and wh
   CHECK(works(server.uri(), trusting));
 }
 
-TEST_CASE("case 72: the name that is expected is the host's, or the one that the settings name", "[server][case-72]") {
+TEST_CASE("case 72: the name that is expected is the host's, or the one that the settings name",
+          "[server][case-72][case-t51]") {
   tls_server server("elsewhere");
   auto settings = with_tls(steady_config());
   settings.tls.server_name = "elsewhere.test";
@@ -83,7 +85,7 @@ TEST_CASE("case 72: the name that is expected is the host's, or the one that the
 }
 
 TEST_CASE("case 72: a server that asks for a certificate refuses none, an alien one and a server's",
-          "[server][case-72]") {
+          "[server][case-72][case-t51]") {
   tls_server server("server", true);
   auto const [certificate, words] = GENERATE(table<std::string, std::string>({
       {"", "certificate required"},
@@ -95,7 +97,7 @@ TEST_CASE("case 72: a server that asks for a certificate refuses none, an alien 
   CHECK(works(server.uri(), with_tls(steady_config(), "client")));
 }
 
-TEST_CASE("case 72: TLS 1.2 is taken unless the settings want 1.3", "[server][case-72]") {
+TEST_CASE("case 72: TLS 1.2 is taken unless the settings want 1.3", "[server][case-72][case-t51]") {
   tls_server server("server", false, {"--tls-protocols", "TLSv1.2"});
   auto settings = with_tls(steady_config());
   settings.tls.ciphers = "ECDHE+AESGCM";
@@ -104,7 +106,7 @@ TEST_CASE("case 72: TLS 1.2 is taken unless the settings want 1.3", "[server][ca
   check_refused(server.uri(), settings, "protocol version");
 }
 
-TEST_CASE("case 72: TLS to a port of plain text ends in time, and says so", "[server][case-72]") {
+TEST_CASE("case 72: TLS to a port of plain text ends in time, and says so", "[server][case-72][case-t52]") {
   redis_server plain({.tcp = true});
   auto settings = with_tls(steady_config());
   settings.connect_timeout = 300ms;
@@ -118,7 +120,7 @@ TEST_CASE("case 72: TLS to a port of plain text ends in time, and says so", "[se
   CHECK(error.server_text().find("TLS") != std::string::npos);
 }
 
-TEST_CASE("case 72: plain text to a port of TLS ends in time, and says so", "[server][case-72]") {
+TEST_CASE("case 72: plain text to a port of TLS ends in time, and says so", "[server][case-72][case-t52]") {
   tls_server server;
   auto settings = steady_config();
   settings.retry_attempts = 1;
@@ -206,7 +208,7 @@ TEST_CASE("case 72: a key may be encrypted, and a wrong password is told without
 }
 
 TEST_CASE("case 72: certificates are read again for new connections, and a bad file changes nothing",
-          "[server][case-72]") {
+          "[server][case-72][case-t53]") {
   certificates files;
   files.make("server");
   files.make_authority("alien");
@@ -231,7 +233,7 @@ TEST_CASE("case 72: certificates are read again for new connections, and a bad f
   CHECK(own.snapshot().reconnects >= 1);
 }
 
-TEST_CASE("case 72: certificates are read again while callers work, and none fails", "[server][case-72]") {
+TEST_CASE("case 72: certificates are read again while callers work, and none fails", "[server][case-72][case-t53]") {
   tls_server server;
   client own(server.uri(), with_tls(steady_config()));
   std::atomic<bool> over = false;

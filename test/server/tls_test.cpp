@@ -137,7 +137,8 @@ TEST_CASE("case 72: a user with a password, by TLS with a certificate of its own
   CHECK(error_of([&] { wrong.connect(patience); }) == errc::auth_failed);
 }
 
-TEST_CASE("case 72: in the child of a fork a client by TLS is closed, and the parent's goes on", "[server][case-72]") {
+TEST_CASE("case 72: in the child of a fork a client by TLS is closed, and the parent's goes on",
+          "[server][case-72][case-t55]") {
   tls_world w;
   auto own = std::make_unique<client>(w.server.uri(), with_tls(steady_config()));
   auto const lock = own->get_lock(w.name);

@@ -97,6 +97,7 @@ TEST_CASE("case t30: a replica takes over without asking anybody", "[topologies]
   w.servers.await_master(3);
   w.servers.await_master(4);
   CHECK(wait_until([&] { return !lost.held(); }));
+  w.servers.follower(0, 3);  // there is a replica again that can confirm
   CHECK(kept.extend(30s));
   CHECK(kept.release() == release_result::released);
   CHECK(w.log.count(event_type::lost) == 1);

@@ -266,7 +266,7 @@ TEST_CASE("cluster: connections stay if the settings say so", "[unit][machine][c
   CHECK(c.second.connected() > 0);
 }
 
-TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][cluster]") {
+TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][cluster][case-t8]") {
   cluster c;
   c.w.await(c.w.acquire(9, {.name = "warm"}));
   c.w.await(c.w.acquire(8, {.name = "there"}));
@@ -297,7 +297,7 @@ TEST_CASE("cluster: MOVED to a node that nobody knows is followed when it has sa
   CHECK(c.w.now < instant(std::chrono::hours(1)) + 200ms);
 }
 
-TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[unit][machine][cluster]") {
+TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[unit][machine][cluster][case-t12]") {
   cluster c;
   auto& held = c.held_and_half_moved();
   CHECK(c.w.ask(detail::query::is_locked).done() == false);
@@ -460,7 +460,7 @@ TEST_CASE("cluster: the watchdog renews where the slot has gone", "[unit][machin
   c.w.await(c.w.release(held));
 }
 
-TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit][machine][cluster]") {
+TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit][machine][cluster][case-t36]") {
   for (bool const fair : {false, true}) {
     cluster c(2);
     how options{.which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};

@@ -137,7 +137,7 @@ TEST_CASE("fleet: what was released long ago is not released again", "[unit][mac
   CHECK(f.next.ran("EVALSHA release") == 0);
 }
 
-TEST_CASE("fleet: what an old master answers later is believed by nobody", "[unit][machine]") {
+TEST_CASE("fleet: what an old master answers later is believed by nobody", "[unit][machine][case-t25]") {
   failover f;
   f.w.await(f.w.acquire(9, {.name = "warm"}));
   f.w.mute(role::shared);
@@ -218,7 +218,7 @@ TEST_CASE("replicas: a grant is told when as many have it as are asked for", "[u
   }
 }
 
-TEST_CASE("replicas: of a master without any nobody is asked, which is told once", "[unit][machine]") {
+TEST_CASE("replicas: of a master without any nobody is asked, which is told once", "[unit][machine][case-t24]") {
   replicated r(0, 0);
   for (std::uint64_t owner = 1; owner < 4; ++owner) r.w.await(r.w.acquire(owner, {.name = std::to_string(owner)}));
   CHECK(r.waits("") == 0);
@@ -230,7 +230,7 @@ TEST_CASE("replicas: of a master without any nobody is asked, which is told once
   CHECK(r.waits("1 1000") == 1);
 }
 
-TEST_CASE("replicas: a grant that they do not confirm is told to nobody and given back", "[unit][machine]") {
+TEST_CASE("replicas: a grant that they do not confirm is told to nobody and given back", "[unit][machine][case-t23]") {
   for (bool const direct : {false, true}) {
     INFO(direct);
     replicated r(1);
@@ -257,7 +257,7 @@ TEST_CASE("replicas: a grant that they do not confirm is told to nobody and give
   }
 }
 
-TEST_CASE("replicas: a renewal that they do not confirm is not believed", "[unit][machine]") {
+TEST_CASE("replicas: a renewal that they do not confirm is not believed", "[unit][machine][case-t27]") {
   replicated r(1);
   auto& held = r.w.acquire(1);
   r.w.await(held);
@@ -304,7 +304,7 @@ TEST_CASE("replicas: a connection that is lost before they have confirmed leaves
 }
 
 TEST_CASE("quarantine: after a failover nothing new begins for a while, and what was begun goes on",
-          "[unit][machine]") {
+          "[unit][machine][case-t49]") {
   config given = settings();
   given.failover_quarantine = 10s;
   world w(given, 1, world::known::by_sentinel);
@@ -331,7 +331,7 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
 
 // The master changes before every step of a call, with all that the old one had done by then, and nobody hears of the
 // old one any more, which goes on to run what reaches it. Nothing is ever held twice or lost, and nothing is left.
-TEST_CASE("fleet: the master changes at step k of every call", "[unit][machine]") {
+TEST_CASE("fleet: the master changes at step k of every call", "[unit][machine][case-t44]") {
   for (bool const direct : {false, true})
     for (bool const announced : {true, false})
       for (int k = 0, most = 1; k < most; ++k) {

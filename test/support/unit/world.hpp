@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -218,6 +219,8 @@ class world {
   std::map<std::uint16_t, slot> slots_;  // that are not where `most_at_` says
   std::size_t most_at_ = 0;              // the node that has all others
   std::map<std::size_t, std::uint64_t> epochs_;
+  std::set<std::size_t> gone_;
+  int questions_ = 0;
   std::uint64_t epoch_ = 0;
   std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
@@ -240,6 +243,11 @@ struct nodes {
   // All that this one has goes to one that had nothing, with the data that it has: its replica. Clients are told
   // nothing; the old one sends them to the new one, or is gone.
   static void take_over(world& in, std::size_t from, std::size_t to, bool gone);
+  // It is no part of the cluster any more, and hears nobody.
+  static void leave(world& in, std::size_t number);
+  static bool has_left(world const& in, std::string const& host);
+  // How often anybody asked who has the slots.
+  static int questions(world const& in) { return in.questions_; }
   static stepped_server& at(world& in, std::size_t number);
   static std::size_t owner_of(world const& in, std::uint16_t slot);
 

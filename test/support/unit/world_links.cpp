@@ -69,6 +69,11 @@ void world::open(token const& what) {
   if (found == me.connections.end()) return;  // closed meanwhile
   ++opened;
   bool const concerned = only_host.empty() || what.text == only_host;
+  if (nodes::has_left(*this, what.text)) {
+    me.connections.erase(found);
+    me.machine.open_failed(what.serial, errc::connect_failed, "Connection refused", now, me.out);
+    return perform(what.client);
+  }
   if (nobody_answers && concerned) return;
   if (!unreachable.empty() && concerned) {
     me.connections.erase(found);

@@ -127,14 +127,27 @@ void nodes::take_over(world& in, std::size_t from, std::size_t to, bool gone) {
     at(in, from).redis.end_channels([](std::string_view) { return true; });
 }
 
+void nodes::leave(world& in, std::size_t number) {
+  in.remember(node_name(number) + " leaves");
+  in.epochs_.erase(number);
+  in.gone_.insert(number);
+  at(in, number).restart(false);
+}
+
+bool nodes::has_left(world const& in, std::string const& host) {
+  return std::any_of(in.gone_.begin(), in.gone_.end(), [&](std::size_t one) { return node_name(one) == host; });
+}
+
 void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes) {
   reply_reader reader;
   reader.feed(bytes);
   std::string said;
   for (reply command; reader.next(command) == reply_reader::result::reply;) {
     if (command.elements.at(0).text != "CLUSTER") in.fail("a scout says " + shortened(bytes));
+    ++in.questions_;
     std::string text;
     for (std::size_t i = 0; i <= in.others_.size(); ++i) {
+      if (in.gone_.contains(i)) continue;
       bool const master = in.epochs_.contains(i);
       text += "id" + std::to_string(i) + ' ' + node_name(i) + ":1@2 " + (master ? "master" : "slave") + " - 0 0 " +
               std::to_string(master ? in.epochs_[i] : 0) + " connected";
