@@ -6,8 +6,12 @@
 #include <support/catch.hpp>
 #include <support/unit/world.hpp>
 #include <wire/kinds.hpp>
+#include <wire/slot.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 namespace machine_failover_walk {
 
@@ -46,15 +50,16 @@ bool waits(task& one) { return one.what == task::type::acquire && !one.done(); }
 bool held(task& one) { return one.granted() && !one.ended; }
 bool kept(task& one) { return held(one) && !one.shown.lost; }
 
+// Callers and connections, whatever servers there are.
 class walk {
  public:
-  walk(std::uint64_t seed, int needed) : w_(settings_of(needed), clients, world::known::by_sentinel) {
+  walk(std::uint64_t seed, int needed, bool exclusive, world::known how) : w_(settings_of(needed), clients, how) {
     w_.any_order = seed * 2 + 1;
     w_.faulty = true;
     w_.late_bytes = false;
-    w_.exclusive = needed < 0;
-    become_master(w_.server);
+    w_.exclusive = exclusive;
   }
+  virtual ~walk() = default;
 
   void play() {
     for (int i = 0; i < moves; ++i) {
@@ -63,11 +68,7 @@ class walk {
         case 1: call(); break;
         case 2: fault(); break;
         case 3:
-          if (w_.random(3) == 0) replicate();
-          break;
-        case 4:
-          if (w_.random(8) == 0) fail_over();
-          break;
+        case 4: befall_servers(); break;
         case 5:
           if (w_.random(2) == 0) w_.wait_for_next();
           break;
@@ -79,54 +80,42 @@ class walk {
 
   int failovers() const { return failovers_; }
   std::size_t granted() const {
+    auto const& all = w_.tasks();
     return static_cast<std::size_t>(
-        std::count_if(w_.tasks().begin(), w_.tasks().end(), [](auto const& one) { return one->granted(); }));
+        std::count_if(all.begin(), all.end(), [](auto const& one) { return one->granted(); }));
   }
 
- private:
-  void become_master(stepped_server& one) {
-    master_ = &one;
-    copy_ = one.redis.data;
-    linked_ = true;
+ protected:
+  virtual void befall_servers() = 0;
+  virtual void heal() = 0;
+  // All holds of clients that servers still show.
+  virtual std::vector<std::string> ghosts() = 0;
+  // Before whatever the server runs. The answer: what it says instead.
+  virtual std::string before(stepped_server& one, stepped_server::words const& command) = 0;
+
+  void watch(stepped_server& one) {
     one.redis.replicas = replicas;
-    // Called before whatever the server runs.
-    one.elsewhere = [this, &one](stepped_server::words const& command, bool) -> std::string {
-      if (&one != master_ && &one != deposed_ && command[0].starts_with("EVAL"))
-        return "READONLY You can't write against a read only replica.";
-      if (command[0] == "WAIT") {
-        bool const all = &one == master_ && linked_;
-        if (all) replicate();
-        one.redis.synced_replicas = all ? replicas : w_.random(replicas);
-      }
-      return {};
+    one.elsewhere = [this, &one, usual = one.elsewhere](stepped_server::words const& command, bool asking) {
+      auto said = before(one, command);
+      return said.empty() && usual ? usual(command, asking) : said;
     };
   }
 
-  void replicate() { copy_ = master_->redis.data; }
-
-  // The clock of the next master may be ahead: what is copied is a time of day.
-  void fail_over() {
-    if (deposed_ || failovers_ == 3) return end_of_deposed();
+  // The clock of the next master may be ahead, and what is copied is a time of day.
+  void promote_to(stepped_server& next, model::keyspace const& copy) {
     ++failovers_;
-    w_.remember("a failover");
-    stepped_server& old = *master_;
-    stepped_server& next = w_.add_server();
-    next.redis.data = copy_;
+    next.redis.data = copy;
     auto const skew = static_cast<std::int64_t>(w_.random(static_cast<std::uint64_t>(most_skew.count()) + 1));
     for (auto const& key : next.redis.data.keys())
       if (auto* const found = next.redis.data.find(key); found && found->ends != model::keyspace::forever)
         found->ends -= skew;
-    sentinels::promote(w_, next, w_.random(2) == 0);
-    deposed_ = &old;
-    become_master(next);
-    if (w_.random(2) == 0) end_of_deposed();
+    watch(next);
   }
 
-  // It is dead, or has become a copy: everybody who was connected hears of it.
-  void end_of_deposed() {
-    if (auto* const old = std::exchange(deposed_, nullptr)) old->restart(false);
-  }
+  world w_;
+  int failovers_ = 0;
 
+ private:
   void call() {
     std::uint64_t const owner = 1 + w_.random(3);
     how options;
@@ -155,43 +144,187 @@ class walk {
   }
 
   void fault() {
-    std::size_t const client = w_.random(clients);
-    role const as = static_cast<role>(w_.random(3));
-    switch (w_.random(12)) {
-      case 0: w_.lose(as, fate::gone, client); return;
-      case 1: w_.lose(as, fate::ran, client); return;
-      case 2: w_.lose(as, fate::late, client); return;
-      case 3: w_.lose(as, fate::silent, client); return;
-      case 4: linked_ = !linked_; return;
-      case 5: master_->flush_scripts(); return;
+    constexpr fate fates[] = {fate::gone, fate::ran, fate::late, fate::silent};
+    if (w_.random(3) == 0) w_.lose(static_cast<role>(w_.random(3)), fates[w_.random(4)], w_.random(clients));
+  }
+
+  void end() {
+    heal();
+    w_.late_bytes = true;
+    w_.resolve();
+    // Whoever has nothing to do with a server does not ask who it is; then each has heard of the last failover.
+    for (std::size_t i = 0; i < clients; ++i)
+      for (auto const* name : {"k", "other"}) {
+        task& last = w_.acquire(9, {.name = name, .client = i});
+        w_.await(last);
+        w_.release(last);
+      }
+    w_.resolve();
+    for (auto const& left : ghosts()) w_.fail("a ghost is left: " + left);
+  }
+};
+
+class sentinel_walk final : public walk {
+ public:
+  sentinel_walk(std::uint64_t seed, int needed, bool exclusive)
+      : walk(seed, needed, exclusive, world::known::by_sentinel) {
+    become_master(w_.server);
+    watch(w_.server);
+  }
+
+ private:
+  void become_master(stepped_server& one) {
+    master_ = &one;
+    copy_ = one.redis.data;
+    linked_ = true;
+  }
+
+  std::string before(stepped_server& one, stepped_server::words const& command) override {
+    if (&one != master_ && &one != deposed_ && command[0].starts_with("EVAL"))
+      return "READONLY You can't write against a read only replica.";
+    if (command[0] == "WAIT") {
+      bool const all = &one == master_ && linked_;
+      if (all) copy_ = one.redis.data;
+      one.redis.synced_replicas = all ? replicas : w_.random(replicas);
+    }
+    return {};
+  }
+
+  void befall_servers() override {
+    switch (w_.random(16)) {
+      case 0: return fail_over();
+      case 1: linked_ = !linked_; return;
+      case 2: return master_->flush_scripts();
+      case 3:
+      case 4: copy_ = master_->redis.data; return;
       default: return;
     }
   }
 
-  void end() {
+  void fail_over() {
+    if (deposed_ || failovers_ == 3) return end_of_deposed();
+    stepped_server& old = *master_;
+    stepped_server& next = w_.add_server();
+    promote_to(next, copy_);
+    sentinels::promote(w_, next, w_.random(2) == 0);
+    deposed_ = &old;
+    become_master(next);
+    if (w_.random(2) == 0) end_of_deposed();
+  }
+
+  // It is dead, or has become a copy: whoever was connected hears of it.
+  void end_of_deposed() {
+    if (auto* const old = std::exchange(deposed_, nullptr)) old->restart(false);
+  }
+
+  void heal() override {
     end_of_deposed();
     linked_ = true;
-    w_.late_bytes = true;
-    // Whoever has nothing to do with a server does not ask who it is; then each has heard of the last failover.
-    for (std::size_t i = 0; i < clients; ++i) w_.release(finished(w_.acquire(9, {.name = "last", .client = i})));
-    w_.resolve();
-    for (auto const& left : master_->all())
-      if (left.find("/client") != std::string::npos) w_.fail("a ghost is left: " + left);
   }
 
-  task& finished(task& one) {
-    w_.await(one);
-    return one;
+  std::vector<std::string> ghosts() override {
+    std::vector<std::string> made;
+    for (auto const& one : master_->all())
+      if (one.find("/client") != one.npos) made.push_back(one);
+    return made;
   }
 
-  world w_;
   stepped_server* master_ = nullptr;
   stepped_server* deposed_ = nullptr;  // goes on, and does not know it
   model::keyspace copy_;               // what the next master would have
   bool linked_ = true;                 // replicas follow
-  int failovers_ = 0;
 };
 
+// Two shards, between which the slot of `k` moves.
+class cluster_walk final : public walk {
+ public:
+  cluster_walk(std::uint64_t seed, int needed, bool exclusive) : walk(seed, needed, exclusive, world::known::by_nodes) {
+    w_.add_server();
+    for (std::size_t i = 0; i < 2; ++i) {
+      watch(nodes::at(w_, i));
+      sides_[i].node = i;
+    }
+  }
+
+ private:
+  struct side {
+    std::size_t node = 0;
+    model::keyspace copy{};
+    bool linked = true;
+  };
+
+  stepped_server& master(side const& of) { return nodes::at(w_, of.node); }
+  void replicate(side& one) { one.copy = master(one).redis.data; }
+
+  std::string before(stepped_server& one, stepped_server::words const& command) override {
+    if (command[0] != "WAIT") return {};
+    one.redis.synced_replicas = w_.random(replicas);
+    for (side& of : sides_)
+      if (&master(of) == &one && of.linked) {
+        replicate(of);
+        one.redis.synced_replicas = replicas;
+      }
+    return {};
+  }
+
+  void befall_servers() override {
+    side& one = sides_[w_.random(2)];
+    switch (w_.random(20)) {
+      case 0: return fail_over(one);
+      case 1: one.linked = !one.linked; return;
+      case 2: return master(one).flush_scripts();
+      case 3:
+      case 4: return replicate(one);
+      case 5:
+      case 6: return move_on();
+      default: return;
+    }
+  }
+
+  // MIGRATE waits for no replica: what moves is taken to be everywhere at once.
+  void move_on() {
+    side const& to = sides_[0].node == nodes::owner_of(w_, detail::slot_of("k")) ? sides_[1] : sides_[0];
+    if (!half_moved_) {
+      nodes::begin_move(w_, "k", to.node);
+      if (w_.random(2) == 0) nodes::move_keys(w_, "k", to.node);
+    } else {
+      nodes::move(w_, "k", to.node);
+    }
+    half_moved_ = !half_moved_;
+    for (side& one : sides_) replicate(one);
+  }
+
+  void fail_over(side& of) {
+    if (half_moved_ || failovers_ == 3) return;
+    promote_to(w_.add_server(), of.copy);
+    std::size_t const next = ++last_;
+    nodes::take_over(w_, std::exchange(of.node, next), next, w_.random(2) == 0);
+    of.linked = true;
+    replicate(of);
+  }
+
+  void heal() override {
+    if (half_moved_) move_on();
+    for (side& one : sides_) one.linked = true;
+  }
+
+  // What a node has of slots that are not its own is not there.
+  std::vector<std::string> ghosts() override {
+    std::vector<std::string> made;
+    for (side const& of : sides_)
+      for (auto const& one : master(of).all())
+        if (one.find("/client") != one.npos &&
+            nodes::owner_of(w_, detail::slot_of(one.substr(0, one.find('/')))) == of.node)
+          made.push_back(one);
+    return made;
+  }
+
+  side sides_[2];
+  bool half_moved_ = false;
+  std::size_t last_ = 1;
+};
+
+template <class Walk>
 void walk_all(int needed) {
   char const* const chosen = std::getenv("LATCHKEY_SEED");
   char const* const many = std::getenv("LATCHKEY_WALKS");
@@ -200,7 +333,7 @@ void walk_all(int needed) {
   std::uint64_t failovers = 0, granted = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     try {
-      walk one(seed, needed);
+      Walk one(seed, needed, needed < 0);
       one.play();
       failovers += static_cast<std::uint64_t>(one.failovers());
       granted += one.granted();
@@ -213,12 +346,41 @@ void walk_all(int needed) {
   if (many) WARN(last << " walks, " << failovers << " failovers, " << granted << " grants");
 }
 
+// What walks look for is there to be found: with one replica that has it another one may be promoted.
+template <class Walk>
+bool finds_two_holders(std::uint64_t most) {
+  for (std::uint64_t seed = 1; seed <= most; ++seed) {
+    try {
+      Walk(seed, 0, true).play();
+    } catch (violation const& broken) {
+      return std::string_view(broken.what()).find("two valid holders") != std::string_view::npos;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
-TEST_CASE("walk: failovers, every replica having confirmed each grant", "[unit][machine]") { walk_all(-1); }
+TEST_CASE("walk: failovers find two holders where one replica has confirmed a grant", "[unit][machine]") {
+  CHECK(finds_two_holders<sentinel_walk>(1'000));
+  CHECK(finds_two_holders<cluster_walk>(10'000));
+}
 
-TEST_CASE("walk: failovers, one replica having confirmed each grant: all comes to rest", "[unit][machine]") {
-  walk_all(0);
+TEST_CASE("walk: failovers behind sentinels, every replica having confirmed each grant", "[unit][machine]") {
+  walk_all<sentinel_walk>(-1);
+}
+
+TEST_CASE("walk: failovers behind sentinels, one replica having confirmed: all comes to rest", "[unit][machine]") {
+  walk_all<sentinel_walk>(0);
+}
+
+TEST_CASE("walk: failovers and moves in a cluster, every replica having confirmed each grant", "[unit][machine]") {
+  walk_all<cluster_walk>(-1);
+}
+
+TEST_CASE("walk: failovers and moves in a cluster, one replica having confirmed: all comes to rest",
+          "[unit][machine]") {
+  walk_all<cluster_walk>(0);
 }
 
 }  // namespace machine_failover_walk

@@ -82,7 +82,8 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
 
 void nodes::begin_move(world& in, std::string_view name, std::size_t to) {
   std::uint16_t const slot = slot_of(name);
-  in.slots_[slot] = {owner_of(in, slot), to};
+  std::size_t const owner = owner_of(in, slot);
+  in.slots_[slot] = {owner, to};
 }
 
 void nodes::uncover(world& in, std::string_view name) { in.slots_[slot_of(name)] = {world::nowhere}; }
