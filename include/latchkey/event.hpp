@@ -42,6 +42,8 @@ enum class event_type {
   quarantined,          ///< for `took` nothing new is asked for: see `config::failover_quarantine`
   unsynced,             ///< grants are no more confirmed by replicas: the master has none; see `min_synced_replicas`
   topology_changed,     ///< another server has the locks; `text` says from which to which, and its epoch
+  unfenced,             ///< a server that was replaced has not said in `connect_timeout` that it runs nothing more:
+                        ///< should it be master again, an old request may end a new hold; `text` is its address
   deposed_answer,       ///< a server that has been replaced answers what it was asked before; nothing of it is believed
   redirected,           ///< a node of a cluster says that another one has a lock; the first time only
   slot_uncovered,       ///< no node of the cluster has the slot of a lock that is asked for; `text` says which slots

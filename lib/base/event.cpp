@@ -31,6 +31,7 @@ std::string_view to_string(event_type type) noexcept {
     case event_type::quarantined: return "quarantined";
     case event_type::unsynced: return "unsynced";
     case event_type::topology_changed: return "topology_changed";
+    case event_type::unfenced: return "unfenced";
     case event_type::deposed_answer: return "deposed_answer";
     case event_type::redirected: return "redirected";
     case event_type::slot_uncovered: return "slot_uncovered";

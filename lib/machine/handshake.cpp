@@ -151,7 +151,8 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
   switch (call.step) {
     case hello::role:
       // A replica answers a busy lock like its primary does, but never grants: callers would wait for nothing.
-      if (answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave") {
+      // Whoever is aside has only KILLs to say.
+      if (!aside_ && answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave") {
         failed(one, errc::read_only, "connected to a replica", true);
         user_.on_replica();
       } else if (answer.is_array() && answer.elements.size() > 2) {

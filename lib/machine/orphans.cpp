@@ -25,9 +25,33 @@ void orphans::give_up(remains&& left, error_code const& why, std::string_view te
   if (sent_anything) add(std::move(gone));
 }
 
+void orphans::fence() {
+  for (orphan& one : all_) {
+    if (std::exchange(one.fences, true)) continue;
+    for (auto const& key : one.owners) shared_.owed.add(key);
+  }
+}
+
+bool orphans::fencing() const {
+  return std::any_of(all_.begin(), all_.end(), [](orphan const& one) { return one.fences && !one.owners.empty(); });
+}
+
+void orphans::unfence() {
+  for (orphan& one : all_) let_begin(one);
+}
+
+void orphans::let_begin(orphan& one) {
+  if (!std::exchange(one.fences, false)) return;
+  for (auto const& key : one.owners) shared_.owed.remove(key);
+  one.owners.clear();
+  shared_.out->turn = true;
+}
+
 // Its bytes may still run on the server.
 void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text) {
   for (owner_state* one : call.owners) {
+    if (shared_.may_move) from.owners.push_back(fences::key_of(*one));
+    if (shared_.may_move && one->ask_.partner) from.owners.push_back(fences::key_of(*one->ask_.partner));
     in_doubt_.push_back(one);
     one->of.unanswered(*one, text);
   }
@@ -71,8 +95,8 @@ void orphans::allow() {
 // KILL goes alone; what is to be resolved waits for its answer.
 void orphans::send() {
   if (refused_) {
-    auto const gone = std::exchange(all_, {});
-    for (auto const& one : gone) killed(one);
+    auto gone = std::exchange(all_, {});
+    for (auto& one : gone) killed(one);
     return resolve();
   }
   if (shared_.now < again_at_) return shared_.timers.set_lazily(timer_, again_at_);
@@ -90,7 +114,7 @@ void orphans::answered(std::uint32_t serial, reply const& answer) {
   if (!answer.is_integer()) return not_killed(*gone, answer);
   failures_ = 0;
   ++shared_.counters.kills;
-  orphan const done = std::move(*gone);
+  orphan done = std::move(*gone);
   all_.erase(gone);
   killed(done);
   if (all_.empty() || refused_) resolve();
@@ -130,20 +154,22 @@ bool orphans::outlived(orphan const& gone, std::string_view id, std::string_view
 }
 
 void orphans::forgive() {
-  for (auto const& one : std::exchange(all_, {})) killed(one);
+  auto gone = std::exchange(all_, {});
+  for (auto& one : gone) killed(one);
   resolve();
 }
 
 void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
   auto const first =
       std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id, run_id); });
-  std::vector<orphan> const gone(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
+  std::vector<orphan> gone(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
   all_.erase(first, all_.end());
-  for (auto const& one : gone) killed(one);
+  for (auto& one : gone) killed(one);
 }
 
 // Nothing of it runs any more.
-void orphans::killed(orphan const& gone) {
+void orphans::killed(orphan& gone) {
+  let_begin(gone);
   for (operation* one : std::vector<operation*>(gone.forced)) plain_.expire(*one, errc::connection_lost);
 }
 

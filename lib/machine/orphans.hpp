@@ -17,8 +17,10 @@ struct orphan {
   std::string address;
   std::string run_id;  // of the server's process; empty: it does not say
   std::uint32_t serial = 0;
-  bool asked = false;                // its KILL is under way
-  bool answered = false;             // too late, which has been said
+  bool asked = false;     // its KILL is under way
+  bool answered = false;  // too late, which has been said
+  bool fences = false;    // its owners, at the server that has their names now
+  std::vector<std::string> owners{};
   std::vector<operation*> forced{};  // force-unlocks: told only after the KILL's answer
 };
 
@@ -44,6 +46,11 @@ class orphans {
   bool any_in_doubt() const { return !in_doubt_.empty(); }
   // What waits for them is resolved all the same: it goes to another server. docs/topologies.md says why it may.
   void let_go() { resolve(); }
+  // Until they are gone nothing new begins elsewhere for whom they may concern.
+  void fence();
+  bool fencing() const;
+  // That has taken too long, or there is nobody to ask.
+  void unfence();
   // They are no more asked for: nothing of them can run, or nothing can be done about it.
   void forgive();
   // Its calls are told. Whether it is an orphan depends on what they were.
@@ -69,7 +76,8 @@ class orphans {
   void unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text);
   static bool outlived(orphan const& gone, std::string_view id, std::string_view run_id);
   void forget_outlived(std::string_view id, std::string_view run_id);
-  void killed(orphan const& gone);
+  void killed(orphan& gone);
+  void let_begin(orphan& one);
   void not_killed(orphan& gone, reply const& answer);
   void resolve();
 

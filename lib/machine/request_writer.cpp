@@ -27,7 +27,10 @@ script const& script_of(kind const& which, item const& asked) {
 
 // Whoever holds it already, or has had a request of his repeated, is not kept waiting.
 bool request_writer::held_back(owner_state const& one) const {
-  return shared_.now < at_.quarantined_until && one.ask_.what == ask::acquire && one.live() == 0 && !one.ask_.repeated;
+  request const& asked = one.ask_;
+  if (asked.what == ask::extend) return shared_.owed.hold(one);
+  if (asked.what != ask::acquire || one.live() > 0 || asked.repeated) return false;
+  return shared_.now < at_.quarantined_until || shared_.owed.hold(one);
 }
 
 bool request_writer::rests(detour const& of) const { return of.due_a_rest() && shared_.now < at_.rests_until; }
@@ -59,7 +62,8 @@ void request_writer::send(outbox& from, link& to) {
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
   outbox::owner_list later;
-  for (auto it = list.begin(); shared_.now < std::max(at_.quarantined_until, at_.rests_until) && it != list.end();) {
+  bool const some_wait = shared_.now < std::max(at_.quarantined_until, at_.rests_until) || !shared_.owed.empty();
+  for (auto it = list.begin(); some_wait && it != list.end();) {
     owner_state& one = *it++;
     if (!held_back(one) && !rests(one.ask_.sent_on)) continue;
     list.erase(list.iterator_to(one));

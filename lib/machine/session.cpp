@@ -56,6 +56,7 @@ void session::retire() {
   aside_since_ = shared_.now;
   links_.abandon();
   plain_.restart_connects();
+  orphans_.fence();
   orphans_.let_go();
 }
 
@@ -66,6 +67,12 @@ void session::lead() {
 
 void session::turn_aside(io_actions& io, milliseconds most) {
   if (after(aside_since_, most) <= shared_.now) orphans_.forgive();
+  if (orphans_.fencing() && fences_until() > shared_.now) {
+    shared_.timers.set_lazily(timer_, fences_until());
+  } else if (orphans_.fencing()) {
+    shared_.note(event_type::unfenced, {}, 0, errc::timeout, links_.who().address);
+    orphans_.unfence();
+  }
   if (up()) orphans_.send();
   if (orphans_.empty()) links_.end();
   links_.open_needed({!orphans_.empty(), false, false}, io);
@@ -132,8 +139,9 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
   if (!aside_) return user_.trouble(why, text, transient);
-  // What reaches a replica does nothing there.
+  // What reaches a replica does nothing there. Who refuses a connection has ended, and what it had read with it.
   if (why == errc::read_only) orphans_.forgive();
+  if (why == errc::connect_failed && shared_.now < fences_until()) orphans_.unfence();
 }
 
 void session::on_replica() {

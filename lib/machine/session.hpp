@@ -85,6 +85,7 @@ class session final : private connections_user, private orphans_user, private wr
 
  private:
   void close_if_idle();
+  instant fences_until() const { return after(aside_since_, shared_.settings.connect_timeout); }
   void on_reply(link& one, reply& answer);
   void end_connects();
 

@@ -295,7 +295,7 @@ TEST_CASE("history 11: absent in the first answer means expired") {
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.clear();
+  w.server.redis.data.clear();
   task& ended = w.release(a);
   w.await(ended);
   CHECK(ended.released == release_result::expired);

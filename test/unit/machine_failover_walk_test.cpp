@@ -109,7 +109,6 @@ class walk {
     for (auto const& key : next.redis.data.keys())
       if (auto* const found = next.redis.data.find(key); found && found->ends != model::keyspace::forever)
         found->ends -= skew;
-    watch(next);
   }
 
   world w_;
@@ -197,6 +196,7 @@ class sentinel_walk final : public walk {
       case 2: return master_->flush_scripts();
       case 3:
       case 4: copy_ = master_->redis.data; return;
+      case 5: master_->run_left_behind(); return;
       default: return;
     }
   }
@@ -204,17 +204,24 @@ class sentinel_walk final : public walk {
   void fail_over() {
     if (deposed_ || failovers_ == 3) return end_of_deposed();
     stepped_server& old = *master_;
-    stepped_server& next = w_.add_server();
+    bool const back = replica_ && w_.random(3) > 0;
+    stepped_server& next = back ? *std::exchange(replica_, nullptr) : w_.add_server();
     promote_to(next, copy_);
+    if (!back) watch(next);
     sentinels::promote(w_, next, w_.random(2) == 0);
     deposed_ = &old;
     become_master(next);
     if (w_.random(2) == 0) end_of_deposed();
   }
 
-  // It is dead, or has become a copy: whoever was connected hears of it.
+  // Whoever is connected hears of it. It is dead; or a replica, and may be promoted again, when what somebody else kept
+  // on the way there may still arrive.
   void end_of_deposed() {
-    if (auto* const old = std::exchange(deposed_, nullptr)) old->restart(false);
+    auto* const old = std::exchange(deposed_, nullptr);
+    if (!old) return;
+    if (w_.random(2) == 0) return old->restart(false);
+    old->hang_up();
+    replica_ = old;
   }
 
   void heal() override {
@@ -231,6 +238,7 @@ class sentinel_walk final : public walk {
 
   stepped_server* master_ = nullptr;
   stepped_server* deposed_ = nullptr;  // goes on, and does not know it
+  stepped_server* replica_ = nullptr;  // it was a master
   model::keyspace copy_;               // what the next master would have
   bool linked_ = true;                 // replicas follow
 };
@@ -296,7 +304,9 @@ class cluster_walk final : public walk {
 
   void fail_over(side& of) {
     if (half_moved_ || failovers_ == 3) return;
-    promote_to(w_.add_server(), of.copy);
+    stepped_server& one = w_.add_server();
+    promote_to(one, of.copy);
+    watch(one);
     std::size_t const next = ++last_;
     nodes::take_over(w_, std::exchange(of.node, next), next, w_.random(2) == 0);
     of.linked = true;

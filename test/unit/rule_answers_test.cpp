@@ -54,7 +54,7 @@ TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too"
   w.run();
   w.cancel(listener);  // its subscription lingers
   w.run();
-  w.server.clear();
+  w.server.redis.data.clear();
   w.mute(role::shared);
   task& b = w.once(2, {.direct = true});
   w.run();

@@ -133,7 +133,7 @@ TEST_CASE("rule: the lanes end with their session") {
   CHECK(waiter.granted());
   w.drop(a);
   w.drop(first);
-  w.server.clear();
+  w.server.redis.data.clear();
   w.finish();
 }
 

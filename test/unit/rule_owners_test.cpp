@@ -186,7 +186,7 @@ TEST_CASE("rule: a first grant proves that the other holds of this client are lo
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.clear();  // a failover without the last write
+  w.server.redis.data.clear();  // a failover without the last write
   task& b = w.once(2);
   w.await(b);
   CHECK(b.granted());
@@ -205,7 +205,7 @@ TEST_CASE("rule: a first grant also ends what a re-entry is told too late that i
   w.run();
   REQUIRE(w.server.count("k", w.field(1)) == 2);
   a.removed = true;
-  w.server.clear();  // deleted behind its answer
+  w.server.redis.data.clear();  // deleted behind its answer
   task& b = w.once(2, {.direct = true});
   w.await(b);
   CHECK(b.granted());
@@ -224,7 +224,7 @@ TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  w.server.clear();
+  w.server.redis.data.clear();
   w.server.stranger_takes("k", "stranger:1", 60'000);
   task& again = w.acquire(1);
   w.run();

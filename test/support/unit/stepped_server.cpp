@@ -215,6 +215,13 @@ void stepped_server::restart(bool with_data) {
   redis.restart(with_data);
 }
 
+void stepped_server::hang_up() {
+  std::vector<id> live;
+  for (auto const& [which, one] : connections_)
+    if (!one.left) live.push_back(which);
+  for (id const one : live) redis.turn_away(one);
+}
+
 void stepped_server::answer_with(detail::script const& one, std::string_view lua) {
   redis.replace(std::string(one.sha()), lua.empty() ? one.text() : lua);
 }

@@ -56,6 +56,7 @@ class stepped_server final : public model::server_user {
   void accept_all() { refusals_.clear(); }
   void flush_scripts();
   void restart(bool with_data);  // all connections end
+  void hang_up();                // all that clients still have; what they left behind stays
   // This one answers so, whatever it is asked; empty: as ever.
   void answer_with(detail::script const& one, std::string_view lua);
   // What a node of a cluster says instead of running this; empty: it runs it. `asking`: ASKING stood before it.
@@ -83,7 +84,6 @@ class stepped_server final : public model::server_user {
   void set(std::string const& key, std::int64_t number) { ask({"SET", key, std::to_string(number)}); }
   void expire(std::string const& key, std::int64_t lease) { ask({"PEXPIRE", key, std::to_string(lease)}); }
   bool remove(std::string const& key) { return ask({"DEL", key}).integer == 1; }
-  void clear() { redis.data.clear(); }
   std::vector<std::string> list(std::string const& key);
   // All fields of all hashes and the values of strings, as `key/field=count` and `key/value`.
   std::set<std::string> all();

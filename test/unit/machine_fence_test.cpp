@@ -1,0 +1,132 @@
+// Rule 8 of docs/safety.md, "After a failover": what a master that was replaced may still run when it is master again.
+#include <support/catch.hpp>
+#include <support/unit/stories.hpp>
+
+#include <wire/kinds.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+config brief() {
+  config made;
+  made.timeout = 3s;
+  made.connect_timeout = 2s;
+  made.check_lock_synced_replicas = false;
+  return made;
+}
+
+// History F5: a release that the first master has not read was repeated at the second one, and the first is to be
+// master again.
+struct fail_back {
+  explicit fail_back(config const& given = brief()) : w(given, 2, world::known::by_sentinel), next(w.add_server()) {
+    w.resolve_to(w.server);
+    w.late_bytes = false;
+    w.await(w.acquire(9, {.name = "warm"}));
+    w.await(w.acquire(9, {.name = "warm", .wait = 1ms, .client = 1}));
+    task& held = w.acquire(1);
+    w.await(held);
+    w.pass(500ms);
+    w.deafen(role::shared);
+    w.release(held);
+    w.run();
+    next.redis.data = w.server.redis.data;
+  }
+  void promote_next() {
+    test::sentinels::promote(w, next);
+    w.until([&] { return next.ran("EVALSHA release") == 1; });
+  }
+  // With what the second has now.
+  void promote_first_again() {
+    next.hang_up();
+    w.server.redis.data = next.redis.data;
+    test::sentinels::promote(w, w.server);
+    w.pass(200ms);  // both clients have heard of it
+    w.server.run_left_behind();
+  }
+
+  world w;
+  stepped_server& next;
+};
+
+}  // namespace
+
+TEST_CASE("case t32: a late release of a master that is one again ends nobody's new hold",
+          "[unit][machine][case-t32]") {
+  for (bool const reachable : {true, false}) {
+    fail_back f;
+    f.w.nobody_answers = !reachable;
+    f.w.only_host = "node0";
+    f.promote_next();
+    auto& again = f.w.acquire(1);
+    f.w.run();
+    CHECK(again.done() == reachable);  // the first master has said that nothing more runs there; or it has not
+    f.w.nobody_answers = false;
+    f.promote_first_again();
+    auto& other = f.w.acquire(1, {.wait = 4s, .client = 1});
+    f.w.pass(5s);  // the world looks after every event whether there are two holders
+    CHECK(again.granted());
+    CHECK_FALSE(other.granted());
+    CHECK(f.w.server.count("k", f.w.field(1)) == 1);
+  }
+}
+
+TEST_CASE("rule 8: while a replaced master owes an answer its owner alone waits", "[unit][machine]") {
+  fail_back f;
+  f.w.nobody_answers = true;
+  f.w.only_host = "node0";
+  f.promote_next();
+  auto& again = f.w.acquire(1);
+  auto& elsewhere = f.w.acquire(1, {.name = "other"});
+  f.w.run();
+  CHECK(elsewhere.granted());
+  CHECK_FALSE(again.done());
+  auto& other = f.w.acquire(2);
+  f.w.run();
+  CHECK_FALSE(other.done());  // behind him: it is his turn
+  f.w.pass(1s);
+  CHECK_FALSE(again.done());
+  f.w.pass(1500ms);
+  CHECK(again.granted());
+  CHECK(f.w.noted(event_type::unfenced) == 1);
+}
+
+TEST_CASE("rule 8: a master that is gone is not waited for", "[unit][machine]") {
+  fail_back f;
+  f.w.unreachable = "Connection refused";
+  f.w.only_host = "node0";
+  auto const before = f.w.now;
+  f.promote_next();
+  auto& again = f.w.acquire(1);
+  f.w.await(again);
+  CHECK(again.granted());
+  CHECK(f.w.now - before < 200ms);
+  CHECK(f.w.noted(event_type::unfenced) == 0);
+}
+
+TEST_CASE("rule 8: an extension waits for a late release, too", "[unit][machine]") {
+  world w(brief(), 1, world::known::by_sentinel);
+  auto& next = w.add_server();
+  w.resolve_to(w.server);
+  w.late_bytes = false;
+  task& outer = w.acquire(1);
+  task& inner = w.acquire(1);
+  w.await(inner);
+  w.pass(500ms);
+  w.deafen(role::shared);
+  w.release(inner);
+  w.run();
+  next.redis.data = w.server.redis.data;
+  w.nobody_answers = true;
+  w.only_host = "node0";
+  test::sentinels::promote(w, next);
+  w.until([&] { return next.ran("EVALSHA release") == 1; });
+  w.run();
+  auto& longer = w.extend(outer, 20s);
+  w.run();
+  CHECK_FALSE(longer.done());
+  w.pass(2500ms);
+  CHECK(longer.done());
+}
