@@ -162,6 +162,7 @@ bool fleet::needs_server(shard const& of) const {
 void fleet::given_up(shard& one) {
   send_back(one.names());
   user_.moved(one.names());
+  one.names().requests.take_told();  // nobody listens there any more
 }
 
 std::vector<name_machine*> fleet::send_back(home& from) {

@@ -506,6 +506,24 @@ TEST_CASE("cluster: who waits at the source hears of a release at the target", "
   }
 }
 
+TEST_CASE("cluster: what was to be told at a node that is given up is forgotten", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.held_and_half_moved();
+  auto& end = c.w.release(held);
+  c.w.until([&] { return c.second.ran("ASKING") == 1; });
+  c.w.unreachable = "no route";
+  c.w.only_host = "node0";
+  c.first.restart(true);
+  c.w.await(end);
+  CHECK(end.released == release_result::released);
+  c.w.pass(1s);
+  CHECK_FALSE(c.w.machine().quiet());  // who listens there is to be told
+  nodes::move(c.w, "k", 1);
+  nodes::take_over(c.w, 0, 1, true);
+  c.w.pass(10s);
+  CHECK(c.w.machine().quiet());
+}
+
 TEST_CASE("cluster: a replica takes over, and holds are looked for there first", "[unit][machine][cluster]") {
   for (bool const gone : {false, true}) {
     cluster c;
