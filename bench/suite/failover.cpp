@@ -1,5 +1,6 @@
 // How long nobody is granted a lock while its master changes, and what a caller notices otherwise.
 #include <common/numbers.hpp>
+#include <interop/support/peer.hpp>
 #include <suite/stage.hpp>
 #include <support/cluster_set.hpp>
 #include <support/patience.hpp>
@@ -25,11 +26,55 @@ using std::chrono::seconds;
 
 constexpr milliseconds silence{2'000};  // after which a server counts as dead
 
+// A client that takes a lock and gives it back.
+class library {
+ public:
+  virtual ~library() = default;
+  // \throws std::exception: it was not granted.
+  virtual void acquire() = 0;
+  virtual void release() = 0;
+};
+
+class this_library final : public library {
+ public:
+  this_library(std::string const& uri, std::string const& name)
+      : client_(uri, quiet_config()), lock_(client_.get_lock(name)) {}
+
+  void acquire() override {
+    held_ = lock_.acquire({.wait = seconds(30)});
+    if (!held_) throw latchkey::lock_error(make_error_code(latchkey::errc::timeout), "still busy");
+  }
+  void release() override { static_cast<void>(held_.release()); }
+
+ private:
+  latchkey::client client_;
+  latchkey::distributed_lock lock_;
+  latchkey::lease held_;
+};
+
+// By its driver, which costs some microseconds a call.
+class redisson final : public library {
+ public:
+  redisson(std::string const& uri, std::string name)
+      : name_(std::move(name)), driver_(latchkey::test::redisson_peer(seconds(30), {uri})) {}
+
+  void acquire() override {
+    auto const said = driver_->call("one", "lock", "lock", name_);
+    if (!said.ok) throw std::runtime_error(said.value);
+  }
+  void release() override { driver_->call("one", "unlock", "lock", name_); }
+
+ private:
+  std::string const name_;
+  std::unique_ptr<latchkey::test::peer> driver_;
+};
+
+using maker = std::function<std::unique_ptr<library>(std::string const& uri, std::string const& name)>;
+
 // A thread that takes turns under a lock as fast as it can.
 class caller {
  public:
-  caller(std::string const& uri, std::string const& name)
-      : client_(uri, quiet_config()), lock_(client_.get_lock(name)), thread_([this] { play(); }) {}
+  explicit caller(std::unique_ptr<library> by) : by_(std::move(by)), thread_([this] { play(); }) {}
   ~caller() { end(); }
   caller(caller const&) = delete;
   caller& operator=(caller const&) = delete;
@@ -58,16 +103,15 @@ class caller {
     while (!stop_) {
       std::int64_t const asked = now();
       try {
-        auto held = lock_.acquire({.wait = seconds(30)});
-        if (!held) throw latchkey::lock_error(make_error_code(latchkey::errc::timeout), "still busy");
+        by_->acquire();
         std::int64_t const then = std::exchange(granted, now());
         if (counts_) {
           waits.push_back(static_cast<double>(granted - asked) * 1e-6);
           longest_without = std::max(longest_without, static_cast<double>(granted - then) * 1e-6);
         }
         ++turns_;
-        static_cast<void>(held.release());
-      } catch (latchkey::lock_error const&) {
+        by_->release();
+      } catch (std::exception const&) {
         if (counts_ && granted < asked) ++failed;
       }
     }
@@ -75,8 +119,7 @@ class caller {
 
   std::atomic<bool> stop_{false}, counts_{false};
   std::atomic<int> turns_{0};
-  latchkey::client client_;
-  latchkey::distributed_lock lock_;
+  std::unique_ptr<library> by_;
   std::thread thread_;
 };
 
@@ -92,8 +135,8 @@ struct seen {
   int failed = 0;
 };
 
-void observe(std::string const& uri, std::string const& name, std::function<void()> const& befalls, seen& into) {
-  caller one(uri, name);
+void observe(std::unique_ptr<library> by, std::function<void()> const& befalls, seen& into) {
+  caller one(std::move(by));
   one.await_turns(500);
   one.begin();
   std::this_thread::sleep_for(seconds(1));
@@ -119,18 +162,25 @@ void add(stage& on, std::string const& what, seen const& found) {
 std::string name_on(cluster_set& set) { return set.name_on(0); }
 std::string name_on(sentinel_set&) { return new_name("failover"); }
 
+struct candidate {
+  std::string name;
+  maker make;
+};
+
 template <class Set, class Begin>
-void measure(stage& on, int rounds, std::vector<fault<Set>> const& faults, Begin const& begin) {
+void measure(stage& on, int rounds, std::vector<fault<Set>> const& faults, std::vector<candidate> const& candidates,
+             Begin const& begin) {
   for (auto const& each : faults) {
-    seen found;
-    for (int i = 0; i < rounds; ++i) {
-      on.say(each.what + ", round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
-      std::unique_ptr<Set> const set = begin();
-      auto const name = name_on(*set);
-      observe(
-          set->uri(), name, [&] { each.befalls(*set, name); }, found);
-    }
-    add(on, each.what, found);
+    std::vector<seen> found(candidates.size());
+    for (int i = 0; i < rounds; ++i)
+      for (std::size_t c = 0; c < candidates.size(); ++c) {
+        on.say(each.what + candidates[c].name + ", round " + std::to_string(i + 1) + " of " + std::to_string(rounds));
+        std::unique_ptr<Set> const set = begin();
+        auto const name = name_on(*set);
+        observe(
+            candidates[c].make(set->uri(), name), [&] { each.befalls(*set, name); }, found[c]);
+      }
+    for (std::size_t c = 0; c < candidates.size(); ++c) add(on, each.what + candidates[c].name, found[c]);
   }
 }
 
@@ -173,17 +223,23 @@ std::vector<fault<sentinel_set>> const behind_sentinels{
 void run_failover(stage& on) {
   using namespace failovers;
   int const rounds = (on.rounds() + 4) / 5;
-  measure(on, rounds, behind_sentinels, [] {
+  std::vector<candidate> candidates{
+      {"", [](auto const& uri, auto const& name) { return std::make_unique<this_library>(uri, name); }}};
+  if (latchkey::test::redisson_is_built())
+    candidates.push_back(
+        {", Redisson", [](auto const& uri, auto const& name) { return std::make_unique<redisson>(uri, name); }});
+  else
+    on.add({.name = "the same of Redisson", .unit = "ms", .missing = "test/interop/build-driver has not been run"});
+  measure(on, rounds, behind_sentinels, candidates, [] {
     auto made = std::make_unique<sentinel_set>(sentinel_set::wishes{.down_after = silence});
     made->await_replicas(0, 2);
     return made;
   });
-  measure(on, rounds, in_clusters, [] {
+  measure(on, rounds, in_clusters, candidates, [] {
     auto made = std::make_unique<cluster_set>(silence);
     made->follower(0, 3);
     return made;
   });
-  on.add({.name = "the same of Redisson", .unit = "ms", .missing = "its driver counts turns, and does not time them"});
 }
 
 }  // namespace bench

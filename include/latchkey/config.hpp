@@ -45,6 +45,7 @@ struct tls_options {
   /// For TLS 1.2, as OpenSSL writes them. Empty: OpenSSL's own choice.
   std::string ciphers{};
 
+  /// The same settings; files are not read for it.
   friend bool operator==(tls_options const&, tls_options const&) = default;
 };
 
@@ -82,7 +83,8 @@ struct config {
   /// How far the clocks of servers may be apart: every hold is trusted for so much less than its lease. A server copies
   /// a lease to its replicas as a time of day, so that a promoted one whose clock is ahead ends it earlier. Leases have
   /// to be longer; and a connection to a server whose clock differs by more from the one of this machine gives a
-  /// `warning` (TIME; a server that refuses it is not asked). Zero, or up to a third of `lock_watchdog_timeout`.
+  /// `warning` (TIME; a refusal is ignored). One standalone server is no exception. Zero, or up to a third of
+  /// `lock_watchdog_timeout`.
   milliseconds clock_margin{0};
   /// After this time a silent waiter of a fair lock counts as dead.
   milliseconds fair_lock_wait_timeout{300'000};
@@ -125,11 +127,11 @@ struct config {
   std::string sentinel_password{};
   /// Also ask sentinels that the given ones know. False: the URI has all of them.
   bool sentinels_discovery = true;
-  /// A sentinel that knows no other gives a `warning`: alone it cannot agree with anybody that a master is down, or is
-  /// the last one left. Needs `sentinels_discovery`. Redisson refuses to start.
+  /// A sentinel that knows no other gives a `warning`, once for each client: alone it agrees with no other that a
+  /// master is down. Looked at only with `sentinels_discovery`. Redisson refuses to start.
   bool check_sentinels_list = true;
-  /// Certificates and rules for sentinels by `rediss-sentinel://`. As long as nothing in it is set, or all is as it was
-  /// made, `tls` is for them, too.
+  /// Certificates and rules for sentinels by `rediss-sentinel://`. While nothing in it is set `tls` is for them, too;
+  /// as soon as something is, nothing of `tls` is.
   tls_options sentinel_tls{};
   /// In a cluster: do waiters listen on sharded channels (SSUBSCRIBE), as Redisson's `shardedSubscriptionMode`? Empty:
   /// where servers have them, from Redis 7 on. All clients that share locks have to agree, or do not hear each other.

@@ -44,7 +44,8 @@ enum class event_type {
   topology_changed,     ///< another server has the locks; `text` says from which to which, and its epoch
   unfenced,             ///< a server that was replaced has not said in `connect_timeout` that it runs nothing more:
                         ///< should it be master again, an old request may end a new hold; `text` is its address
-  deposed_answer,       ///< a server that has been replaced answers what it was asked before; nothing of it is believed
+  deposed_answer,       ///< an answer of a server that has been replaced was on its way already, and is not believed;
+                        ///< once for each connection; `text` is its address
   redirected,           ///< a node of a cluster says that another one has a lock; the first time only
   slot_uncovered,       ///< no node of the cluster has the slot of a lock that is asked for; `text` says which slots
   warning,              ///< anything else worth a line in a log; see `text`. Of a server that refuses for a while: once

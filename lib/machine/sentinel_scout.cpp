@@ -283,8 +283,7 @@ void sentinel_scout::on_epoch(line& one, reply const& answer) {
 void sentinel_scout::learn(line const& from, reply const& answer) {
   auto const all = read_sentinels(answer);
   if (answer.is_array() && all.empty() && shared_.settings.check_sentinels_list && !std::exchange(told_alone_, true))
-    shared_.note(event_type::warning, {}, 0, {},
-                 "the sentinel " + from.at.host + ':' + std::to_string(from.at.port) + " knows no other");
+    shared_.note(event_type::warning, {}, 0, {}, "the sentinel " + to_string(from.at) + " knows no other");
   for (auto const& said : all) {
     node_address const at = user_.reached_by(said);
     bool const known = std::any_of(all_.begin(), all_.end(), [&](auto const& one) { return one->at == at; });

@@ -1,8 +1,16 @@
 #include <machine/session.hpp>
 
+#include <system_error>
+
 namespace latchkey::detail {
 
 namespace {
+
+// How the words of a refused connection end.
+std::string const& no_process() {
+  static std::string const text = std::make_error_code(std::errc::connection_refused).message();
+  return text;
+}
 
 constexpr unsigned most_soon_lost = 3;  // message connections, before waiters no longer rely on them
 
@@ -66,17 +74,24 @@ void session::lead() {
 }
 
 void session::turn_aside(io_actions& io, milliseconds most) {
-  if (after(aside_since_, most) <= shared_.now) orphans_.forgive();
-  if (orphans_.fencing() && fences_until() > shared_.now) {
-    shared_.timers.set_lazily(timer_, fences_until());
-  } else if (orphans_.fencing()) {
-    shared_.note(event_type::unfenced, {}, 0, errc::timeout, links_.who().address);
-    orphans_.unfence();
-  }
+  instant const fenced_until = after(aside_since_, shared_.settings.connect_timeout);
+  if (orphans_.fencing() && fenced_until > shared_.now) shared_.timers.set_lazily(timer_, fenced_until);
+  if (fenced_until <= shared_.now) unfence();
+  if (after(aside_since_, most) <= shared_.now) forgive();
   if (up()) orphans_.send();
   if (orphans_.empty()) links_.end();
   links_.open_needed({!orphans_.empty(), false, false}, io);
   links_.flush(io);
+}
+
+void session::unfence() {
+  if (orphans_.fencing()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, links_.who().address);
+  orphans_.unfence();
+}
+
+void session::forgive() {
+  unfence();
+  orphans_.forgive();
 }
 
 // --- answers ---
@@ -139,9 +154,8 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
   if (!aside_) return user_.trouble(why, text, transient);
-  // What reaches a replica does nothing there. Who refuses a connection has ended, and what it had read with it.
-  if (why == errc::read_only) orphans_.forgive();
-  if (why == errc::connect_failed && shared_.now < fences_until()) orphans_.unfence();
+  // A process that has ended runs nothing more. Any other trouble says nothing of it.
+  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unfence();
 }
 
 void session::on_replica() {

@@ -74,7 +74,7 @@ class session final : private connections_user, private orphans_user, private wr
   // A turn while it is aside, at most so long.
   void turn_aside(io_actions& io, milliseconds most);
   // What it left behind is no more asked for.
-  void forgive() { orphans_.forgive(); }
+  void forgive();
   // Nothing is left to be said to its server.
   bool paid() const { return orphans_.empty() && links_.of(role::shared).at == link::state::down; }
 
@@ -85,7 +85,7 @@ class session final : private connections_user, private orphans_user, private wr
 
  private:
   void close_if_idle();
-  instant fences_until() const { return after(aside_since_, shared_.settings.connect_timeout); }
+  void unfence();
   void on_reply(link& one, reply& answer);
   void end_connects();
 

@@ -103,10 +103,16 @@ std::size_t cluster_set::follower(std::size_t one, std::size_t other) {
   return found;
 }
 
-void cluster_set::fail_over(std::size_t replica) {
+void cluster_set::cut_replication(std::size_t replica) {
+  nodes_[replica]->admin().ok("CONFIG", "SET", "masterauth", "wrong");
+  nodes_[replica]->admin().ok("CLIENT", "KILL", "TYPE", "master");
+}
+
+void cluster_set::fail_over(std::size_t replica, std::string_view how) {
   // It may have to be asked again: it hears of its offset, and of votes, in vain or too late.
   must_happen(wait_until([&] {
-                nodes_[replica]->admin().command("CLUSTER", "FAILOVER");
+                auto admin = nodes_[replica]->admin();
+                how.empty() ? admin.command("CLUSTER", "FAILOVER") : admin.command("CLUSTER", "FAILOVER", how);
                 stopwatch time;
                 while (time.passed() < std::chrono::seconds(1))
                   if (is_master(*nodes_[replica])) return true;

@@ -29,7 +29,10 @@ class cluster_set {
   // Which of the two is the replica of the other; waits until it has all that the other has.
   std::size_t follower(std::size_t one, std::size_t other);
   // The replica takes over, with its master's consent.
-  void fail_over(std::size_t replica);
+  // `how`: FORCE or TAKEOVER, without asking it.
+  void fail_over(std::size_t replica, std::string_view how = {});
+  // From here on this replica hears nothing of its master, but could still be promoted.
+  void cut_replication(std::size_t replica);
   // Returns as soon as this node, a replica so far, has slots.
   void await_master(std::size_t replica);
   // Replicas have what the masters have.

@@ -1,4 +1,4 @@
-// Slots of a cluster that move while a client works. The numbers are those of docs/topologies.md.
+// Slots of a cluster that move while a client works. The numbers are those of docs/topology-cases.md.
 #include <support/errors.hpp>
 #include <topologies/cluster_world.hpp>
 
@@ -37,7 +37,7 @@ TEST_CASE("case t17: a slot moves while a lock in it is waited for", "[topologie
   CHECK(wait_until([&] { return w.servers.node(1).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; }));
   CHECK(held.release() == release_result::released);
   auto const released = std::chrono::steady_clock::now();
-  CHECK(waits.had.get() - released < 50ms * slowness);
+  CHECK(waits.had.get() - released < 300ms * slowness);  // it has not looked by itself
 }
 
 TEST_CASE("case t12, t14: a lock in a slot that is half moved", "[topologies][cluster][case-t12][case-t14]") {
@@ -103,7 +103,7 @@ TEST_CASE("case t15: a fair lock stands while its keys are on their way, and no 
   CHECK(waits.had.get() - moved < 1'100ms * slowness);
 }
 
-TEST_CASE("case t18: who waits at the source finds out that the lock was released at the target",
+TEST_CASE("case t18: who waits at the source hears that the lock was released at the target",
           "[topologies][cluster][case-t18]") {
   cluster_world w;
   client other(w.servers.uri(), cluster_config(w.log));
@@ -116,7 +116,7 @@ TEST_CASE("case t18: who waits at the source finds out that the lock was release
   w.servers.move(name, 0, 1);
   CHECK(held.release() == release_result::released);
   auto const released = std::chrono::steady_clock::now();
-  CHECK(waits.had.get() - released < 1'100ms * slowness);
+  CHECK(waits.had.get() - released < 300ms * slowness);  // it has not looked by itself
   w.servers.move_all(name, 0, 1);
   w.servers.end_move(name, 0, 1);
 }

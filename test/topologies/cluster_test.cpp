@@ -1,4 +1,4 @@
-// A client of a cluster in which nothing happens. The numbers are those of docs/topologies.md.
+// A client of a cluster in which nothing happens. The numbers are those of docs/topology-cases.md.
 #include <support/errors.hpp>
 #include <topologies/cluster_world.hpp>
 
@@ -78,7 +78,7 @@ TEST_CASE("cluster: members of a multi lock are on several nodes, and taken all 
   CHECK_FALSE(members[0].is_locked());
 }
 
-TEST_CASE("case t1: nodes that are gone cost no more than an attempt", "[topologies][cluster]") {
+TEST_CASE("case t1: nodes that are gone cost no more than an attempt", "[topologies][cluster][case-t1]") {
   event_log log;
   auto const dead = "127.0.0.1:" + std::to_string(free_port()) + ",";
   client own(calm_cluster().uri(dead), cluster_config(log));
@@ -87,7 +87,7 @@ TEST_CASE("case t1: nodes that are gone cost no more than an attempt", "[topolog
   CHECK(time.passed() < 1050ms * slowness);
 }
 
-TEST_CASE("case t2: no node of the cluster answers", "[topologies][cluster]") {
+TEST_CASE("case t2: no node of the cluster answers", "[topologies][cluster][case-t2]") {
   event_log log;
   client own("redis-cluster://127.0.0.1:" + std::to_string(free_port()), cluster_config(log));
   auto const error = thrown_by([&] { return own.get_lock(new_name()).acquire({.wait = 300ms}); });

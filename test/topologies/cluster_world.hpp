@@ -80,6 +80,7 @@ class crowd {
         return std::string();
       }));
   }
+  ~crowd() { over_ = true; }
   // They are at work.
   void go_on() {
     int const before = sections_;

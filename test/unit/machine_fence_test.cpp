@@ -73,7 +73,8 @@ TEST_CASE("case t32: a late release of a master that is one again ends nobody's 
   }
 }
 
-TEST_CASE("rule 8: while a replaced master owes an answer its owner alone waits", "[unit][machine]") {
+TEST_CASE("rule 8: while a replaced master owes an answer its owner waits, and the queue behind it",
+          "[unit][machine]") {
   fail_back f;
   f.w.nobody_answers = true;
   f.w.only_host = "node0";
@@ -85,7 +86,7 @@ TEST_CASE("rule 8: while a replaced master owes an answer its owner alone waits"
   CHECK_FALSE(again.done());
   auto& other = f.w.acquire(2);
   f.w.run();
-  CHECK_FALSE(other.done());  // behind him: it is his turn
+  CHECK_FALSE(other.done());  // behind it in the queue
   f.w.pass(1s);
   CHECK_FALSE(again.done());
   f.w.pass(1500ms);
@@ -128,5 +129,19 @@ TEST_CASE("rule 8: an extension waits for a late release, too", "[unit][machine]
   w.run();
   CHECK_FALSE(longer.done());
   w.pass(2500ms);
-  CHECK(longer.done());
+  CHECK(longer.yes);
+  CHECK(w.noted(event_type::unfenced) == 1);
+}
+
+TEST_CASE("rule 8: a network that does not lead to a replaced master says nothing of it", "[unit][machine]") {
+  fail_back f;
+  f.w.unreachable = "No route to host";
+  f.w.only_host = "node0";
+  f.promote_next();
+  auto& again = f.w.acquire(1);
+  f.w.pass(1s);
+  CHECK_FALSE(again.done());
+  f.w.pass(1500ms);
+  CHECK(again.granted());
+  CHECK(f.w.noted(event_type::unfenced) == 1);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -17,7 +18,7 @@ std::string to_string(answer const& what) { return (what.ok ? "" : "failed: ") +
 
 std::string joined(std::vector<std::string> const& names) {
   std::string result;
-  for (auto const& name : names) result += (result.empty() ? "" : ",") + percent_encoded(name);
+  for (auto const& name : names) result.append(result.empty() ? "" : ",").append(percent_encoded(name));
   return result;
 }
 
@@ -130,6 +131,8 @@ answer peer::value_in(std::future<answer>&& future, std::string const& what, std
 }
 
 std::string peer::field(std::string const& worker) { return id() + ":" + call(worker, "owner", "lock", "any").value; }
+
+bool redisson_is_built() { return std::filesystem::exists(LATCHKEY_INTEROP_SOURCE_DIR "/target/arguments"); }
 
 std::string other_redisson() {
   char const* const version = std::getenv("LATCHKEY_INTEROP_REDISSON");

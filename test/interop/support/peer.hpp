@@ -101,6 +101,8 @@ std::string joined(std::vector<std::string> const& names);
 std::unique_ptr<peer> redisson_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
                                     std::chrono::milliseconds fair_lock_wait_timeout = 0ms);
 std::string other_redisson();
+// build-driver has been run.
+bool redisson_is_built();
 std::unique_ptr<peer> latchkey_peer(std::chrono::milliseconds watchdog_timeout, std::vector<std::string> const& uris,
                                     std::chrono::milliseconds fair_lock_wait_timeout = 0ms);
 
