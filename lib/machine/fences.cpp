@@ -5,9 +5,8 @@
 namespace latchkey::detail {
 
 std::string fences::key_of(owner_state const& one) {
-  std::string made(one.of.which().rules().name);
-  made.append(1, '\0').append(one.of.name()).append(1, '\0');
-  return made.append(std::to_string(one.field));
+  std::string made(one.of.name());  // kinds share data
+  return made.append(1, '\0').append(std::to_string(one.field));
 }
 
 void fences::remove(std::string const& key) {

@@ -33,8 +33,6 @@ struct home {
 
   // Until then nobody begins to hold anything there.
   instant quarantined_until{};
-  // Until then nothing goes there whose detours have made it due a rest.
-  instant rests_until{};
 };
 
 }  // namespace latchkey::detail

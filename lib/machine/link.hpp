@@ -60,6 +60,8 @@ struct unsynced_call {
 // Told what became of a request that no owner has under way: a query, a force-unlock, a connect.
 class plain_listener {
  public:
+  // Of the server that is to be asked.
+  virtual outbox& requests_of(operation const& plain) const = 0;
   // It leaves now.
   virtual void sends(operation const& plain) = 0;
   // Under whose number the server has what is asked for.

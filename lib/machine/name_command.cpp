@@ -36,7 +36,7 @@ void name_machine::foresee(request const& asked) {
   owner_state* const shown = concerned(asked);
   if (!shown) return;
   if (!kind_.rules_of(asked.command).shortens) return lose_side(*shown, asked.mode, errc::lease_lost);
-  instant const end = after(shared_.now, milliseconds(asked.lease));
+  instant const end = shared_.trusted_end(shared_.now, milliseconds(asked.lease));
   for (auto const& h : shown->holds)
     if (!h->lost && h->deadline > end) holders_.move_end(*h, end);
 }
@@ -48,7 +48,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
   bool const done = answer.what == outcome::type::done;
   if (!kind_.rules_of(was.command).shortens) return done ? void() : repair(*shown, was.mode);
   if (done && answer.value == 0) return lose_side(*shown, was.mode, errc::lease_lost);
-  instant const end = after(was.sent, milliseconds(was.lease));
+  instant const end = shared_.trusted_end(was.sent, milliseconds(was.lease));
   for (auto const& h : shown->holds)
     if (done && holders_.lasts(h.get()) && h->deadline < end) holders_.move_end(*h, end);
 }

@@ -1,6 +1,7 @@
 #include <machine/name_machine.hpp>
 
 #include <machine/outbox.hpp>
+#include <machine/takeover.hpp>
 #include <machine/transfer.hpp>
 #include <machine/watchdog.hpp>
 
@@ -60,6 +61,7 @@ void name_machine::arrive(owner_state& one, operation& call) {
     note(event_type::attempt, one.owner, {}, {}, {}, context_of(call.link));
     return pass_on(one, call);
   }
+  if (call.what == operation::type::release) takeover::forgo_extension(one);
   bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
   unsigned const fix = replaces ? one.ask_.fix : 0u;
   unsigned char const mode = one.ask_.mode;

@@ -1,5 +1,6 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
+#include <machine/takeover.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -45,6 +46,7 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
 
 void name_machine::end_unawaited(owner_state& one, hold& ended) {
   if (ended.lost) return holders_.forget(one, ended);
+  takeover::forgo_extension(one);
   if (!one.ask_.under_way()) {
     if (end_turn(one, ended)) return;
     begin_release(one, ended, nullptr);

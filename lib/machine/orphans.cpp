@@ -36,7 +36,8 @@ bool orphans::fencing() const {
   return std::any_of(all_.begin(), all_.end(), [](orphan const& one) { return one.fences && !one.owners.empty(); });
 }
 
-void orphans::unfence() {
+void orphans::unfence(std::string_view address) {
+  if (fencing() && !address.empty()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, address);
   for (orphan& one : all_) let_begin(one);
 }
 

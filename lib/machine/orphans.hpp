@@ -49,8 +49,8 @@ class orphans {
   // Until they are gone nothing new begins elsewhere for whom they may concern.
   void fence();
   bool fencing() const;
-  // That has taken too long, or there is nobody to ask.
-  void unfence();
+  // That has taken too long, which is told with this address; empty: there is nothing to wait for.
+  void unfence(std::string_view address);
   // They are no more asked for: nothing of them can run, or nothing can be done about it.
   void forgive();
   // Its calls are told. Whether it is an orphan depends on what they were.

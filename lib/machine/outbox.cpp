@@ -55,6 +55,7 @@ void outbox::remove(operation& plain) {
 void outbox::forget_renewals() {
   for (auto& side : renewals_) side.under_way = false;
   renewals_.clear();
+  told_.clear();
 }
 
 void outbox::tell(kind const& which, std::string_view name) {

@@ -35,10 +35,15 @@ class outbox {
   void remove(owner_state& one);
   void remove(renewal& one);
   void remove(operation& plain);
+  // Nor is anybody to be told of anything.
   void forget_renewals();
   // A lock was freed at a server that does not have its slot yet: whoever listens at this one was not told.
   void tell(kind const& which, std::string_view name);
   std::vector<std::string> take_told() { return std::exchange(told_, {}); }
+
+  // Until then nothing leaves whose detours have made it due a rest.
+  instant rests_until() const { return rests_until_; }
+  void rest(instant end) { rests_until_ = end; }
 
   bool empty() const;
   owner_list& of(order which) { return lists_[which]; }
@@ -51,6 +56,7 @@ class outbox {
   renewal_list renewals_;
   plain_list plain_;
   std::vector<std::string> told_;  // channels
+  instant rests_until_{};
 };
 
 }  // namespace latchkey::detail

@@ -44,6 +44,7 @@ class plain_calls final : public plain_listener {
   void end_connects();
   void restart_connects();
 
+  outbox& requests_of(operation const& call) const override { return user_.requests_of(call); }
   void sends(operation const& call) override {
     if (call.what == operation::type::force_unlock) user_.forces(call);
   }

@@ -177,9 +177,9 @@ void request_writer::send_again(sent_call& call) {
 }
 
 // What is due a rest waits, longer each time, and nothing else there does.
-void request_writer::rest(home& at, detour const& of) {
-  if (!of.due_a_rest() || at.rests_until > shared_.now) return;
-  at.rests_until = after(shared_.now, shared_.pause(of.rests(), shared_.settings.retry_delay));
+void request_writer::rest(outbox& at, detour const& of) {
+  if (!of.due_a_rest() || at.rests_until() > shared_.now) return;
+  at.rest(after(shared_.now, shared_.pause(of.rests(), shared_.settings.retry_delay)));
 }
 
 // Nothing ran, and another server is to be asked: by its item alone, if it does not have the slot yet. Whom nobody
@@ -188,37 +188,35 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   auto const to = at_.in_cluster ? read_redirection(text) : std::nullopt;
   if (!to) return false;
   home* const there = user_.redirected(*to);
-  auto const send_on = [&](detour& of, home& at) {
+  auto const send_on = [&](detour& of, outbox& at) {
     of.asking = to->once;
     there ? of.next() : of.tire();
     rest(at, of);
   };
   for (owner_state* one : call.owners) {
-    send_on(one->ask_.sent_on, to->once ? *there : *one->of.at_);
+    send_on(one->ask_.sent_on, (to->once ? there : one->of.at_)->requests);
     one->of.not_run(*one, nullptr, {}, to->once ? there : nullptr);
   }
   for (renewal* side : call.renewals) {
-    home& at = to->once ? *there : *side->of->of.at_;
+    outbox& at = (to->once ? there : side->of->of.at_)->requests;
     send_on(side->sent_on, at);
-    at.requests.add(*side);
+    at.add(*side);
   }
   if (!call.plain) return true;
-  send_on(call.plain->sent_on, there ? *there : at_);
-  if (to->once)
-    there->requests.add(*call.plain);
-  else
-    plain_.again(*call.plain);
+  outbox& at = to->once ? there->requests : plain_.requests_of(*call.plain);
+  send_on(call.plain->sent_on, at);
+  at.add(*call.plain);
   return true;
 }
 
 // Some keys of a slot are at one server and some at another: it concerns nothing else there.
 void request_writer::come_again(sent_call& call) {
-  auto const wait = [&](detour& of, home& at) {
+  auto const wait = [&](detour& of, outbox& at) {
     of.tire();
     rest(at, of);
   };
-  for (owner_state* one : call.owners) wait(one->ask_.sent_on, *one->of.at_);
-  if (call.plain) wait(call.plain->sent_on, at_);
+  for (owner_state* one : call.owners) wait(one->ask_.sent_on, one->of.at_->requests);
+  if (call.plain) wait(call.plain->sent_on, plain_.requests_of(*call.plain));
 }
 
 void request_writer::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {

@@ -33,10 +33,12 @@ bool request_writer::held_back(owner_state const& one) const {
   return shared_.now < at_.quarantined_until || shared_.owed.hold(one);
 }
 
-bool request_writer::rests(detour const& of) const { return of.due_a_rest() && shared_.now < at_.rests_until; }
+bool request_writer::rests(detour const& of) const {
+  return of.due_a_rest() && shared_.now < at_.requests.rests_until();
+}
 
 void request_writer::wake_later() {
-  for (instant const end : {at_.quarantined_until, at_.rests_until})
+  for (instant const end : {at_.quarantined_until, at_.requests.rests_until()})
     if (end > shared_.now) shared_.timers.set_lazily(timer_, end);
 }
 
@@ -62,7 +64,8 @@ void request_writer::send(outbox& from, link& to) {
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
   outbox::owner_list later;
-  bool const some_wait = shared_.now < std::max(at_.quarantined_until, at_.rests_until) || !shared_.owed.empty();
+  bool const some_wait =
+      shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.owed.empty();
   for (auto it = list.begin(); some_wait && it != list.end();) {
     owner_state& one = *it++;
     if (!held_back(one) && !rests(one.ask_.sent_on)) continue;
@@ -123,7 +126,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
   auto& list = from.renewals();
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
   outbox::renewal_list later;
-  for (auto it = list.begin(); shared_.now < at_.rests_until && it != list.end();) {
+  for (auto it = list.begin(); shared_.now < at_.requests.rests_until() && it != list.end();) {
     renewal& side = *it++;
     if (!rests(side.sent_on)) continue;
     list.erase(list.iterator_to(side));

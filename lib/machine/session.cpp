@@ -34,6 +34,7 @@ session::~session() { shared_.timers.drop(timer_); }
 void session::turn(io_actions& io) {
   link& leader = links_.of(role::shared);
   close_if_idle();
+  see_to_fences();  // it may have been aside
   if (leader.at == link::state::up) {
     orphans_.send();
     writer_.send_wait(leader);
@@ -74,9 +75,7 @@ void session::lead() {
 }
 
 void session::turn_aside(io_actions& io, milliseconds most) {
-  instant const fenced_until = after(aside_since_, shared_.settings.connect_timeout);
-  if (orphans_.fencing() && fenced_until > shared_.now) shared_.timers.set_lazily(timer_, fenced_until);
-  if (fenced_until <= shared_.now) unfence();
+  see_to_fences();
   if (after(aside_since_, most) <= shared_.now) forgive();
   if (up()) orphans_.send();
   if (orphans_.empty()) links_.end();
@@ -84,13 +83,15 @@ void session::turn_aside(io_actions& io, milliseconds most) {
   links_.flush(io);
 }
 
-void session::unfence() {
-  if (orphans_.fencing()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, links_.who().address);
-  orphans_.unfence();
+void session::see_to_fences() {
+  if (!orphans_.fencing()) return;
+  instant const end = after(aside_since_, shared_.settings.connect_timeout);
+  if (end > shared_.now) return shared_.timers.set_lazily(timer_, end);
+  orphans_.unfence(links_.who().address);
 }
 
 void session::forgive() {
-  unfence();
+  orphans_.unfence(links_.who().address);
   orphans_.forgive();
 }
 
@@ -155,7 +156,7 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
   if (!aside_) return user_.trouble(why, text, transient);
   // A process that has ended runs nothing more. Any other trouble says nothing of it.
-  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unfence();
+  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unfence({});
 }
 
 void session::on_replica() {

@@ -85,7 +85,7 @@ class session final : private connections_user, private orphans_user, private wr
 
  private:
   void close_if_idle();
-  void unfence();
+  void see_to_fences();
   void on_reply(link& one, reply& answer);
   void end_connects();
 

@@ -50,4 +50,14 @@ void takeover::release_again(name_machine& name, std::uint64_t owner, unsigned c
   name.tidy(one);
 }
 
+void takeover::forgo_extension(owner_state& one) {
+  name_machine& name = one.of;
+  request const was = one.ask_;
+  if (was.what != ask::extend || was.where != request::place::outbox || !name.shared_.owed.hold(one)) return;
+  name.at_->requests.remove(one);
+  name.finish(one);
+  if (was.call) name.complete(*was.call);  // `yes` stays false
+  name.repair_sides(one, was.fix);
+}
+
 }  // namespace latchkey::detail

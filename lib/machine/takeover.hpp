@@ -6,6 +6,7 @@ namespace latchkey::detail {
 
 class name_machine;
 struct home;
+struct owner_state;
 
 // What a name does when another server takes over its data, and perhaps has not heard of the last of what was done.
 struct takeover {
@@ -16,6 +17,8 @@ struct takeover {
   static void move(name_machine& name, home& to);
   // An owner who had released it is to have nothing there.
   static void release_again(name_machine& name, std::uint64_t owner, unsigned char mode);
+  // An extension that waits for the answer of a server that was replaced keeps no release waiting.
+  static void forgo_extension(owner_state& one);
 };
 
 }  // namespace latchkey::detail

@@ -49,7 +49,8 @@ void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
   if (end <= into.shared_.now) return into.complete(call);  // `yes` stays false
   one.field = call.field;
   one.client = call.argument;
-  one.lasts_until(end == never ? never : after(end, into.shared_.settings.timeout));
+  one.lasts_until(end == never ? never
+                               : after(end, into.shared_.settings.timeout + into.shared_.settings.clock_margin));
   call.lease = milliseconds(1);  // not the watchdog's
   into.holders_.keep(one, call, call.mode, into.shared_.now, end);
   one.find(call.hold)->adopted = true;

@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
+#include <wire/commands.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -52,6 +53,23 @@ TEST_CASE("clock_margin is taken off grants, renewals, extensions and what an in
   };
   sweep({.play = story, .settings = [] { return with_margin(); }});
   sweep({.play = story, .settings = [] { return with_margin(with_turns(seen_by_the_server())); }});
+}
+
+TEST_CASE("clock_margin is taken off what a permit is given anew", "[unit][case-t50]") {
+  for (milliseconds const lease : {5'000ms, 40'000ms}) {
+    world w(with_margin());
+    w.exclusive = false;
+    w.watch_holds = false;
+    w.server.set("k", 1);
+    task& one = w.acquire(1, a_permit(20s));
+    w.await(one);
+    REQUIRE(one.granted());
+    auto const sent = w.now;
+    auto options = a_permit(lease);
+    options.argument = detail::permit_semaphore_kind().field("clientA", 1, 0);
+    w.await(w.command(static_cast<unsigned char>(detail::permit_command::update), options));
+    CHECK(one.shown.until() <= sent + lease - w.settings.clock_margin);
+  }
 }
 
 TEST_CASE("max_hold is not shortened by clock_margin", "[unit]") {

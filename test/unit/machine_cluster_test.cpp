@@ -394,6 +394,23 @@ TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other 
   c.w.await(c.w.release(one));
 }
 
+TEST_CASE("cluster: a question about keys on their way is asked again after a rest", "[unit][machine][cluster]") {
+  cluster c;
+  c.held_and_half_moved();
+  auto const usual = c.second.elsewhere;
+  int told = 0;
+  c.second.elsewhere = [&](stepped_server::words const& command, bool asking) {
+    bool const of_k = asking && std::find(command.begin(), command.end(), "k") != command.end();
+    return of_k && ++told <= 3 ? "TRYAGAIN Multiple keys request during rehashing of slot" : usual(command, asking);
+  };
+  auto const before = c.w.now;
+  auto& query = c.w.ask(detail::query::is_locked);
+  c.w.await(query);
+  CHECK_FALSE(query.error);
+  CHECK(query.value == 1);
+  CHECK(c.w.now - before > 50ms);
+}
+
 TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt", "[unit][machine][cluster]") {
   cluster c;
   auto& held = c.held_and_half_moved();

@@ -133,6 +133,40 @@ TEST_CASE("rule 8: an extension waits for a late release, too", "[unit][machine]
   CHECK(w.noted(event_type::unfenced) == 1);
 }
 
+TEST_CASE("rule 8: an extension that waits keeps no release waiting", "[unit][machine]") {
+  fail_back f;
+  task& other = f.w.acquire(1, {.name = "other", .lease = 60s});
+  f.w.deafen(role::shared, false);
+  f.w.await(other);
+  f.w.deafen(role::shared);
+  auto& lost = f.w.extend(other, 70s);
+  f.w.run();
+  f.next.redis.data = f.w.server.redis.data;
+  f.w.nobody_answers = true;
+  f.w.only_host = "node0";
+  test::sentinels::promote(f.w, f.next);
+  f.w.pass(10ms);
+  auto& end = f.w.release(other);
+  f.w.await(end);
+  CHECK(end.released == release_result::released);
+  CHECK(lost.done());
+  CHECK_FALSE(lost.yes);
+  CHECK_FALSE(f.next.exists("other"));
+}
+
+TEST_CASE("rule 8: kinds that share their data share the wait", "[unit][machine]") {
+  fail_back f;
+  f.w.nobody_answers = true;
+  f.w.only_host = "node0";
+  f.promote_next();
+  f.w.run();  // the release is answered
+  auto& fenced = f.w.acquire(1, {.which = &detail::fenced_kind()});
+  f.w.pass(1s);
+  CHECK_FALSE(fenced.done());
+  f.w.pass(1500ms);
+  CHECK(fenced.granted());
+}
+
 TEST_CASE("rule 8: a network that does not lead to a replaced master says nothing of it", "[unit][machine]") {
   fail_back f;
   f.w.unreachable = "No route to host";

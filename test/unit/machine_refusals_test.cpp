@@ -253,6 +253,7 @@ struct room final : orphans_user, plain_listener {
     shared.now = start;
   }
   void kill(orphan const& gone) override { said += "kill " + gone.id + " "; }
+  outbox& requests_of(operation const&) const override { throw std::logic_error("it has none"); }
   void sends(operation const&) override { FAIL(); }
   std::uint64_t shown_as(operation const& call) const override { return call.owner; }
   void answered(sent_call const&, reply const&, outbox const&) override { FAIL(); }

@@ -55,6 +55,7 @@ struct room final : plain_listener, writer_user {
   }
   ~room() { shared.timers.clear(); }
 
+  outbox& requests_of(operation const&) const override { return box; }
   void sends(operation const&) override {}
   std::uint64_t shown_as(operation const& call) const override { return call.owner; }
   void answered(sent_call const& call, reply const&, outbox const&) override {
