@@ -107,7 +107,7 @@ TEST_CASE("cases t34, t35: a whole shard is down, and comes back", "[topologies]
   w.servers.replicated();
   for (std::size_t i = 0; i < 6; ++i)
     w.servers.node(i).admin().ok("CONFIG", "SET", "cluster-require-full-coverage", "no");
-  for (std::size_t const one : {0, 3}) w.servers.node(one).pause();
+  for (std::size_t const one : {0u, 3u}) w.servers.node(one).pause();
   stopwatch since;
   auto const error = thrown_by([&] { return w.own->get_lock(w.servers.name_on(0)).acquire({.wait = 1s}); });
   CHECK((error.code() == errc::timeout || error.code() == errc::no_master || error.code() == errc::connect_failed));
@@ -116,7 +116,7 @@ TEST_CASE("cases t34, t35: a whole shard is down, and comes back", "[topologies]
   CHECK(wait_until([&] { return !held.held(); }));  // by its deadline
   waiter waits(*w.own, name);
   CHECK(w.log.wait_for(event_type::attempt, 4));
-  for (std::size_t const one : {0, 3}) w.servers.node(one).resume();
+  for (std::size_t const one : {0u, 3u}) w.servers.node(one).resume();
   auto const healed = std::chrono::steady_clock::now();
   CHECK(waits.had.get() - healed < 5s * slowness);  // its cluster has to agree first
 }

@@ -348,9 +348,9 @@ TEST_CASE("case t42: replicas that stand still delay callers by the time that th
   settings.retry_attempts = 0;
   client own(calm_set().uri(), settings);
   REQUIRE(own.get_lock(new_name()).acquire({.wait = patience}).held());
-  for (std::size_t const replica : {1, 2}) calm_set().node(replica).pause();
+  for (std::size_t const replica : {1u, 2u}) calm_set().node(replica).pause();
   std::shared_ptr<void> const resumed(nullptr, [](void*) {
-    for (std::size_t const replica : {1, 2}) calm_set().node(replica).resume();
+    for (std::size_t const replica : {1u, 2u}) calm_set().node(replica).resume();
   });
   stopwatch since;
   std::vector<std::future<lease>> callers;
@@ -365,7 +365,7 @@ TEST_CASE("case t42: replicas that stand still delay callers by the time that th
     }
   }
   auto const took = since.passed();
-  for (std::size_t const replica : {1, 2}) calm_set().node(replica).resume();
+  for (std::size_t const replica : {1u, 2u}) calm_set().node(replica).resume();
   CHECK(unsynced == 1'000);
   CHECK(took <
         5s * slowness);  // one after the other they would take 200 s: they share a WAIT, or have the one behind it
