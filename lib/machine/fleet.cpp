@@ -176,13 +176,13 @@ std::vector<name_machine*> fleet::send_back(home& from) {
     if (side.of->of.at_ != &from) renewals.push_back(&side);
   for (owner_state* one : owners) {
     from.requests.remove(*one);
-    one->ask_.sent_on.asking = false;
+    one->ask_.sent_on.ask(false);
     one->of.at_->requests.add(*one);
     if (std::find(names.begin(), names.end(), &one->of) == names.end()) names.push_back(&one->of);
   }
   for (renewal* side : renewals) {
     from.requests.remove(*side);
-    side->sent_on.asking = false;
+    side->sent_on.ask(false);
     side->of->of.at_->requests.add(*side);
   }
   return names;

@@ -215,7 +215,7 @@ void name_machine::not_run(owner_state& one, server_error const* why, std::strin
   if (!asked.under_way() || asked.grantee) return;
   if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
   asked.where = request::place::outbox;
-  asked.sent_on.asking = elsewhere != nullptr;
+  asked.sent_on.ask(elsewhere != nullptr);
   (elsewhere ? elsewhere : at_)->requests.add(one);
   owner_state* const partner = asked.partner;
   if (partner) partner->ask_.where = request::place::outbox;

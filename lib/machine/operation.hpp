@@ -40,18 +40,30 @@ struct detached {
 // In one of the machine's queues.
 using queue_hook = boost::intrusive::list_base_hook<>;
 
-// That a server of a cluster sent a request to another one, or said that it should come again.
-struct detour {
-  static constexpr unsigned most = 5;  // in a row without a rest
+// That a server of a cluster sent a request to another one, or said that it should come again. A byte of every request.
+class detour {
+ public:
+  // This once another server is asked: ASK.
+  void ask(bool once) { bits_ = static_cast<unsigned char>((bits_ & ~1u) | (once ? 1u : 0u)); }
+  bool asking() const { return (bits_ & 1u) != 0; }
+  bool take_asking() {
+    bool const was = asking();
+    ask(false);
+    return was;
+  }
 
-  bool asking = false;      // this once by another server: ASK
-  unsigned char times = 0;  // in a row
-
-  unsigned rests() const { return times / most; }
-  bool due_a_rest() const { return times > 0 && times % most == 0; }
-  void next() { times = static_cast<unsigned char>(std::min(times + 1u, 51 * most)); }
+  unsigned times() const { return bits_ >> 1; }  // in a row
+  unsigned rests() const { return times() / most; }
+  bool due_a_rest() const { return times() > 0 && times() % most == 0; }
+  void next() { count(times() + 1); }
   // There is nothing to be tried before it has rested.
-  void tire() { times = static_cast<unsigned char>(std::min((rests() + 1) * most, 51 * most)); }
+  void tire() { count((rests() + 1) * most); }
+
+ private:
+  static constexpr unsigned most = 5;  // without a rest
+  void count(unsigned n) { bits_ = static_cast<unsigned char>(std::min(n, 25 * most) << 1 | (bits_ & 1u)); }
+
+  unsigned char bits_ = 0;
 };
 
 // One call of a user, from its start to its completion. Whoever starts it owns it and keeps it, and the

@@ -189,7 +189,7 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   if (!to) return false;
   home* const there = user_.redirected(*to);
   auto const send_on = [&](detour& of, outbox& at) {
-    of.asking = to->once;
+    of.ask(to->once);
     there ? of.next() : of.tire();
     rest(at, of);
   };

@@ -85,7 +85,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   while (!list.empty() && may_send(to)) {
     owner_state& one = list.front();
     list.pop_front();
-    bool const alone = std::exchange(one.ask_.sent_on.asking, false);
+    bool const alone = one.ask_.sent_on.take_asking();
     bool const other_name = at_.in_cluster && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
     bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), one);
     bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(one, list.front()));
@@ -143,9 +143,9 @@ void request_writer::send_renewals(outbox& from, link& to) {
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
       if (!call.renewals.empty() && at_.in_cluster &&
-          (side.sent_on.asking || call.renewals.front()->of->of.name() != side.of->of.name()))
+          (side.sent_on.asking() || call.renewals.front()->of->of.name() != side.of->of.name()))
         break;
-      bool const alone = std::exchange(side.sent_on.asking, false);
+      bool const alone = side.sent_on.take_asking();
       if (alone) write_asking(to);
       list.pop_front();
       call.text = &text;
@@ -182,7 +182,7 @@ void request_writer::send_plain(outbox& from, link& to) {
       continue;
     }
     list.erase(list.iterator_to(plain));
-    if (std::exchange(plain.sent_on.asking, false)) write_asking(to);
+    if (plain.sent_on.take_asking()) write_asking(to);
     sent_call call{.what = sent_call::type::plain, .plain = &plain};
     plain_words(call);
     to.write(shared_, command_, std::move(call));
