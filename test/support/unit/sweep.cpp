@@ -1,6 +1,7 @@
 #include <support/unit/sweep.hpp>
 
 #include <support/catch.hpp>
+#include <support/patience.hpp>
 
 namespace latchkey::test {
 
@@ -8,12 +9,9 @@ namespace {
 
 enum class history { none, kept };
 
-// ThreadSanitizer has nothing to see in one thread, and these sweeps were half of the time of its group.
-#if defined(__SANITIZE_THREAD__)
-constexpr int stride = 4;
-#else
-constexpr int stride = 1;
-#endif
+// Sanitizers look at every fourth step: these sweeps were half of the time of their groups, and without one every step
+// is looked at.
+constexpr int stride = slowness;
 
 // Answers how many steps that took.
 int play_once(scenario const& what, std::function<void(world&)> const& before, history keeps) {
