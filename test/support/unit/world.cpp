@@ -181,8 +181,8 @@ void world::on_time() {
 
 // A fault may leave the lock with somebody who keeps it: then finish() takes it away and sees to the rest.
 void world::await(task const& one) {
-  instant const patience = detail::after(now, milliseconds(180'000));
-  until([&] { return one.done() || (faulty && now > patience); });
+  instant const limit = detail::after(now, milliseconds(180'000));
+  until([&] { return one.done() || (faulty && now > limit); });
 }
 
 void world::act(token const& what) {
