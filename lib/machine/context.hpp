@@ -4,7 +4,7 @@
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <machine/actions.hpp>
-#include <machine/fences.hpp>
+#include <machine/fenced_owners.hpp>
 #include <machine/owner_state.hpp>
 #include <machine/timer_queue.hpp>
 
@@ -44,7 +44,7 @@ struct context {
   // When a lease that was asked for then ends for its holder, whatever clock ends it on a server.
   instant trusted_end(instant sent, milliseconds lease) const;
 
-  fences owed;            // by servers that were replaced
+  fenced_owners fenced;   // until servers that were replaced have answered
   bool may_move = false;  // another server may have a name one day
 
   // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.

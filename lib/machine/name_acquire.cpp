@@ -43,7 +43,7 @@ bool name_machine::replaces_unsent_release(owner_state const& one, operation con
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue().empty() ||
       !kind_.rules().exclusive || kind_.rules().own_channel ||
-      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.owed.hold(one))
+      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.fenced.has(one))
     return false;
   return !active_.dropped_release(one) && !in_doubt(call.mode);
 }

@@ -27,32 +27,33 @@ void orphans::give_up(remains&& left, error_code const& why, std::string_view te
 
 void orphans::fence() {
   for (orphan& one : all_) {
-    if (std::exchange(one.fences, true)) continue;
-    for (auto const& key : one.owners) shared_.owed.add(key);
+    for (auto const& key : one.owners) shared_.fenced.add(key);
+    one.fenced.insert(one.fenced.end(), one.owners.begin(), one.owners.end());
+    one.owners.clear();
   }
 }
 
 bool orphans::fencing() const {
-  return std::any_of(all_.begin(), all_.end(), [](orphan const& one) { return one.fences && !one.owners.empty(); });
+  return std::any_of(all_.begin(), all_.end(), [](orphan const& one) { return !one.fenced.empty(); });
 }
 
 void orphans::unfence(std::string_view address) {
   if (fencing() && !address.empty()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, address);
-  for (orphan& one : all_) let_begin(one);
+  for (orphan& one : all_) unfence(one);
 }
 
-void orphans::let_begin(orphan& one) {
-  if (!std::exchange(one.fences, false)) return;
-  for (auto const& key : one.owners) shared_.owed.remove(key);
-  one.owners.clear();
+void orphans::unfence(orphan& one) {
+  if (one.fenced.empty()) return;
+  for (auto const& key : one.fenced) shared_.fenced.remove(key);
+  one.fenced.clear();
   shared_.out->turn = true;
 }
 
 // Its bytes may still run on the server.
 void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text) {
   for (owner_state* one : call.owners) {
-    if (shared_.may_move) from.owners.push_back(fences::key_of(*one));
-    if (shared_.may_move && one->ask_.partner) from.owners.push_back(fences::key_of(*one->ask_.partner));
+    if (shared_.may_move) from.owners.push_back(fenced_owners::key_of(*one));
+    if (shared_.may_move && one->ask_.partner) from.owners.push_back(fenced_owners::key_of(*one->ask_.partner));
     in_doubt_.push_back(one);
     one->of.unanswered(*one, text);
   }
@@ -170,7 +171,7 @@ void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
 
 // Nothing of it runs any more.
 void orphans::killed(orphan& gone) {
-  let_begin(gone);
+  unfence(gone);
   for (operation* one : std::vector<operation*>(gone.forced)) plain_.expire(*one, errc::connection_lost);
 }
 

@@ -17,11 +17,11 @@ struct orphan {
   std::string address;
   std::string run_id;  // of the server's process; empty: it does not say
   std::uint32_t serial = 0;
-  bool asked = false;     // its KILL is under way
-  bool answered = false;  // too late, which has been said
-  bool fences = false;    // its owners, at the server that has their names now
-  std::vector<std::string> owners{};
-  std::vector<operation*> forced{};  // force-unlocks: told only after the KILL's answer
+  bool asked = false;                 // its KILL is under way
+  bool answered = false;              // too late, which has been said
+  std::vector<std::string> owners{};  // whose requests were unanswered
+  std::vector<std::string> fenced{};  // the same, once another server has their names
+  std::vector<operation*> forced{};   // force-unlocks: told only after the KILL's answer
 };
 
 // Sends the KILLs.
@@ -77,7 +77,7 @@ class orphans {
   static bool outlived(orphan const& gone, std::string_view id, std::string_view run_id);
   void forget_outlived(std::string_view id, std::string_view run_id);
   void killed(orphan& gone);
-  void let_begin(orphan& one);
+  void unfence(orphan& one);
   void not_killed(orphan& gone, reply const& answer);
   void resolve();
 

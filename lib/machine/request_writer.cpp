@@ -23,14 +23,27 @@ script const& script_of(kind const& which, item const& asked) {
   return asked.what == ask::command ? which.command_script(asked.command) : which.script_for(asked.what);
 }
 
+// What does not leave in this turn.
+template <class List, class Stays>
+List taken_out(List& list, Stays const& stays) {
+  List made;
+  for (auto it = list.begin(); it != list.end();) {
+    auto& one = *it++;
+    if (!stays(one)) continue;
+    list.erase(list.iterator_to(one));
+    made.push_back(one);
+  }
+  return made;
+}
+
 }  // namespace
 
 // Whoever holds it already, or has had a request of his repeated, is not kept waiting.
 bool request_writer::held_back(owner_state const& one) const {
   request const& asked = one.ask_;
-  if (asked.what == ask::extend) return shared_.owed.hold(one);
+  if (asked.what == ask::extend) return shared_.fenced.has(one);
   if (asked.what != ask::acquire || one.live() > 0 || asked.repeated) return false;
-  return shared_.now < at_.quarantined_until || shared_.owed.hold(one);
+  return shared_.now < at_.quarantined_until || shared_.fenced.has(one);
 }
 
 bool request_writer::rests(detour const& of) const {
@@ -63,15 +76,11 @@ void request_writer::send(outbox& from, link& to) {
 
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
-  outbox::owner_list later;
   bool const some_wait =
-      shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.owed.empty();
-  for (auto it = list.begin(); some_wait && it != list.end();) {
-    owner_state& one = *it++;
-    if (!held_back(one) && !rests(one.ask_.sent_on)) continue;
-    list.erase(list.iterator_to(one));
-    later.push_back(one);
-  }
+      shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.fenced.empty();
+  outbox::owner_list later;
+  if (some_wait)
+    later = taken_out(list, [this](owner_state const& one) { return held_back(one) || rests(one.ask_.sent_on); });
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
   fields.reserve(2 * most_items + 2);  // never moved: the first owner state of the next call stands here, too
@@ -126,12 +135,8 @@ void request_writer::send_renewals(outbox& from, link& to) {
   auto& list = from.renewals();
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
   outbox::renewal_list later;
-  for (auto it = list.begin(); shared_.now < at_.requests.rests_until() && it != list.end();) {
-    renewal& side = *it++;
-    if (!rests(side.sent_on)) continue;
-    list.erase(list.iterator_to(side));
-    later.push_back(side);
-  }
+  if (shared_.now < at_.requests.rests_until())
+    later = taken_out(list, [this](renewal const& side) { return rests(side.sent_on); });
   while (!list.empty() && may_send(to)) {
     std::vector<item> items;
     fields_.clear();

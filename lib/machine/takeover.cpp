@@ -53,7 +53,7 @@ void takeover::release_again(name_machine& name, std::uint64_t owner, unsigned c
 void takeover::forgo_extension(owner_state& one) {
   name_machine& name = one.of;
   request const was = one.ask_;
-  if (was.what != ask::extend || was.where != request::place::outbox || !name.shared_.owed.hold(one)) return;
+  if (was.what != ask::extend || was.where != request::place::outbox || !name.shared_.fenced.has(one)) return;
   name.at_->requests.remove(one);
   name.finish(one);
   if (was.call) name.complete(*was.call);  // `yes` stays false

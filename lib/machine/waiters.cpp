@@ -150,7 +150,7 @@ bool waiters::can_hand_off(owner_state const& from) const {
       shared.closed())
     return false;
   operation const& head = queue_.head();
-  if (head.of_owner == &from || head.mode != from.ask_.mode || shared.owed.hold(*head.of_owner)) return false;
+  if (head.of_owner == &from || head.mode != from.ask_.mode || shared.fenced.has(*head.of_owner)) return false;
   return head.tried || !of_.active_.in_doubt(rules(), head.mode, &from);
 }
 

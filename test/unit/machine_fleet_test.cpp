@@ -1,6 +1,6 @@
 #include <machine/routes.hpp>
 #include <support/catch.hpp>
-#include <support/unit/world.hpp>
+#include <support/unit/topologies.hpp>
 #include <wire/kinds.hpp>
 
 #include <algorithm>
@@ -10,31 +10,6 @@ using namespace latchkey::test;
 using namespace std::chrono_literals;
 
 // A client whose master changes, in virtual time: docs/topologies.md.
-
-namespace {
-
-config settings() {
-  config made;
-  made.lock_watchdog_timeout = 30s;
-  made.timeout = 3s;
-  made.connect_timeout = 2s;
-  made.retry_delay = 1s;
-  return made;
-}
-
-struct failover {
-  explicit failover(std::size_t clients = 1) : w(settings(), clients, world::known::by_sentinel), next(w.add_server()) {
-    w.resolve_to(w.server);
-  }
-  // The next server has all that the first one has; or what that had a while ago.
-  void copy() { next.redis.data = w.server.redis.data; }
-  void promote(bool announced = true) { sentinels::promote(w, next, announced); }
-
-  world w;
-  stepped_server& next;
-};
-
-}  // namespace
 
 TEST_CASE("fleet: a client asks a sentinel for its server, and locks there", "[unit][machine]") {
   failover f;
@@ -49,7 +24,7 @@ TEST_CASE("fleet: a client asks a sentinel for its server, and locks there", "[u
 
 TEST_CASE("fleet: a sentinel that knows no other is told, once", "[unit][machine]") {
   for (bool const checks : {true, false}) {
-    config given = settings();
+    config given = impatient();
     given.check_sentinels_list = checks;
     world w(given, 1, world::known::by_sentinel);
     w.await(w.acquire(1));
@@ -172,24 +147,6 @@ TEST_CASE("routes: of two claims the one with the greater epoch is believed", "[
 
 // --- replicas ---
 
-namespace {
-
-struct replicated {
-  explicit replicated(int needed, std::size_t replicas = 2) : w(with(needed), 1, world::known::by_sentinel) {
-    w.server.redis.replicas = w.server.redis.synced_replicas = replicas;
-  }
-  static config with(int needed) {
-    config made = settings();
-    made.min_synced_replicas = needed;
-    return made;
-  }
-  std::size_t waits(std::string_view words) { return w.server.ran("WAIT " + std::string(words)); }
-
-  world w;
-};
-
-}  // namespace
-
 TEST_CASE("replicas: a grant is told when as many have it as are asked for", "[unit][machine]") {
   for (bool const direct : {false, true}) {
     auto const [needed, replicas, asked] = GENERATE(table<int, std::size_t, char const*>({
@@ -305,7 +262,7 @@ TEST_CASE("replicas: a connection that is lost before they have confirmed leaves
 
 TEST_CASE("quarantine: after a failover nothing new begins for a while, and what was begun goes on",
           "[unit][machine][case-t49]") {
-  config given = settings();
+  config given = impatient();
   given.failover_quarantine = 10s;
   world w(given, 1, world::known::by_sentinel);
   auto& next = w.add_server();

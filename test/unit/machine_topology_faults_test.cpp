@@ -1,6 +1,6 @@
 // Faults of other topologies than one server, in virtual time. The numbers are those of docs/topology-cases.md.
 #include <support/catch.hpp>
-#include <support/unit/stories.hpp>
+#include <support/unit/topologies.hpp>
 
 #include <algorithm>
 
@@ -9,19 +9,6 @@ using namespace latchkey::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-// Behind sentinels, with two replicas of which so many confirm.
-struct replicated_world : world {
-  replicated_world(int needed, std::size_t confirm, config given = {})
-      : world(with(given, needed), 1, known::by_sentinel) {
-    server.redis.replicas = 2;
-    server.redis.synced_replicas = confirm;
-  }
-  static config with(config given, int needed) {
-    given.min_synced_replicas = needed;
-    return given;
-  }
-};
 
 constexpr char const* unblocked =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
@@ -49,12 +36,13 @@ TEST_CASE("case t10: MOVED without a host means the node that said so", "[unit][
 }
 
 TEST_CASE("case t26: a master that one of two replicas still follows", "[unit][machine][case-t26]") {
-  replicated_world all(-1, 1), one(1, 1);
-  auto& refused = all.once(1);
-  all.await(refused);
+  replicated all(-1), one(1);
+  all.w.server.redis.synced_replicas = one.w.server.redis.synced_replicas = 1;
+  auto& refused = all.w.once(1);
+  all.w.await(refused);
   CHECK(refused.error == errc::not_synced);
-  auto& told = one.once(1);  // although the other replica may be promoted
-  one.await(told);
+  auto& told = one.w.once(1);  // although the other replica may be promoted
+  one.w.await(told);
   CHECK(told.granted());
 }
 
@@ -87,7 +75,8 @@ TEST_CASE("case t40: a new master that loads its data is waited for, and holds a
 
 TEST_CASE("case t41: a release for which there are too few replicas is told, and the lease ends it",
           "[unit][machine][case-t41]") {
-  replicated_world w(0, 2);
+  replicated r(0);
+  world& w = r.w;
   auto& held = w.acquire(1, {.lease = 5s});
   w.await(held);
   w.server.refuse("EVALSHA release", "NOREPLICAS Not enough good replicas to write.", -1);
@@ -106,7 +95,8 @@ TEST_CASE("case t43: a WAIT that ends because the master is none any more confir
   for (bool const direct : {false, true}) {
     config given;
     given.retry_attempts = 0;
-    replicated_world w(1, 2, given);
+    replicated r(1, 2, given);
+    world& w = r.w;
     auto& warm = w.acquire(9, {.name = "warm", .direct = true});
     w.await(warm);
     w.await(w.release(warm));

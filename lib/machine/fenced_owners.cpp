@@ -1,15 +1,15 @@
-#include <machine/fences.hpp>
+#include <machine/fenced_owners.hpp>
 
 #include <machine/name_machine.hpp>
 
 namespace latchkey::detail {
 
-std::string fences::key_of(owner_state const& one) {
+std::string fenced_owners::key_of(owner_state const& one) {
   std::string made(one.of.name());  // kinds share data
   return made.append(1, '\0').append(std::to_string(one.field));
 }
 
-void fences::remove(std::string const& key) {
+void fenced_owners::remove(std::string const& key) {
   auto const found = all_.find(key);
   if (found != all_.end() && --found->second == 0) all_.erase(found);
 }

@@ -1,23 +1,21 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <unordered_map>
 
 namespace latchkey::detail {
 
-class name_machine;
 struct owner_state;
 
 // Owners, by what servers know them as, of whom a server that was replaced may still run a request. If it becomes the
 // master again, behind what others have done meanwhile, that may end a hold which began after it: docs/safety.md,
 // "After a failover", rule 8.
-class fences {
+class fenced_owners {
  public:
   static std::string key_of(owner_state const& one);
 
   bool empty() const { return all_.empty(); }
-  bool hold(owner_state const& one) const { return !all_.empty() && all_.contains(key_of(one)); }
+  bool has(owner_state const& one) const { return !all_.empty() && all_.contains(key_of(one)); }
   void add(std::string const& key) { ++all_[key]; }
   void remove(std::string const& key);
 

@@ -1,0 +1,194 @@
+// Requests that nodes of a cluster send on, or tell to come again, in virtual time: docs/topologies.md.
+#include <support/catch.hpp>
+#include <support/unit/topologies.hpp>
+#include <wire/kinds.hpp>
+#include <wire/slot.hpp>
+
+#include <algorithm>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][cluster][case-t8]") {
+  cluster c;
+  c.w.await(c.w.acquire(9, {.name = "warm"}));
+  c.w.await(c.w.acquire(8, {.name = "there"}));
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::move(c.w, "there", 1);
+  c.w.pass(6s);  // the second node is known
+  nodes::move(c.w, "k", 1);
+  auto const before = c.w.now;
+  auto& again = c.w.extend(held, 20s);
+  c.w.await(again);
+  CHECK(c.w.now == before);
+  CHECK(c.w.snapshot().redirected == 1);
+  CHECK(c.second.count("k", c.w.field(1)) == 1);
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(held.losses == 0);
+}
+
+TEST_CASE("cluster: MOVED to a node that nobody knows is followed when it has said so itself",
+          "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::move(c.w, "k", 1);
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(c.w.now < instant(std::chrono::hours(1)) + 200ms);
+}
+
+TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[unit][machine][cluster][case-t12]") {
+  cluster c;
+  auto& held = c.held_and_half_moved();
+  CHECK(c.w.ask(detail::query::is_locked).done() == false);
+  auto& extended = c.w.extend(held, 20s);
+  c.w.await(extended);
+  CHECK(c.second.ran("ASKING") == 2);
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  CHECK(c.second.ran("ASKING") == 3);
+  auto& fresh = c.w.acquire(2);  // no key anywhere
+  c.w.await(fresh);
+  CHECK(c.second.count("k", c.w.field(2)) == 1);
+  nodes::move(c.w, "k", 1);
+  c.w.await(c.w.release(fresh));
+  CHECK_FALSE(c.second.exists("k"));
+}
+
+namespace {
+
+// Another caller's pairs in the time that passes, each as fast as ever.
+int pairs_meanwhile(cluster& c, milliseconds length) {
+  int pairs = 0;
+  for (instant const end = c.w.now + length; c.w.now < end; ++pairs) {
+    auto const before = c.w.now;
+    auto& other = c.w.acquire(7, {.name = "other"});
+    c.w.await(other);
+    c.w.await(c.w.release(other));
+    CHECK(c.w.now == before);
+    c.w.pass(1ms);
+  }
+  return pairs;
+}
+
+std::size_t scripts_of(stepped_server const& one, std::string_view key) {
+  return static_cast<std::size_t>(std::count_if(one.log.begin(), one.log.end(), [&](auto const& line) {
+    return line.starts_with("EVAL") && line.find(key) != line.npos;
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("cluster: a name that two nodes send to each other rests, and the others of both go on",
+          "[unit][machine][cluster][case-t9]") {
+  cluster c;
+  c.w.await(c.w.acquire(8, {.name = "there"}));
+  nodes::move(c.w, "there", 1);
+  c.w.pass(6s);  // the second node is known
+  auto const first = c.first.elsewhere, second = c.second.elsewhere;
+  auto const slot = detail::slot_of("k");
+  auto const to_each_other = [&](stepped_server& one, auto const& usual, std::string const& other) {
+    one.elsewhere = [&, usual, other](stepped_server::words const& command, bool asking) {
+      bool const of_k = std::find(command.begin(), command.end(), "k") != command.end();
+      return of_k ? "MOVED " + std::to_string(slot) + ' ' + other + ":1" : usual(command, asking);
+    };
+  };
+  to_each_other(c.first, first, "node1");
+  to_each_other(c.second, second, "node0");
+  auto& lost = c.w.acquire(1, {.wait = 20s});
+  auto& waits = c.w.acquire(2, {.wait = 5s});
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900);
+  CHECK(waits.error == errc::timeout);
+  auto const asked = scripts_of(c.first, "acquire k") + scripts_of(c.second, "acquire k");
+  CHECK(asked > 10);
+  CHECK(asked < 100);
+  c.first.elsewhere = first;
+  c.second.elsewhere = second;
+  c.w.pass(1'100ms);
+  CHECK(lost.granted());
+  c.w.await(c.w.release(lost));
+}
+
+TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other of the node",
+          "[unit][machine][cluster][case-t13]") {
+  cluster c;
+  auto const usual = c.first.elsewhere;
+  c.first.elsewhere = [&](stepped_server::words const& command, bool asking) {
+    bool const of_k =
+        std::any_of(command.begin(), command.end(), [](auto const& word) { return word.find("{k}") != word.npos; });
+    return of_k ? "TRYAGAIN Multiple keys request during rehashing of slot" : usual(command, asking);
+  };
+  auto& one = c.w.acquire(1, {.name = "{k}1", .wait = 20s});
+  auto& query = c.w.ask(detail::query::is_locked, 0, {.name = "{k}1"});
+  auto& gives_up = c.w.once(3, {.name = "{k}2"});
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900);
+  CHECK_FALSE(one.done());
+  CHECK(gives_up.error == errc::server_error);
+  CHECK(gives_up.text.starts_with("TRYAGAIN"));
+  CHECK(query.text.starts_with("TRYAGAIN"));
+  CHECK(scripts_of(c.first, "acquire {k}1") > 5);
+  CHECK(scripts_of(c.first, "acquire {k}1") < 50);
+  c.first.elsewhere = usual;
+  c.w.pass(1'100ms);
+  CHECK(one.granted());
+  c.w.await(c.w.release(one));
+}
+
+TEST_CASE("cluster: a question about keys on their way is asked again after a rest", "[unit][machine][cluster]") {
+  cluster c;
+  c.held_and_half_moved();
+  auto const usual = c.second.elsewhere;
+  int told = 0;
+  c.second.elsewhere = [&](stepped_server::words const& command, bool asking) {
+    bool const of_k = asking && std::find(command.begin(), command.end(), "k") != command.end();
+    return of_k && ++told <= 3 ? "TRYAGAIN Multiple keys request during rehashing of slot" : usual(command, asking);
+  };
+  auto const before = c.w.now;
+  auto& query = c.w.ask(detail::query::is_locked);
+  c.w.await(query);
+  CHECK_FALSE(query.error);
+  CHECK(query.value == 1);
+  CHECK(c.w.now - before > 50ms);
+}
+
+TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.held_and_half_moved();
+  c.w.unreachable = "no route";
+  c.w.only_host = "node1";
+  auto& refused = c.w.once(2);
+  c.w.await(refused);
+  CHECK(refused.error == errc::connect_failed);
+  c.w.unreachable.clear();
+  auto& extended = c.w.extend(held, 20s);
+  c.w.await(extended);
+  c.w.await(c.w.release(held));
+  CHECK(held.losses == 0);
+  CHECK_FALSE(c.second.exists("k"));
+}
+
+TEST_CASE("cluster: what an ASK sent to a node that is given up goes back", "[unit][machine][cluster]") {
+  cluster c;
+  auto& third = c.w.add_server();
+  c.w.resolve_to(c.w.server);
+  auto& held = c.held_and_half_moved({.lease = 60s});
+  c.w.nobody_answers = true;
+  c.w.only_host = "node1";
+  auto const before = c.w.now;
+  auto& extended = c.w.extend(held, 90s);
+  c.w.pass(20ms);
+  third.set("k", c.w.field(1), 1);
+  third.expire("k", 60'000);
+  nodes::take_over(c.w, 1, 2, false);  // a replica from now on
+  nodes::begin_move(c.w, "k", 2);
+  c.w.await(extended);
+  CHECK(c.w.now - before < c.w.settings.connect_timeout);
+  CHECK(extended.error == latchkey::error_code());
+  CHECK(third.ttl("k") > 60'000);
+  c.w.await(c.w.release(held));
+  CHECK(held.losses == 0);
+}

@@ -1,0 +1,79 @@
+#include <machine/slot_map.hpp>
+#include <support/catch.hpp>
+
+using namespace latchkey;
+
+namespace {
+
+using range = detail::slot_map::range;
+using detail::node_address;
+
+}  // namespace
+
+TEST_CASE("slot map: a slot is taken only with a greater epoch", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1}, b{"b", 1}, c{"c", 1};
+  std::vector<detail::slot_map::change> changes;
+  std::vector<range> const low{{0, 99}}, high{{100, 16383}}, one{{50, 50}}, none;
+  CHECK(map.at(5) == nullptr);
+  CHECK(map.claim("id-a", a, 1, low, changes));
+  CHECK(map.claim("id-b", b, 2, high, changes));
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0].from.host.empty());
+  CHECK(*map.at(50) == a);
+  CHECK(map.slots_of(b) == 16284);
+  changes.clear();
+  CHECK(map.claim("id-a", a, 1, low, changes));
+  CHECK_FALSE(map.claim("id-c", c, 1, one, changes));  // two of one epoch
+  CHECK_FALSE(map.claim("id-c", c, 0, one, changes));
+  CHECK(changes.empty());
+  CHECK(map.claim("id-b", b, 3, one, changes));
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].from == a);
+  CHECK(changes[0].slots == one);
+  CHECK(map.slots_of(a) == 99);
+  CHECK(map.slots_of(b) == 16285);
+  changes.clear();
+  CHECK(map.claim("id-a", a, 1, low, changes));  // most of it is true
+  CHECK(changes.empty());
+  CHECK(*map.at(50) == b);
+  map.moved(60, c);
+  CHECK(*map.at(60) == c);
+  CHECK(map.claim("id-a", a, 1, low, changes));  // has not heard of it
+  CHECK(changes.empty());
+  CHECK(*map.at(60) == c);
+  CHECK(map.claim("id-a", a, 4, low, changes));
+  CHECK(map.slots_of(a) == 100);
+  CHECK(map.claim("id-b", b, 2, none, changes));
+}
+
+TEST_CASE("slot map: what nobody has claimed", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1};
+  std::vector<detail::slot_map::change> changes;
+  CHECK(map.uncovered() == std::vector<range>{{0, 16383}});
+  map.claim("id-a", a, 1, std::vector<range>{{0, 9}, {11, 99}, {101, 16382}}, changes);
+  CHECK(map.uncovered() == std::vector<range>{{10, 10}, {100, 100}, {16383, 16383}});
+  map.claim("id-a", a, 1, std::vector<range>{{0, 16383}}, changes);
+  CHECK(map.uncovered().empty());
+}
+
+TEST_CASE("slot map: a node that has moved to another address keeps its slots", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1}, b{"b", 1}, again{"c", 1};
+  std::vector<detail::slot_map::change> changes;
+  std::vector<range> const low{{0, 99}}, high{{100, 16383}};
+  map.claim("id-a", a, 1, low, changes);
+  map.claim("id-b", b, 2, high, changes);
+  CHECK(map.left_by("id-a", a, 1) == nullptr);
+  CHECK(map.left_by("id-x", again, 1) == nullptr);
+  CHECK(map.left_by("id-a", again, 0) == nullptr);
+  REQUIRE(map.left_by("id-a", again, 1) != nullptr);
+  auto const change = map.readdress(a, again);
+  CHECK(change.slots == low);
+  CHECK(*map.at(0) == again);
+  CHECK(map.slots_of(a) == 0);
+  changes.clear();
+  CHECK(map.claim("id-a", again, 1, low, changes));
+  CHECK(changes.empty());
+}
