@@ -40,6 +40,11 @@ struct cluster_world {
     return !said.is_error() && said.integer == 1;
   }
 
+  // Somebody waits for a lock of this node.
+  bool is_listened_to(std::size_t node) {
+    return wait_until([&] { return servers.node(node).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; });
+  }
+
   event_log log;
   cluster_set servers;
   std::optional<client> own;
