@@ -6,8 +6,8 @@ void core::start_locked(client_machine& machine, operation& one, bool may_borrow
                         loan* taken) {
   // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
   if (one.what == operation::type::release && one.hold != 0) machine.unlink(*one.which, one.name, one.owner, one.hold);
-  if (!machine.start(one, may_borrow, now, out)) return;
-  *taken = lanes_.lend(one, machine, now);
+  std::uint32_t const lane = machine.start(one, may_borrow, now, out);
+  if (lane != 0) *taken = lanes_.lend(lane, one, machine, now);
 }
 
 // Memory for what most calls need. False: the caller is told, and that is all.

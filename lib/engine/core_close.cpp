@@ -28,16 +28,16 @@ void core::tell_attachments(void (attachment::*what)() noexcept) {
 void core::begin_close() {
   tell_attachments(&attachment::closing);
   std::uint64_t const closer = owner_access::number(owner::this_thread());
-  std::shared_ptr<direct_lane> lent;
+  std::vector<std::shared_ptr<direct_lane>> lent;
   std::shared_ptr<transport> io;
   steps_.take([&](client_machine& machine, instant now, actions& out) {
     machine.close(closer, now, out);
     if (!end_.begin()) return;
-    lent = lanes_.of_ended_call();
+    lent = lanes_.of_ended_calls();
     io = steps_.io();
   });
-  // Its borrower is told by the machine, but sleeps in the socket.
-  if (lent) lent->shut();
+  // Their borrowers are told by the machine, but sleep in the sockets.
+  for (auto const& one : lent) one->shut();
   // Weakly: a thread that has run out keeps what was posted to it, and with a strong reference all of this, for ever.
   if (!io) return;
   asio::post(io->strand(), [weak = std::weak_ptr(io)]() noexcept {
@@ -74,16 +74,17 @@ void core::executor_gone() noexcept {
 
 void core::finished() noexcept {
   std::vector<client_end::waiter> told;
-  std::shared_ptr<direct_lane> lane;
+  std::vector<std::shared_ptr<direct_lane>> lanes;
   bool const first = steps_.look([&](client_machine&) {
     if (!end_.finish(told)) return false;
-    lane = lanes_.end();
+    lanes = lanes_.end();
     return true;
   });
   if (!first) return;
-  // Its borrower sleeps in the socket. Otherwise it ends here, in good order.
-  if (lane.use_count() > 1) lane->shut();
-  lane.reset();
+  // A borrower sleeps in the socket. Otherwise it ends here, in good order.
+  for (auto const& one : lanes)
+    if (one.use_count() > 1) one->shut();
+  lanes.clear();
   steps_.take([](client_machine& machine, instant now, actions& out) { machine.close_now(now, out); });
   tell_attachments(&attachment::closed);
   server_.reset();

@@ -30,6 +30,7 @@ class lane_check : public std::enable_shared_from_this<lane_check> {
   std::uint32_t serial() const { return lane_->serial(); }
   void start(std::string_view question);
   void close();
+  bool over() const { return listener_ == nullptr; }
   void detach() { listener_ = nullptr; }
 
  private:

@@ -4,44 +4,61 @@
 #include <machine/client_machine.hpp>
 #include <machine/operation.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace latchkey::detail {
 
-// The direct lane, and which call has borrowed it. What it keeps is guarded by the client's mutex.
+// The direct lanes, one to each server, and which calls have borrowed them. What it keeps is guarded by the client's
+// mutex.
 template <class Lane>
 class loans {
  public:
-  // The calling thread's share of a call that goes by the lane.
+  // The calling thread's share of a call that goes by a lane.
   struct loan {
     std::shared_ptr<Lane> lane;  // null: it is gone, and the borrower says so
     std::uint32_t serial = 0;    // 0: not lent
     instant now{};
   };
 
-  void opened(std::shared_ptr<Lane> lane) { lane_ = std::move(lane); }
-  std::shared_ptr<Lane> lane() const { return lane_; }
-  // Nothing is lent any more, whatever its number is.
-  std::shared_ptr<Lane> end() { return std::exchange(lane_, nullptr); }
-  // It is to be shut, outside the mutex; null: it is another one's number.
-  std::shared_ptr<Lane> end(std::uint32_t serial) { return lane_ && lane_->serial() == serial ? end() : nullptr; }
-  // The lane in which the borrower of a call sleeps that has ended without it.
-  std::shared_ptr<Lane> of_ended_call() const {
-    return lent_ != 0 && borrower_->where == operation::place::idle ? lane_ : nullptr;
+  void opened(std::shared_ptr<Lane> lane) { lanes_.push_back({std::move(lane)}); }
+  std::shared_ptr<Lane> lane(std::uint32_t serial) const {
+    auto const found = find(*this, serial);
+    return found == lanes_.end() ? nullptr : found->lane;
+  }
+  // Nothing is lent any more.
+  std::vector<std::shared_ptr<Lane>> end() {
+    std::vector<std::shared_ptr<Lane>> made;
+    for (auto& one : lanes_) made.push_back(std::move(one.lane));
+    lanes_.clear();
+    return made;
+  }
+  // It is to be shut, outside the mutex; null: there is none with this number.
+  std::shared_ptr<Lane> end(std::uint32_t serial) {
+    auto const found = find(*this, serial);
+    if (found == lanes_.end()) return nullptr;
+    auto made = std::move(found->lane);
+    lanes_.erase(found);
+    return made;
+  }
+  // The lanes in which borrowers of calls sleep that have ended without them.
+  std::vector<std::shared_ptr<Lane>> of_ended_calls() const {
+    std::vector<std::shared_ptr<Lane>> made;
+    for (auto const& one : lanes_)
+      if (one.borrower && one.borrower->where == operation::place::idle) made.push_back(one.lane);
+    return made;
   }
 
   template <class Machine>
-  loan lend(operation const& to, Machine& machine, instant now) {
-    loan made{nullptr, machine.lane_serial(), now};
-    lent_ = made.serial;
-    borrower_ = &to;
-    if (lane_ && lane_->serial() == made.serial) {
-      made.lane = lane_;
-      made.lane->take(machine.lane_bytes());
-    }
-    return made;
+  loan lend(std::uint32_t serial, operation const& to, Machine& machine, instant now) {
+    auto const found = find(*this, serial);
+    if (found == lanes_.end()) return {nullptr, serial, now};
+    found->borrower = &to;
+    found->lane->take(machine.lane_bytes(serial));
+    return {found->lane, serial, now};
   }
 
   // The borrower, outside the mutex: sends, reads, and takes a step with what came. It goes when its own time is over,
@@ -58,20 +75,29 @@ class loans {
           machine.lane_failed(taken.serial, failed, now, out);
         } else if (machine.lane_answer(taken.serial, taken.lane->answer(), now, out) ==
                    client_machine::lane_next::send_again) {
-          taken.lane->take(machine.lane_bytes());
+          taken.lane->take(machine.lane_bytes(taken.serial));
           taken.now = now;
           again = true;
         }
-        if (!again && lent_ == taken.serial) lent_ = 0;
+        if (auto const found = find(*this, taken.serial); !again && found != lanes_.end()) found->borrower = nullptr;
       });
       if (!again) return;
     }
   }
 
  private:
-  std::shared_ptr<Lane> lane_;
-  std::uint32_t lent_ = 0;
-  operation const* borrower_ = nullptr;  // for which call, while it is lent
+  struct lane_of {
+    std::shared_ptr<Lane> lane;
+    operation const* borrower = nullptr;  // for which call, while it is lent
+  };
+
+  template <class Self>
+  static auto find(Self& in, std::uint32_t serial) {
+    return std::find_if(in.lanes_.begin(), in.lanes_.end(),
+                        [serial](auto const& one) { return one.lane->serial() == serial; });
+  }
+
+  std::vector<lane_of> lanes_;
 };
 
 }  // namespace latchkey::detail

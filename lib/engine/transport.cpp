@@ -21,7 +21,7 @@ transport::transport(std::shared_ptr<core> whose)
 
 transport::~transport() {
   for (auto const& one : connections_) one->detach();
-  if (check_) check_->detach();
+  for (auto const& one : checks_) one->detach();
   if (!finished_) core_->executor_gone();
 }
 
@@ -88,20 +88,26 @@ std::shared_ptr<name_lookup> transport::names_of(node_address const& at) {
 
 void transport::write(io_actions::writing& one) {
   if (connection* to = find(one.serial)) return to->write(std::move(one.bytes));
-  auto lane = core_->machine_steps().look([this](client_machine&) { return core_->lanes().lane(); });
-  if (!lane || lane->serial() != one.serial) return;
-  if (check_) check_->close();
-  check_ = std::make_shared<lane_check>(strand_, *this, std::move(lane));
-  check_->start(one.bytes);
+  auto lane = core_->machine_steps().look([&](client_machine&) { return core_->lanes().lane(one.serial); });
+  if (!lane) return;
+  end_check(one.serial);
+  auto const made = std::make_shared<lane_check>(strand_, *this, std::move(lane));
+  checks_.push_back(made);
+  made->start(one.bytes);
 }
 
 void transport::discard(std::uint32_t serial) {
   if (find(serial) != nullptr) return forget(serial);
-  if (check_ && check_->serial() == serial) {
-    check_->close();
-    check_.reset();
-  }
+  end_check(serial);
   core_->lane_closed(serial);
+}
+
+// And those that have ended by themselves.
+void transport::end_check(std::uint32_t serial) {
+  std::erase_if(checks_, [serial](auto const& one) {
+    if (one->serial() == serial) one->close();
+    return one->over();
+  });
 }
 
 void transport::abort(std::uint32_t serial) {
@@ -150,8 +156,8 @@ void transport::finish() {
   finished_ = true;
   for (auto const& one : connections_) one->end();
   connections_.clear();
-  if (check_) check_->close();
-  check_.reset();
+  for (auto const& one : checks_) one->close();
+  checks_.clear();
   error_code ignored;
   timer_.close(ignored);
   close_limit_.cancel();

@@ -41,6 +41,7 @@ class transport final : public connection::listener,
   void abort(std::uint32_t serial);
   // Under the client's mutex, so that nobody borrows a lane that is not there yet.
   void lend(std::uint32_t serial);
+  void end_check(std::uint32_t serial);
   connection* find(std::uint32_t serial);
   void forget(std::uint32_t serial);
 
@@ -61,7 +62,7 @@ class transport final : public connection::listener,
   // Each host has its own, which answers all who ask for it.
   std::vector<std::pair<node_address, std::shared_ptr<name_lookup>>> names_;
   std::vector<std::shared_ptr<connection>> connections_;
-  std::shared_ptr<lane_check> check_;
+  std::vector<std::shared_ptr<lane_check>> checks_;
   io_actions io_;
   bool finished_ = false;
 };

@@ -113,9 +113,11 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     tell_exclusive(call.name, [](name_machine& one) { one.doubt(); });
   }
 
-  outbox& requests_of(operation const& call) override {
-    return (call.what == operation::type::connect ? servers.anywhere() : servers.at(call.name)).requests;
+  home& home_of(operation const& plain) {
+    return plain.what == operation::type::connect ? servers.anywhere() : servers.at(plain.name);
   }
+
+  outbox& requests_of(operation const& call) override { return home_of(call).requests; }
 
   void forget(operation& call) override { servers.forget(call); }
 
@@ -163,7 +165,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     call.where = operation::place::plain;
     if (call.what == operation::type::connect) {
       plain.connect_begins();
-      servers.want_direct();
+      servers.want_direct(home_of(call));
       shared.out->turn = true;
     }
     if (call.what == operation::type::query && call.owner != 0)
@@ -230,27 +232,29 @@ void client_machine::unprepare(operation const& call) noexcept {
   if (name_machine* const found = impl_->known(*call.which, call.name)) found->unprepare(call.owner);
 }
 
-bool client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
+std::uint32_t client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
   ++shared.under_way;
   if (me.refuses(call)) {
     call.error = errc::closed;
     shared.complete(call);
-    return false;
+    return 0;
   }
-  if (may_borrow) me.servers.want_direct();
-  shared.lane_offered = may_borrow && me.servers.direct_idle();
+  name_machine* const name = is_plain(call) ? nullptr : &me.of(*call.which, call.name);
+  session* const lane = may_borrow ? me.servers.idle_lane(name ? *name->at_ : me.home_of(call)) : nullptr;
+  shared.lane_offered = lane != nullptr;
   shared.lane_record = nullptr;
   shared.lane_plain = nullptr;
-  if (is_plain(call))
-    me.start_plain(call);
-  else
-    me.of(*call.which, call.name).start(call);
+  name ? name->start(call) : me.start_plain(call);
   shared.lane_offered = false;
-  if (shared.lane_record) me.servers.lane().lend_to(*shared.lane_record);
-  if (shared.lane_plain) me.servers.lane().lend_to(*shared.lane_plain);
-  return shared.lane_record || shared.lane_plain;
+  if (shared.lane_record)
+    lane->lend_to(*shared.lane_record);
+  else if (shared.lane_plain)
+    lane->lend_to(*shared.lane_plain);
+  else
+    return 0;
+  return lane->lane_serial();
 }
 
 void client_machine::cancel(operation& call, instant now, actions& out) {
@@ -306,21 +310,20 @@ instant client_machine::trusted_until(kind const& which, std::string_view name, 
   return found ? found->trusted_until(owner, hold) : instant{};
 }
 
-std::uint32_t client_machine::lane_serial() const { return impl_->servers.lane().lane_serial(); }
-
-std::string& client_machine::lane_bytes() { return impl_->servers.lane().lane_bytes(); }
+std::string& client_machine::lane_bytes(std::uint32_t serial) { return impl_->servers.lender_of(serial)->lane_bytes(); }
 
 client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, reply const& answer, instant now,
                                                       actions& out) {
   auto& me = impl_->at(now, out);
-  if (!me.servers.lent(serial)) return lane_next::taken;
-  bool const again = me.servers.lane().lane_answer(answer);
+  session* const lender = me.servers.lender_of(serial);
+  if (!lender) return lane_next::taken;
+  bool const again = lender->lane_answer(answer);
   if (!me.servers.idle()) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }
 
 void client_machine::lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out) {
-  impl_->at(now, out).servers.lane_failed(serial, why);
+  if (session* const lender = impl_->at(now, out).servers.lender_of(serial)) lender->lane_failed(why);
 }
 
 void client_machine::turn(instant now, io_actions& io, actions& out) {

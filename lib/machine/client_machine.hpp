@@ -54,9 +54,9 @@ class client_machine {
   void prepare(operation const& call, actions& out);
   // It is not started after all.
   void unprepare(operation const& call) noexcept;
-  // Starts a call. With `may_borrow` its request may go by the direct lane: then true is returned, and the caller
-  // is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed).
-  bool start(operation& call, bool may_borrow, instant now, actions& out);
+  // Starts a call. With `may_borrow` its request may go by a direct lane: then the number of that is returned, and the
+  // caller is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed). Else zero.
+  std::uint32_t start(operation& call, bool may_borrow, instant now, actions& out);
   // The caller gives up: completes with operation_aborted (waiting operations only; others are left alone).
   void cancel(operation& call, instant now, actions& out);
   // The call's deadline has passed on the caller's own clock: completes as it would by time(). Exception: a first
@@ -80,15 +80,14 @@ class client_machine {
   // Until when this hold is trusted if nothing more is heard; zero: not any more.
   instant trusted_until(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) const;
 
-  // --- the direct lane: whoever was told so by start() ---
+  // --- the direct lanes: whoever was told so by start() ---
 
   enum class lane_next : unsigned char {
     done,        // the lane is given back
     send_again,  // send lane_bytes() again (the script's text) and read another reply
     taken,       // the engine has taken the lane back meanwhile: the reply counts for nothing
   };
-  std::uint32_t lane_serial() const;
-  std::string& lane_bytes();
+  std::string& lane_bytes(std::uint32_t serial);
   lane_next lane_answer(std::uint32_t serial, reply const& answer, instant now, actions& out);
   void lane_failed(std::uint32_t serial, error_code const& why, instant now, actions& out);
 

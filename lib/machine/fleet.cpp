@@ -77,14 +77,22 @@ void fleet::on_link_timer(link& one) {
     if (shards_[i]->on_link_timer(one)) return;
 }
 
-// --- the direct lane ---
+// --- direct lanes ---
 
-void fleet::want_direct() {
-  if (one_for_all()) first().want_direct();
+shard& fleet::of(home const& names) {
+  return **std::find_if(shards_.begin(), shards_.end(), [&](auto const& one) { return &one->names() == &names; });
 }
 
-void fleet::lane_failed(std::uint32_t serial, error_code const& why) {
-  if (first().now()) first().now()->lane_failed(serial, why);
+session* fleet::idle_lane(home const& at) {
+  shard& there = of(at);
+  there.want_direct();
+  return there.direct_idle() ? there.now() : nullptr;
+}
+
+session* fleet::lender_of(std::uint32_t serial) {
+  for (auto const& one : shards_)
+    if (one->lent(serial)) return one->now();
+  return nullptr;
 }
 
 // --- plain calls ---
@@ -199,8 +207,10 @@ void fleet::move_names() {
     for (auto& call : here.requests.plain())
       if (&where(call) != &here) stray.push_back(&call);
     for (operation* call : stray) {
+      home& there = where(*call);
+      if (call->what == operation::type::connect) want_direct(there);
       here.requests.remove(*call);
-      where(*call).requests.add(*call);
+      there.requests.add(*call);
     }
   }
   shared_.out->turn = true;

@@ -67,12 +67,12 @@ class fleet final : private shard_user, private guided {
   void on_link_timer(link& one);
   void on_scout_timer() { guide_->on_timer(); }
 
-  // --- the direct lane: only where one server has all names ---
-  void want_direct();
-  bool direct_idle() const { return one_for_all() && first().direct_idle(); }
-  session& lane() { return *first().now(); }
-  bool lent(std::uint32_t serial) const { return first().lent(serial); }
-  void lane_failed(std::uint32_t serial, error_code const& why);
+  // --- direct lanes: one to each server whose names blocked callers ask for ---
+  void want_direct(home const& at) { of(at).want_direct(); }
+  // The next call there is by a blocked caller: who lends a lane to it; null: there is none, or it is lent.
+  session* idle_lane(home const& at);
+  // Null: the lane with this number is not lent any more.
+  session* lender_of(std::uint32_t serial);
 
   // --- plain calls ---
   void forget(operation& call);
@@ -90,7 +90,7 @@ class fleet final : private shard_user, private guided {
 
  private:
   shard& first() { return *shards_.front(); }
-  shard const& first() const { return *shards_.front(); }
+  shard& of(home const& names);
   bool one_for_all() const { return !guide_ || guide_->one_for_all(); }
   void let_go_of_empty_shards();
   // What stands there because of an ASK goes back to where its name is. By whose requests it was.

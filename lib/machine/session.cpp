@@ -194,10 +194,6 @@ bool session::lane_answer(reply const& answer) {
   return false;
 }
 
-void session::lane_failed(std::uint32_t serial, error_code const& why) {
-  if (lent(serial)) links_.discard(links_.of(role::direct), why);
-}
-
 // --- plain calls ---
 
 void session::end_connects() {

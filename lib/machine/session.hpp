@@ -57,7 +57,7 @@ class session final : private connections_user, private orphans_user, private wr
   std::uint32_t lane_serial() const { return links_.of(role::direct).serial; }
   bool lent(std::uint32_t serial) const { return links_.lent(serial); }
   bool lane_answer(reply const& answer);  // true: lane_bytes() are to be sent again
-  void lane_failed(std::uint32_t serial, error_code const& why);
+  void lane_failed(error_code const& why) { links_.discard(links_.of(role::direct), why); }
 
   // --- plain calls ---
   void forget(operation& call);

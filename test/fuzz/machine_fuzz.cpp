@@ -175,7 +175,7 @@ void driver::say(peer& to, std::string const& bytes) {
   else
     machine_.lane_failed(serial, errc::protocol_error, now_, out_);
   if (next == client_machine::lane_next::send_again)
-    to.hear(machine_.lane_bytes());
+    to.hear(machine_.lane_bytes(serial));
   else
     lent_ = 0;
   perform();
@@ -289,12 +289,12 @@ call& driver::about(operation::type what, call const& held) {
 
 void driver::start(call& one, bool may_borrow) {
   one.self_timed = may_borrow;
-  if (machine_.start(one, may_borrow, now_, out_)) {
+  if (auto const lane = machine_.start(one, may_borrow, now_, out_)) {
     must(lent_ == 0, "the lane is lent to one caller at a time");
-    lent_ = machine_.lane_serial();
+    lent_ = lane;
     auto const found = peers_.find(lent_);
     must(found != peers_.end() && found->second.lendable, "only a lane that is open is lent");
-    found->second.hear(machine_.lane_bytes());
+    found->second.hear(machine_.lane_bytes(lent_));
   }
   perform();
 }

@@ -45,14 +45,14 @@ void simulation::start(task& one) {
   limit(one);
   if (is_planted(planted_fault::trick::sleeps_late) && one.deadline != detail::never)
     one.deadline = detail::after(one.deadline, milliseconds(80));
-  bool lent = me.machine.start(one, one.direct, client_time(me), me.out);
-  lent = lent || (is_planted(planted_fault::trick::lends_twice) && one.direct && !me.loans.empty());
-  if (lent) {
-    if (me.loan_of(me.machine.lane_serial())) fail("the direct lane was lent twice");
-    me.loans.push_back({me.machine.lane_serial(), &one, end_of_loan(me, one), {}});
+  std::uint32_t lane = me.machine.start(one, one.direct, client_time(me), me.out);
+  if (is_planted(planted_fault::trick::lends_twice) && one.direct && !me.loans.empty()) lane = me.loans[0].serial;
+  if (lane != 0) {
+    if (me.loan_of(lane)) fail("the direct lane was lent twice");
+    me.loans.push_back({lane, &one, end_of_loan(me, one), {}});
   }
   perform(one.client);
-  if (lent) say(one.client, me.machine.lane_serial(), std::string(me.machine.lane_bytes()));
+  if (lane != 0) say(one.client, lane, std::string(me.machine.lane_bytes(lane)));
 }
 
 std::string simulation::details_of(task const& one) {

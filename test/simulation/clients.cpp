@@ -165,7 +165,7 @@ void simulation::lane_heard(std::size_t client, std::uint32_t serial, std::strin
   auto const next = me.machine.lane_answer(serial, std::move(got), client_time(me), me.out);
   if (next == client_machine::lane_next::send_again) {
     lent.end = end_of_loan(me, *lent.of);
-    say(client, serial, std::string(me.machine.lane_bytes()));
+    say(client, serial, std::string(me.machine.lane_bytes(serial)));
   } else {
     me.give_back(serial);
   }

@@ -51,8 +51,7 @@ struct said_machine {
   std::vector<next> nexts;
   std::string heard;
 
-  std::uint32_t lane_serial() const { return 1; }
-  std::string& lane_bytes() { return bytes; }
+  std::string& lane_bytes(std::uint32_t) { return bytes; }
   void lane_failed(std::uint32_t serial, error_code const& why, instant, actions&) {
     CHECK(serial == 1);
     heard += why == errc::timeout ? "late " : "lost ";
@@ -87,17 +86,17 @@ TEST_CASE("loans: the borrower takes the request along and gives the answer to t
   desk r;
   r.call.where = operation::place::trying;
   r.all.opened(r.lane);
-  auto taken = r.all.lend(r.call, r.machine, start);
+  auto taken = r.all.lend(1, r.call, r.machine, start);
   CHECK(taken.serial == 1);
   CHECK(r.lane->sent == "one ");
-  CHECK(r.all.of_ended_call() == nullptr);
+  CHECK(r.all.of_ended_calls().empty());
   r.call.where = operation::place::idle;  // it ends while its borrower sleeps
-  CHECK(r.all.of_ended_call() == r.lane);
+  CHECK(r.all.of_ended_calls() == std::vector{r.lane});
   r.lane->results = {error_code()};
   r.machine.nexts = {said_machine::next::done};
   r.drive(std::move(taken));
   CHECK(r.machine.heard == "answer ");
-  CHECK(r.all.of_ended_call() == nullptr);
+  CHECK(r.all.of_ended_calls().empty());
 }
 
 TEST_CASE("loans: the text of a script goes on the same loan, with a time of its own", "[unit][engine]") {
@@ -105,7 +104,7 @@ TEST_CASE("loans: the text of a script goes on the same loan, with a time of its
   r.all.opened(r.lane);
   r.lane->results = {error_code(), error_code()};
   r.machine.nexts = {said_machine::next::send_again, said_machine::next::done};
-  r.drive(r.all.lend(r.call, r.machine, start));
+  r.drive(r.all.lend(1, r.call, r.machine, start));
   CHECK(r.lane->sent == "one whole ");
   CHECK(r.lane->begun == std::vector{start, start + 1s});
   CHECK(r.machine.heard == "answer answer ");
@@ -115,18 +114,18 @@ TEST_CASE("loans: what went wrong is told, also that there is no lane any more",
   desk r;
   r.all.opened(r.lane);
   r.lane->results = {errc::timeout};
-  r.drive(r.all.lend(r.call, r.machine, start));
+  r.drive(r.all.lend(1, r.call, r.machine, start));
   CHECK(r.machine.heard == "late ");
   CHECK(r.all.end(2) == nullptr);
   CHECK(r.all.end(1) == r.lane);
-  CHECK(r.all.lane() == nullptr);
-  r.drive(r.all.lend(r.call, r.machine, start));
+  CHECK(r.all.lane(1) == nullptr);
+  r.drive(r.all.lend(1, r.call, r.machine, start));
   CHECK(r.machine.heard == "late lost ");
   r.lane->number = 2;  // another one was opened meanwhile
   r.all.opened(r.lane);
-  r.drive(r.all.lend(r.call, r.machine, start));
+  r.drive(r.all.lend(1, r.call, r.machine, start));
   CHECK(r.machine.heard == "late lost lost ");
-  CHECK(r.all.end() == r.lane);
+  CHECK(r.all.end() == std::vector{r.lane});
 }
 
 TEST_CASE("loans: a loan whose lane the engine took back ends, whoever has the next one", "[unit][engine]") {
@@ -134,8 +133,8 @@ TEST_CASE("loans: a loan whose lane the engine took back ends, whoever has the n
   r.all.opened(r.lane);
   r.lane->results = {error_code()};
   r.machine.nexts = {said_machine::next::taken};
-  r.drive(r.all.lend(r.call, r.machine, start));
-  CHECK(r.all.of_ended_call() == nullptr);
+  r.drive(r.all.lend(1, r.call, r.machine, start));
+  CHECK(r.all.of_ended_calls().empty());
 }
 
 TEST_CASE("the end of a client: begun, ripe, finished, each once, and who waits is told", "[unit][engine]") {

@@ -1,8 +1,8 @@
 // Walks at random through failovers: calls, lost connections, replicas that lag and masters that are replaced, in any
 // order, by clients who hear of it at different times. What the new master has is a beginning of what the old one did.
 // With min_synced_replicas of all, and one failover at a time, nobody ever believes to hold what somebody else does
-// (docs/safety.md, F1 to F4, F7, F8). A seed that fails is printed: LATCHKEY_SEED=n runs it alone, LATCHKEY_WALKS=n so
-// many.
+// (docs/safety.md, F1 to F4, F7, F8). Each seed has a kind of lock. A seed that fails is printed: LATCHKEY_SEED=n runs
+// it alone, LATCHKEY_WALKS=n so many, LATCHKEY_FIRST=n from this one on.
 #include <support/catch.hpp>
 #include <support/patience.hpp>
 #include <support/unit/world.hpp>
@@ -40,6 +40,13 @@ config settings_of(int needed) {
   return made;
 }
 
+detail::kind const& kind_of(std::uint64_t seed) {
+  detail::kind const* const all[] = {&detail::reentrant_kind(),  &detail::non_reentrant_kind(), &detail::spin_kind(),
+                                     &detail::fenced_kind(),     &detail::plain_kind(),         &detail::fair_kind(),
+                                     &detail::read_write_kind(), &detail::reentrant_kind()};
+  return *all[seed % std::size(all)];
+}
+
 task* any(world& w, bool (*fits)(task&)) {
   std::vector<task*> all;
   for (auto const& one : w.tasks())
@@ -54,7 +61,8 @@ bool kept(task& one) { return held(one) && !one.shown.lost; }
 // Callers and connections, whatever servers there are.
 class walk {
  public:
-  walk(std::uint64_t seed, int needed, bool exclusive, world::known how) : w_(settings_of(needed), clients, how) {
+  walk(std::uint64_t seed, int needed, bool exclusive, world::known how)
+      : w_(settings_of(needed), clients, how), kind_(kind_of(seed)) {
     w_.any_order = seed * 2 + 1;
     w_.faulty = true;
     w_.late_bytes = false;
@@ -116,9 +124,12 @@ class walk {
   int failovers_ = 0;
 
  private:
+  detail::kind const& kind_;
+
   void call() {
     std::uint64_t const owner = 1 + w_.random(3);
-    how options;
+    how options{.which = &kind_};
+    if (kind_.rules().modes > 1) options.mode = static_cast<unsigned char>(w_.random(2));
     if (w_.random(4) == 0) options.name = "other";
     options.client = w_.random(clients);
     options.direct = w_.random(3) == 0;
@@ -155,7 +166,7 @@ class walk {
     // Whoever has nothing to do with a server does not ask who it is; then each has heard of the last failover.
     for (std::size_t i = 0; i < clients; ++i)
       for (auto const* name : {"k", "other"}) {
-        task& last = w_.acquire(9, {.name = name, .client = i});
+        task& last = w_.acquire(9, {.name = name, .client = i, .which = &kind_, .mode = kind_.rules().modes > 1});
         w_.await(last);
         w_.release(last);
       }
@@ -335,12 +346,16 @@ class cluster_walk final : public walk {
   std::size_t last_ = 1;
 };
 
+std::uint64_t number(char const* text) { return std::strtoull(text, nullptr, 10); }
+
 template <class Walk>
 void walk_all(int needed) {
   char const* const chosen = std::getenv("LATCHKEY_SEED");
   char const* const many = std::getenv("LATCHKEY_WALKS");
-  std::uint64_t const first = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
-  std::uint64_t const last = chosen ? first : many ? std::strtoull(many, nullptr, 10) : 400 / slowness;
+  char const* const from = std::getenv("LATCHKEY_FIRST");
+  std::uint64_t const first = chosen ? number(chosen) : from ? number(from) : 1;
+  std::uint64_t const walks = chosen ? 1 : many ? number(many) : 400 / slowness;
+  std::uint64_t const last = first + walks - 1;
   std::uint64_t failovers = 0, granted = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     try {
@@ -352,9 +367,9 @@ void walk_all(int needed) {
       FAIL("seed " << seed << ": " << broken.what());
     }
   }
-  CHECK((chosen || failovers > last / 2));
-  CHECK((chosen || granted > 3 * last));
-  if (many) WARN(last << " walks, " << failovers << " failovers, " << granted << " grants");
+  CHECK((chosen || failovers > walks / 2));
+  CHECK((chosen || granted > 3 * walks));
+  if (many) WARN(walks << " walks, " << failovers << " failovers, " << granted << " grants");
 }
 
 // What walks look for is there to be found: with one replica that has it another one may be promoted.

@@ -111,7 +111,7 @@ void sweep_moves(scenario what) {
         nodes::at(w, 1).redis.data = w.server.redis.data;
         nodes::take_over(w, 0, 1, gone);
       });
-    for (role const as : {role::shared, role::messages})
+    for (role const as : {role::shared, role::direct, role::messages})
       play(what, "slot moved, and a link lost" + at, [&](world& w) {
         if (w.steps() == k) nodes::move(w, "k", 1);
         if (w.steps() == k + 3) w.lose(as, fate::late);

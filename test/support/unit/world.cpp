@@ -84,7 +84,7 @@ bool world::blocked(token const& what) const {
   connection const* const one = find(what.server, what.at, client, serial);
   if (!one) return false;
   if (what.what == token::type::execute) return one->deaf;
-  return one->muted || (borrower_stuck && clients_[client]->lent && clients_[client]->lent->serial == serial);
+  return one->muted || (borrower_stuck && clients_[client]->lent.contains(serial));
 }
 
 std::uint64_t world::random(std::uint64_t below) {
@@ -131,7 +131,8 @@ instant world::next_time() const {
   instant next = never;
   for (auto const& one : clients_) {
     next = std::min(next, one->machine.wake_at());
-    if (one->lent && !borrower_stuck) next = std::min(next, one->lent->end);
+    if (borrower_stuck) continue;
+    for (auto const& [serial, loan] : one->lent) next = std::min(next, loan.end);
   }
   for (task const* one : self_timed_)
     if (one->self_timed && !one->done()) next = std::min(next, one->deadline);
@@ -165,8 +166,9 @@ void world::on_time() {
   remember("(time)");
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     node& me = *clients_[i];
-    if (me.lent && !borrower_stuck && me.lent->end <= now)
-      events_.push_back({.what = token::type::loan_over, .client = i, .serial = me.lent->serial});
+    for (auto const& [serial, loan] : me.lent)
+      if (!borrower_stuck && loan.end <= now)
+        events_.push_back({.what = token::type::loan_over, .client = i, .serial = serial});
     me.machine.time(now, me.out);
     perform(i);
   }
@@ -210,8 +212,7 @@ void world::act(token const& what) {
     }
     case token::type::loan_over: {
       node& me = *clients_[what.client];
-      if (!me.lent || me.lent->serial != what.serial) return;
-      me.lent.reset();
+      if (me.lent.erase(what.serial) == 0) return;
       remember("the borrower gives the lane back unread");
       me.machine.lane_failed(what.serial, errc::timeout, now, me.out);
       return perform(what.client);

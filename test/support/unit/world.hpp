@@ -103,6 +103,7 @@ class world {
   void hear(std::uint32_t serial, std::string_view bytes, std::size_t client = 0);  // even of a connection that is over
   std::uint32_t serial(role as, std::size_t client = 0);
   bool connected(role as, std::size_t client = 0) const;
+  std::size_t lent(std::size_t client = 0) const { return clients_[client]->lent.size(); }  // lanes
   std::string unreachable;          // not empty: no connection can be made, and why
   bool nobody_answers = false;      // connections are begun and never made
   std::string only_host;            // not empty: these two concern connections to this one alone
@@ -158,7 +159,6 @@ class world {
     bool dead = false;      // nobody has noticed
   };
   struct loan {
-    std::uint32_t serial;
     task* of;
     instant end;
   };
@@ -168,7 +168,7 @@ class world {
     detail::actions out;
     bool turn_posted = false;
     std::map<std::uint32_t, connection> connections;
-    std::optional<loan> lent;
+    std::map<std::uint32_t, loan> lent;  // by the number of the lane
   };
   struct token {
     enum class type : unsigned char { turn, open, execute, deliver, ended, loan_over, said };
@@ -185,7 +185,7 @@ class world {
 
   task& made(std::uint64_t owner, how const& options, detail::operation::type what);
   void start(task& one);
-  void borrow(node& me, task& one);
+  void borrow(node& me, std::uint32_t serial, task& one);
   void say(std::size_t client, std::uint32_t serial, std::string const& bytes);
   void perform(std::size_t client);
   void take_turn(std::size_t client);

@@ -37,17 +37,16 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
 void world::start(task& one) {
   node& me = *clients_[one.client];
   remember(one.label + " begins" + (one.direct ? " (blocking)" : ""));
-  bool const lent = me.machine.start(one, one.direct, now, me.out);
+  std::uint32_t const lane = me.machine.start(one, one.direct, now, me.out);
   perform(one.client);
-  if (lent) borrow(me, one);
+  if (lane != 0) borrow(me, lane, one);
 }
 
-void world::borrow(node& me, task& one) {
-  std::uint32_t const serial = me.machine.lane_serial();
-  if (me.lent) fail("the lane was lent twice");
+void world::borrow(node& me, std::uint32_t serial, task& one) {
+  if (me.lent.contains(serial)) fail("a lane was lent twice");
   if (!me.connections.contains(serial) || !me.connections.at(serial).lendable) fail("a lane was lent that nobody has");
-  me.lent = loan{serial, &one, std::min(one.limit(), detail::after(now, settings.timeout))};
-  say(one.client, serial, me.machine.lane_bytes());
+  me.lent[serial] = loan{&one, std::min(one.limit(), detail::after(now, settings.timeout))};
+  say(one.client, serial, me.machine.lane_bytes(serial));
 }
 
 task& world::acquire(std::uint64_t owner, how const& options) {

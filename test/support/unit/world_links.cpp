@@ -32,7 +32,7 @@ void world::take_turn(std::size_t index) {
     remember(std::string("closes ") + name_of(found->second.as));
     if (found->second.server && !found->second.dead) found->second.server->leave(found->second.at, false);
     me.connections.erase(found);
-    if (me.lent && me.lent->serial == serial)
+    if (me.lent.contains(serial))
       events_.push_back({.what = token::type::loan_over, .client = index, .serial = serial});
   }
   for (auto const& one : io.open)
@@ -100,7 +100,7 @@ void world::deliver(token const& what) {
   if (!bytes || !one) return;
   node& me = *clients_[index];
   if (keeps_history) remember(std::string("client: ") + name_of(one->as) + " " + shortened(*bytes));
-  if (me.lent && me.lent->serial == serial) return lane_reply(index, serial, *bytes);
+  if (me.lent.contains(serial)) return lane_reply(index, serial, *bytes);
   me.machine.received(serial, *bytes, now, me.out);
   perform(index);
 }
@@ -115,9 +115,9 @@ void world::lane_reply(std::size_t index, std::uint32_t serial, std::string cons
       whole ? me.machine.lane_answer(serial, std::move(got), now, me.out) : client_machine::lane_next::done;
   if (!whole) me.machine.lane_failed(serial, errc::protocol_error, now, me.out);
   if (next == client_machine::lane_next::send_again)
-    say(index, serial, me.machine.lane_bytes());
+    say(index, serial, me.machine.lane_bytes(serial));
   else
-    me.lent.reset();
+    me.lent.erase(serial);
   perform(index);
 }
 
@@ -125,14 +125,14 @@ void world::lane_reply(std::size_t index, std::uint32_t serial, std::string cons
 void world::broken(std::size_t index, std::uint32_t serial) {
   node& me = *clients_[index];
   connection& one = me.connections.at(serial);
-  if (one.lendable && !one.dead && !(me.lent && me.lent->serial == serial)) {
+  if (one.lendable && !one.dead && !me.lent.contains(serial)) {
     one.dead = true;
     return;
   }
   remember(std::string("loses ") + name_of(one.as));
   me.connections.erase(serial);
-  if (me.lent && me.lent->serial == serial) {
-    me.lent.reset();
+  if (me.lent.contains(serial)) {
+    me.lent.erase(serial);
     me.machine.lane_failed(serial, errc::connection_lost, now, me.out);
   } else {
     me.machine.broken(serial, errc::connection_lost, now, me.out);
