@@ -143,8 +143,8 @@ struct config {
   /// call) are closed, but for those to one node, so that the next lock finds a connection. Zero: never.
   milliseconds idle_connection_timeout{10'000};
   /// Under which address this client reaches a server that sentinels, or nodes of a cluster, know by this host and
-  /// port. Empty: the same. Called with the client's mutex held: it is to be quick, not to throw and not to use the
-  /// client.
+  /// port; by `rediss-cluster://` the host is the name that a node announces, if it does. Empty: the same. Called with
+  /// the client's mutex held: it is to be quick, not to throw and not to use the client.
   std::function<std::pair<std::string, std::uint16_t>(std::string const& host, std::uint16_t port)> nat_map{};
   /// How long the callers of this client may pass a lock on among themselves.
   local_handoff_options local_handoff{};

@@ -36,6 +36,7 @@ client_machine::identity identity_of(target const& where, config const& given, s
   who.address = where.how == target::scheme::tcp ? where.host + ':' + std::to_string(where.port) : where.path;
   who.database = where.database < 0 ? given.database : where.database;
   (where.how == target::scheme::cluster ? who.nodes : who.sentinels) = where.seeds;
+  who.by_name = where.tls;  // certificates are of names, as a rule
   who.master = where.master;
   who.sentinel_username = where.sentinel_username.empty() ? given.sentinel_username : where.sentinel_username;
   who.sentinel_password = where.sentinel_password.empty() ? given.sentinel_password : where.sentinel_password;

@@ -27,7 +27,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
         servers(shared,
                 {{who.username, who.password, who.database, who.address, {}},
                  {who.sentinels, who.master, who.sentinel_username, who.sentinel_password},
-                 who.nodes},
+                 {who.nodes, who.username, who.password, who.by_name}},
                 plain, *this) {
     shared.client_id = std::move(who.client_id);
     shared.random_state = who.seed;

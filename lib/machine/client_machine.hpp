@@ -37,6 +37,7 @@ class client_machine {
     std::string master{};
     // Not empty: of a cluster.
     std::vector<node_address> nodes{};
+    bool by_name = false;  // see cluster_seeds
     std::string sentinel_username{};
     std::string sentinel_password{};
     std::function<std::chrono::microseconds()> time_of_day{};  // since 1970, by this machine; empty: of no interest

@@ -19,7 +19,10 @@ std::string in_words(std::vector<slot_map::range> const& slots) {
 }  // namespace
 
 cluster_guide::cluster_guide(context& shared, cluster_seeds whom, guided& servers)
-    : shared_(shared), servers_(servers), scout_(shared, std::move(whom), static_cast<cluster_user&>(*this)) {}
+    : shared_(shared),
+      servers_(servers),
+      by_name_(whom.by_name),
+      scout_(shared, std::move(whom), static_cast<cluster_user&>(*this)) {}
 
 shard* cluster_guide::leading_to(node_address const& at) const {
   auto const& all = servers_.shards();
@@ -45,7 +48,8 @@ cluster_scout::need cluster_guide::need() const {
 
 // A node says its own address only if it knows it.
 node_address cluster_guide::place_of(cluster_master const& one, node_address const& by) const {
-  node_address made = reached_by(shared_, one.at);
+  bool const named = by_name_ && !one.name.empty();
+  node_address made = reached_by(shared_, named ? node_address{one.name, one.at.port} : one.at);
   if (made.host.empty()) made.host = by.host;
   return made;
 }
@@ -68,7 +72,7 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
   for (auto const& one : masters) {
     node_address const at = place_of(one, by);
     if (!one.failed) known.push_back(at);
-    if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = at;
+    if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = named_[to_string(one.at)] = at;
     // Of two addresses of one node that which works is kept: a witness may have heard of the other one too late.
     if (auto const* const before = slots_.left_by(one.id, at, one.epoch)) {
       shard const* const led = leading_to(*before);

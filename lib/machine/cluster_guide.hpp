@@ -46,8 +46,9 @@ class cluster_guide final : public guide, private cluster_user {
 
   context& shared_;
   guided& servers_;
+  bool const by_name_;
   slot_map slots_;
-  std::map<std::string, node_address> named_;  // nodes by the names of their hosts, which redirections may say
+  std::map<std::string, node_address> named_;  // nodes by all that redirections may say
   std::vector<slot_map::range> uncovered_;     // as was told
   cluster_scout scout_;
 };

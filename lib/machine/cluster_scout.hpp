@@ -20,6 +20,7 @@ struct cluster_seeds {
   std::vector<node_address> nodes;
   std::string username;
   std::string password;
+  bool by_name = false;  // nodes are to prove that they are those of the names which they announce
 };
 
 // Told what the nodes say.

@@ -11,9 +11,8 @@ namespace latchkey::detail {
 fleet::fleet(context& shared, topology given, plain_calls& plain, fleet_user& user)
     : shared_(shared), user_(user), plain_(plain), as_(std::move(given.as)) {
   guided& me = *this;
-  if (!given.nodes.empty())
-    guide_ =
-        std::make_unique<cluster_guide>(shared_, cluster_seeds{std::move(given.nodes), as_.username, as_.password}, me);
+  if (!given.cluster.nodes.empty())
+    guide_ = std::make_unique<cluster_guide>(shared_, std::move(given.cluster), me);
   else if (!given.whom.seeds.empty())
     guide_ = std::make_unique<sentinel_guide>(shared_, std::move(given.whom), me);
   make_shard();

@@ -41,9 +41,9 @@ class fleet_user {
 class fleet final : private shard_user, private guided {
  public:
   struct topology {
-    connections::identity as;           // of all servers; `address` is that of the only one, for texts
-    sentinels whom{};                   // without seeds there are none
-    std::vector<node_address> nodes{};  // of a cluster, if any
+    connections::identity as;  // of all servers; `address` is that of the only one, for texts
+    sentinels whom{};          // without seeds there are none
+    cluster_seeds cluster{};   // without nodes it is none
   };
 
   fleet(context& shared, topology given, plain_calls& plain, fleet_user& user);

@@ -50,6 +50,7 @@ certificates const& common_certificates() {
     made.make("server");
     made.make("client", "ca", {.usage = "clientAuth"});
     made.make("elsewhere", "ca", {.names = "DNS:elsewhere.test"});
+    made.make("named", "ca", {.names = "DNS:localhost"});
     made.make("expired", "ca", {.days = -1});
     made.make("stranger", "alien");
     made.make("serveronly", "ca", {.usage = "serverAuth"});

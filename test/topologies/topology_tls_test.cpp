@@ -17,13 +17,16 @@ namespace {
 constexpr int middle = detail::slot_count / 2;
 
 struct tls_node {
+  explicit tls_node(std::string_view certificate)
+      : of(certificate, false,
+           {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus), "--tls-cluster", "yes"}) {}
+
   std::uint16_t const bus = free_port();
-  tls_server of{
-      "server", false, {"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus), "--tls-cluster", "yes"}};
+  tls_server of;
 };
 
 struct tls_cluster {
-  tls_cluster() {
+  explicit tls_cluster(std::string_view certificate = "server") : low(certificate), high(certificate) {
     low.of.admin.ok("CLUSTER", "SET-CONFIG-EPOCH", 1);
     low.of.admin.ok("CLUSTER", "ADDSLOTSRANGE", 0, middle - 1);
     high.of.admin.ok("CLUSTER", "SET-CONFIG-EPOCH", 2);
@@ -64,6 +67,28 @@ TEST_CASE("cluster: by TLS to all nodes", "[topologies][cluster]") {
   auto const error =
       thrown_by([&] { return client(servers.uri(), steady_config()).get_lock("k").acquire({.wait = 2s}); });
   CHECK(error.code() == errc::tls_failed);
+}
+
+TEST_CASE("cluster: a certificate is verified for the name that its node announces", "[topologies][cluster]") {
+  tls_cluster servers("named");
+  std::string const uri = "rediss-cluster://localhost:" + std::to_string(servers.low.of.port);
+  auto const name = name_in(false);
+  // By its address nobody may believe it.
+  auto const error =
+      thrown_by([&] { return client(uri, with_tls(steady_config())).get_lock(name).acquire({.wait = 2s}); });
+  CHECK(error.code() == errc::tls_failed);
+  for (auto* one : {&servers.low, &servers.high})
+    one->of.admin.ok("CONFIG", "SET", "cluster-announce-hostname", "localhost");
+  auto const announced = [&](tls_node& by) {
+    auto const text = by.of.admin.text("CLUSTER", "NODES");
+    return text.find(",localhost") != text.rfind(",localhost");
+  };
+  REQUIRE(wait_until([&] { return announced(servers.low) && announced(servers.high); }));
+  client own(uri, with_tls(steady_config()));
+  auto held = own.get_lock(name).acquire({.wait = patience});
+  REQUIRE(held.held());
+  CHECK(servers.high.of.admin.integer("EXISTS", name) == 1);
+  CHECK(held.release() == release_result::released);
 }
 
 TEST_CASE("sentinel: certificates of sentinels may be of another authority", "[topologies][case-t51]") {

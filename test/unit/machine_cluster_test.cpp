@@ -337,3 +337,27 @@ TEST_CASE("cluster: a master with slots of its own takes over those of another",
   c.w.await(c.w.release(waits));
   CHECK_FALSE(c.second.exists("k"));
 }
+
+TEST_CASE("cluster: nodes are reached by the names that they announce, whatever redirections say",
+          "[unit][machine][cluster]") {
+  cluster c;
+  c.w.nodes_announce_names = true;
+  nodes::move(c.w, "there", 1);
+  std::vector<std::string> whom;
+  for (auto const* name : {"k", "there"}) {
+    auto& held = c.w.acquire(1, {.name = name});
+    c.w.await(held);
+    c.w.await(c.w.release(held));
+  }
+  for (auto const& one : c.w.snapshot().nodes) whom.push_back(one.address);
+  std::sort(whom.begin(), whom.end());
+  CHECK(whom == std::vector<std::string>{"name0:1", "name1:1"});
+  nodes::move(c.w, "k", 1);  // MOVED says node1:1
+  auto const before = c.w.now;
+  auto& moved = c.w.acquire(1);
+  c.w.await(moved);
+  CHECK(c.w.now == before);
+  CHECK(c.w.snapshot().nodes.size() == 2);
+  c.w.await(c.w.release(moved));
+  c.w.finish();
+}

@@ -104,15 +104,16 @@ class world {
   std::uint32_t serial(role as, std::size_t client = 0);
   bool connected(role as, std::size_t client = 0) const;
   std::size_t lent(std::size_t client = 0) const { return clients_[client]->lent.size(); }  // lanes
-  std::string unreachable;          // not empty: no connection can be made, and why
-  bool nobody_answers = false;      // connections are begun and never made
-  std::string only_host;            // not empty: these two concern connections to this one alone
-  int opened = 0;                   // connections begun so far
-  bool lanes_resolve_anew = false;  // lanes go where the name leads now, not to the peer
-  bool late_bytes = true;           // what was left behind runs before time passes
-  std::uint64_t any_order = 0;      // not zero: a seed; of several events that could be next any is
-  bool borrower_stuck = false;      // whoever borrowed the lane does not look at its answer
-  stepped_server& add_server();     // names resolve to it from now on
+  std::string unreachable;            // not empty: no connection can be made, and why
+  bool nobody_answers = false;        // connections are begun and never made
+  std::string only_host;              // not empty: these two concern connections to this one alone
+  int opened = 0;                     // connections begun so far
+  bool lanes_resolve_anew = false;    // lanes go where the name leads now, not to the peer
+  bool late_bytes = true;             // what was left behind runs before time passes
+  bool nodes_announce_names = false;  // name0, name1, ... of hosts
+  std::uint64_t any_order = 0;        // not zero: a seed; of several events that could be next any is
+  bool borrower_stuck = false;        // whoever borrowed the lane does not look at its answer
+  stepped_server& add_server();       // names resolve to it from now on
   void resolve_to(stepped_server& one) { resolved_ = &one; }
 
   milliseconds clock_behind{0};  // of the clients' machine, as against that of the servers

@@ -17,6 +17,10 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+std::string announced(world const& in, std::size_t number) {
+  return in.nodes_announce_names ? ",name" + std::to_string(number) : "";
+}
+
 // The keys of a command, or its sharded channel.
 std::vector<std::string> keys_of(stepped_server::words const& command) {
   if (command[0].starts_with("EVAL")) {
@@ -150,8 +154,8 @@ void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::stri
     for (std::size_t i = 0; i <= in.others_.size(); ++i) {
       if (in.gone_.contains(i)) continue;
       bool const master = in.epochs_.contains(i);
-      text += "id" + std::to_string(i) + ' ' + node_name(i) + ":1@2 " + (master ? "master" : "slave") + " - 0 0 " +
-              std::to_string(master ? in.epochs_[i] : 0) + " connected";
+      text += "id" + std::to_string(i) + ' ' + node_name(i) + ":1@2" + announced(in, i) + ' ' +
+              (master ? "master" : "slave") + " - 0 0 " + std::to_string(master ? in.epochs_[i] : 0) + " connected";
       if (in.most_at_ == i) {  // all but those that are elsewhere
         int first = 0;
         for (auto const& [slot, one] : in.slots_) {
