@@ -26,7 +26,7 @@ name_machine::~name_machine() {
   for (owner_state& one : owners_) one.own.reset();
 }
 
-owner_state& name_machine::record_of(std::uint64_t owner) {
+owner_state& name_machine::state_of(std::uint64_t owner) {
   owner_state* const one = known(owner);
   return one ? *one : shared_.spare_owners.make(owners_, *this, owner);
 }
@@ -41,7 +41,7 @@ void name_machine::prepare(std::uint64_t owner) {
   holders_.make_room();
   waiters_->make_room();
   if (served_.capacity() == served_.size()) served_.reserve(2 * served_.size());
-  record_of(owner);
+  state_of(owner);
 }
 
 void name_machine::unprepare(std::uint64_t owner) noexcept {
@@ -49,7 +49,7 @@ void name_machine::unprepare(std::uint64_t owner) noexcept {
 }
 
 void name_machine::start(operation& call) {
-  owner_state& one = record_of(call.owner);
+  owner_state& one = state_of(call.owner);
   call.of_owner = &one;
   arrive(one, call);
   tidy_served();

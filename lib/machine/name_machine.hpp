@@ -58,7 +58,6 @@ class name_machine final : private waited_name {
   void give_up_calls();
   // What is still held stays on the server until its lease ends.
   void leave();
-  // Memory was short in the middle of a step: see client_machine.
 
   // --- requests of owners, from the outbox and the lanes ---
   // Before sending: decides what the request is by now and fills in the item. False: there is nothing to send.
@@ -94,7 +93,7 @@ class name_machine final : private waited_name {
   friend struct takeover;  // what becomes of it on another server
 
   // name_machine.cpp
-  owner_state& record_of(std::uint64_t owner);
+  owner_state& state_of(std::uint64_t owner);
   void arrive(owner_state& one, operation& call);
   void dispatch(owner_state& one, operation& call);
   void advance(owner_state& one);

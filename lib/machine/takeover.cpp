@@ -42,7 +42,7 @@ void takeover::move(name_machine& name, home& to) {
 
 void takeover::release_again(name_machine& name, std::uint64_t owner, unsigned char mode) {
   if (name.tenure_.lent(owner)) return;  // it stands for what another one holds
-  owner_state& one = name.record_of(owner);
+  owner_state& one = name.state_of(owner);
   request& asked = one.ask_;
   if (one.live(mode) == 0 && !asked.under_way()) name.give_back(one, mode);
   // What he asks for meanwhile says it, too, unless he gives up before it has left.

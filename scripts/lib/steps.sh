@@ -49,9 +49,9 @@ check() {
   fi
 }
 
-# What took longest, in seconds: steps of a minute and more.
+# What each step took, the longest first.
 say_times() {
-  printf '%s\n' "${took[@]}" | sort -rn | awk '$1 >= 60 { printf "%s%s %d:%02d", n++ ? ", " : "", $2, $1 / 60, $1 % 60 }
+  printf '%s\n' "${took[@]}" | sort -rn | awk 'NF { printf "%s%s %d:%02d", n++ ? ", " : "", $2, $1 / 60, $1 % 60 }
     END { if (n) print " (minutes)" }'
 }
 
