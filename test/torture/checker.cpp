@@ -13,9 +13,9 @@ std::string in_ms(std::int64_t nanoseconds) {
   return text;
 }
 
-verdict check(run_history const& run) {
+verdict check(run_history const& run, allowances const& may) {
   verdict out;
-  auto const all = assemble(run);
+  auto const all = assemble(run, may);
   for (auto const& one : all.sections) {
     if (one.granted == 0) continue;
     ++out.sections;
@@ -173,8 +173,9 @@ std::int64_t assembled::net(process_history const& of, std::int64_t from, std::i
   return to - from - stopped - covered(stalls, from, to);
 }
 
-assembled assemble(run_history const& run) {
+assembled assemble(run_history const& run, allowances const& may) {
   assembled made;
+  made.may = may;
   for (auto const& one : run.workers) {
     process_reader reader(one, made);
     for (auto const& line : one.lines) reader.read(line);

@@ -58,6 +58,12 @@ struct reconnections {
   int worker;
 };
 
+// What a failover may undo, as docs/topologies.md says: it is counted apart.
+struct allowances {
+  bool counts = false;  // of permits and latches
+  bool holds = false;   // of grants that not every replica had
+};
+
 // All sections of a run and what happened around them.
 struct assembled {
   std::vector<section> sections;
@@ -71,13 +77,14 @@ struct assembled {
   std::map<lock_id, std::vector<deletion>> deletions;
   std::vector<interval> faults;
   std::vector<reconnections> connects;
+  allowances may;
 
   std::map<lock_id, std::vector<section const*>> by_lock() const;
   // How long a call took, the times left out at which its process or the machine stood still.
   std::int64_t net(process_history const& of, std::int64_t from, std::int64_t to) const;
 };
 
-assembled assemble(run_history const& run);
+assembled assemble(run_history const& run, allowances const& may = {});
 
 // Decides what the histories of a run show. All times are of one clock.
 //
@@ -118,8 +125,9 @@ struct verdict {
   std::uint64_t late = 0;
   std::uint64_t storm = 0;
   std::uint64_t starved = 0;
-  std::uint64_t excused = 0;  // overlaps that a stranger made
-  std::uint64_t refused = 0;  // acquires that were busy or failed
+  std::uint64_t documented = 0;  // what allowances allow
+  std::uint64_t excused = 0;     // overlaps that a stranger made
+  std::uint64_t refused = 0;     // acquires that were busy or failed
   std::vector<std::string> findings;
   std::map<std::string, std::uint64_t> of_kind;
 
@@ -127,7 +135,7 @@ struct verdict {
   std::string last_line() const;
 };
 
-verdict check(run_history const& run);
+verdict check(run_history const& run, allowances const& may = {});
 
 // The parts of check(); each counts and tells what it found. What counts is written in checker.hpp.
 void check_exclusion(assembled const& all, verdict& out);
@@ -147,6 +155,10 @@ constexpr std::int64_t lateness = second;   // and before it counts as late
 inline void tell(verdict& out, std::uint64_t& counter, std::string text) {
   ++counter;
   if (out.findings.size() < most_findings) out.findings.push_back(std::move(text));
+}
+
+inline void tell_unless(bool documented, verdict& out, std::uint64_t& counter, std::string text) {
+  documented ? static_cast<void>(++out.documented) : tell(out, counter, std::move(text));
 }
 
 // Do these two keep each other out?

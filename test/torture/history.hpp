@@ -91,7 +91,12 @@ struct board {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// Maps the file; makes it if it is not there.
+// Maps the file; makes it if it is not there: all zeros.
+void* map_bytes(std::string const& path, std::size_t size);
+template <class Shared>
+Shared& map_file(std::string const& path) {
+  return *static_cast<Shared*>(map_bytes(path, sizeof(Shared)));
+}
 board& map_board(std::string const& path);
 std::string board_file(std::string const& folder);
 

@@ -95,7 +95,11 @@ void thread_section(slot& own, plan const& what) {
 }  // namespace
 
 void run_lock_thread(slot& own) {
-  while (own.phase() == board::work) thread_section(own, own.draw());
+  while (own.phase() == board::work) {
+    auto const next = own.draw();
+    thread_section(own, next);
+    rest_after(next);
+  }
   for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) thread_section(own, own.last(lock));
 }
 
@@ -155,6 +159,7 @@ asio::awaitable<void> run_lock_coroutine(slot& own) {
       next.lease = next.extends = next.max_hold = {};
     }
     for (int i = 0; i <= next.retakes && own.phase() == board::work; ++i) co_await coro_section(own, next);
+    if (next.rest > 0) co_await pause(milliseconds(next.rest / ms));
   }
   for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) co_await coro_section(own, own.last(lock));
 }

@@ -34,6 +34,17 @@ docs/reliability.md says must not be there.
   --experiment pauses
                     lost updates of a register under a lease of 2 s, when processes are paused every 5 s: the bare
                     lock, the lock with lost() checked before the write, and fencing tokens
+  --topology sentinel|cluster
+                    instead of one server: a master, two replicas and three sentinels, or three masters with a replica
+                    each. A master after the other is replaced, one failover at a time: it is asked to, killed,
+                    stopped, cut off from its replicas; sentinels are stopped, slots move, connections are cut.
+                    Histories as above, and counters that are read and written back under locks of several settings
+  --failovers N     ends when so many have been, at the latest after --minutes (default: no limit)
+  --sets N          so many sets of servers at the same time (default 1)
+  --synced N|all    min_synced_replicas of the histories (default all)
+  --quarantine MS   failover_quarantine of one kind of counters (default: two leases)
+  --rest MS         most time between two failovers of a set (default: three leases, and 1.5 in a cluster)
+  --redisson        counts with Redisson, too, on the same servers (test/interop/build-driver builds its driver)
   --help
 
 The last line of a run gives the figures: also calls that ended more than a second late (late), clients that connect to
@@ -88,6 +99,26 @@ bool read_experiment(std::string_view word, options& out) {
   return out.pauses;
 }
 
+// Leases are long enough to outlive a failover, often.
+bool read_topology(std::string_view word, options& out) {
+  out.topology = word;
+  out.lease = milliseconds(2'000);
+  out.processes = 3;
+  return word == "sentinel" || word == "cluster";
+}
+
+bool read_synced(std::string_view word, options& out) {
+  if (word == "all") word = "-1";
+  return test::read_number(word, out.synced) && out.synced >= -1;
+}
+
+bool read_time(std::string_view word, milliseconds& out) {
+  std::int64_t count = 0;
+  bool const is_one = test::read_number(word, count) && count > 0;
+  out = milliseconds(count);
+  return is_one;
+}
+
 std::string joined(std::vector<std::string> const& words) {
   std::string made;
   for (auto const& one : words) made += (made.empty() ? "" : ",") + one;
@@ -100,6 +131,8 @@ std::string kind_names(options const& run) {
   for (auto kind : run.kinds) names.push_back(torture_kinds()[kind].name);
   return joined(names);
 }
+
+std::string synced_text(options const& run) { return run.synced < 0 ? "all" : std::to_string(run.synced); }
 
 std::string number(double value) {
   char text[32];
@@ -135,16 +168,34 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
       .text("--check", out.check)
       .text("--show", out.show)
       .value("--experiment", [&](auto word) { return read_experiment(word, out); })
+      .value("--topology", [&](auto word) { return read_topology(word, out); })
+      .number("--failovers", out.failovers, 0)
+      .number("--sets", out.sets, 1, 32)
+      .value("--synced", [&](auto word) { return read_synced(word, out); })
+      .value("--quarantine", [&](auto word) { return read_time(word, out.quarantine); })
+      .value("--rest", [&](auto word) { return read_time(word, out.rest); })
+      .flag("--redisson", out.redisson)
+      .flag("--updates", out.updates)
       .number("--index", out.index)
       .number("--incarnation", out.incarnation)
       .text("--folder", out.folder)
       .value("--server", [&](auto word) { return !out.servers.emplace_back(word).empty(); })
       .flag("--keep", out.keep)
       .flag("--worker", out.worker);
-  return all.read(count, words, print_help);
+  auto const code = all.read(count, words, print_help);
+  if (out.quarantine.count() == 0) out.quarantine = out.lease * 2;
+  if (out.rest.count() == 0) out.rest = out.topology == "cluster" ? out.lease * 3 / 2 : out.lease * 3;
+  return code;
 }
 
 std::string command_for(options const& run) {
+  if (!run.topology.empty())
+    return "scripts/torture --topology " + run.topology + " --minutes " + number(run.minutes) + " --failovers " +
+           std::to_string(run.failovers) + " --sets " + std::to_string(run.sets) + " --synced " + synced_text(run) +
+           " --quarantine " + std::to_string(run.quarantine.count()) + " --rest " + std::to_string(run.rest.count()) +
+           " --kind " + kind_names(run) + " --processes " + std::to_string(run.processes) + " --lease " +
+           std::to_string(run.lease.count()) + " --seed " + std::to_string(run.seed) +
+           (run.redisson ? " --redisson" : "");
   std::string made = "scripts/torture --minutes " + number(run.minutes) + " --kind " + kind_names(run) +
                      " --processes " + std::to_string(run.processes) + " --nemesis " +
                      (run.nemeses.size() == nemesis_names().size() ? "all" : joined(run.nemeses)) + " --seed " +
@@ -166,6 +217,12 @@ std::vector<std::string> words_for_worker(options const& run, std::string const&
   add("--incarnation", std::to_string(incarnation));
   add("--seed", std::to_string(run.seed));
   if (run.pauses) add("--experiment", "pauses");
+  if (!run.topology.empty()) {
+    add("--topology", run.topology);
+    add("--synced", synced_text(run));
+    add("--quarantine", std::to_string(run.quarantine.count()));
+    if (run.updates) words.push_back("--updates");
+  }
   add("--lease", std::to_string(run.lease.count()));
   add("--kind", kind_names(run));
   if (run.broken != broken::not_at_all) add("--broken", name_of(run.broken));
@@ -182,6 +239,8 @@ config worker_config(options const& run) {
   settings.ping_interval = run.lease / 3;
   settings.fair_lock_wait_timeout = run.lease * 2;
   settings.close_timeout = run.lease * 2;
+  settings.min_synced_replicas = run.topology.empty() ? 0 : run.synced;
+  settings.replicas_sync_timeout = run.lease / 5;
   settings.client_name = "torture-" + std::to_string(run.index);
   return settings;
 }

@@ -117,7 +117,11 @@ void run_permit_thread(slot& own) {
     ready[what.lock] = ready[what.lock] || prepare(own, pool, what.lock);
     if (ready[what.lock]) leased_section(own, pool, what);
   };
-  while (own.phase() == board::work) one(own.draw());
+  while (own.phase() == board::work) {
+    auto const next = own.draw();
+    one(next);
+    rest_after(next);
+  }
   for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock) one(own.last(lock));
 }
 
@@ -129,7 +133,11 @@ void run_semaphore_thread(slot& own) {
     if (known != what.lock + 1 && prepare(own, pool, what.lock)) known = what.lock + 1;
     if (known == what.lock + 1) bare_section(own, pool, what);
   };
-  while (own.phase() == board::work) one(own.draw());
+  while (own.phase() == board::work) {
+    auto const next = own.draw();
+    one(next);
+    rest_after(next);
+  }
 }
 
 namespace {

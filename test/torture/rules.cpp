@@ -14,7 +14,8 @@ bool excused(std::vector<deletion> const& some, section const& earlier, section 
   });
 }
 
-void alone_or_readers(std::vector<section const*> const& some, std::vector<deletion> const& deleted, verdict& out) {
+void alone_or_readers(std::vector<section const*> const& some, std::vector<deletion> const& deleted, bool documented,
+                      verdict& out) {
   std::vector<section const*> inside;
   for (auto const* later : some) {
     if (!later->was_trusted()) continue;
@@ -24,25 +25,25 @@ void alone_or_readers(std::vector<section const*> const& some, std::vector<delet
       if (excused(deleted, *earlier, *later))
         ++out.excused;
       else
-        tell(out, out.violations,
-             "VIOLATION: two trusted holders for " +
-                 in_ms(std::min(earlier->trusted, later->trusted) - later->granted) + ": " + earlier->name() + " and " +
-                 later->name());
+        tell_unless(documented, out, out.violations,
+                    "VIOLATION: two trusted holders for " +
+                        in_ms(std::min(earlier->trusted, later->trusted) - later->granted) + ": " + earlier->name() +
+                        " and " + later->name());
     }
     inside.push_back(later);
   }
 }
 
-void at_most_permits(std::vector<section const*> const& some, verdict& out) {
+void at_most_permits(std::vector<section const*> const& some, bool documented, verdict& out) {
   std::vector<section const*> inside;
   for (auto const* later : some) {
     if (!later->was_trusted()) continue;
     std::erase_if(inside, [&](auto const* one) { return one->trusted <= later->granted; });
     inside.push_back(later);
     if (inside.size() > permits)
-      tell(out, out.violations,
-           "VIOLATION: " + std::to_string(inside.size()) + " trusted holders of " + std::to_string(permits) +
-               " permits, the last one: " + later->name());
+      tell_unless(documented, out, out.violations,
+                  "VIOLATION: " + std::to_string(inside.size()) + " trusted holders of " + std::to_string(permits) +
+                      " permits, the last one: " + later->name());
   }
 }
 
@@ -54,9 +55,9 @@ void check_exclusion(assembled const& all, verdict& out) {
     auto const& kind = torture_kinds()[lock.first];
     auto const found = all.deletions.find(lock);
     if (kind.who == rule::permits)
-      at_most_permits(some, out);
+      at_most_permits(some, all.may.counts, out);
     else if (kind.who != rule::rounds)
-      alone_or_readers(some, found == all.deletions.end() ? none : found->second, out);
+      alone_or_readers(some, found == all.deletions.end() ? none : found->second, all.may.holds, out);
   }
 }
 
@@ -70,13 +71,14 @@ void check_tokens(assembled const& all, verdict& out) {
     auto known = granted.begin();
     for (auto const* one : asked) {
       if (one->token == 0 || !seen.insert(one->token).second)
-        tell(out, out.violations, "VIOLATION: the token " + std::to_string(one->token) + " twice: " + one->name());
+        tell_unless(all.may.holds, out, out.violations,
+                    "VIOLATION: the token " + std::to_string(one->token) + " twice: " + one->name());
       for (; known != granted.end() && (*known)->granted < one->asked; ++known)
         if (!highest || (*known)->token > highest->token) highest = *known;
       if (highest && one->token < highest->token)
-        tell(out, out.violations,
-             "VIOLATION: the token " + std::to_string(one->token) + " of " + one->name() + " is below " +
-                 std::to_string(highest->token) + " of the earlier " + highest->name());
+        tell_unless(all.may.holds, out, out.violations,
+                    "VIOLATION: the token " + std::to_string(one->token) + " of " + one->name() + " is below " +
+                        std::to_string(highest->token) + " of the earlier " + highest->name());
     }
   }
 }
@@ -96,9 +98,9 @@ void check_latches(assembled const& all, verdict& out) {
     auto const& times = counted[{one.kind, one.lock}];
     auto const before = std::upper_bound(times.begin(), times.end(), one.granted) - times.begin();
     if (before < found->second->value)
-      tell(out, out.violations,
-           "VIOLATION: passed a latch after " + std::to_string(before) + " of " + std::to_string(found->second->value) +
-               " had counted it down: " + one.name());
+      tell_unless(all.may.counts, out, out.violations,
+                  "VIOLATION: passed a latch after " + std::to_string(before) + " of " +
+                      std::to_string(found->second->value) + " had counted it down: " + one.name());
   }
 }
 
@@ -170,7 +172,7 @@ void check_losses(assembled const& all, verdict& out) {
   for (auto const& [lock, some] : all.by_lock()) {
     auto const& kind = torture_kinds()[lock.first];
     bool const single = kind.who == rule::alone || kind.who == rule::readers_writer;
-    if (single && kind.servers == 1) dishonest_release(all, some, out);
+    if (single && kind.servers == 1 && !all.may.holds) dishonest_release(all, some, out);
   }
 }
 
@@ -226,8 +228,9 @@ void check_calls(assembled const& all, verdict& out) {
                  one.release_limit);
     if (one.refused != 0) ++out.refused;
     if ((one.mode & mode::final_round) != 0 && one.refused != 0)
-      tell(out, out.hung,
-           "HUNG: when all was healed, a lock could not be had (" + std::to_string(one.code) + "): " + one.name());
+      tell_unless(
+          all.may.counts && torture_kinds()[one.kind].who == rule::permits, out, out.hung,
+          "HUNG: when all was healed, a lock could not be had (" + std::to_string(one.code) + "): " + one.name());
   }
   for (auto const& one : all.calls)
     rules.look(*one.of,

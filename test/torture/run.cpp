@@ -2,6 +2,7 @@
 #include <torture/kinds.hpp>
 #include <torture/nemesis.hpp>
 #include <torture/run.hpp>
+#include <torture/topology.hpp>
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -91,6 +92,8 @@ std::vector<std::string> keys_like(test::raw_redis& admin, std::string const& pa
   return found;
 }
 
+}  // namespace
+
 std::vector<std::string> wrong_keys(test::raw_redis& admin) {
   std::vector<std::string> found;
   for (auto const& one : keys_like(admin, "*")) {
@@ -101,6 +104,8 @@ std::vector<std::string> wrong_keys(test::raw_redis& admin) {
   }
   return found;
 }
+
+namespace {
 
 // Permits whose lease is over come back when somebody asks.
 std::vector<std::string> missing_permits(test::redis_server const& server, test::raw_redis& admin) {
@@ -303,6 +308,10 @@ std::string outcome_text(std::uint32_t code) {
   return "error " + std::to_string(code - static_cast<std::uint32_t>(outcome::error));
 }
 
+std::string fault_name(std::uint32_t code) {
+  return code < first_mishap ? nemesis_names().at(code) : name_of(static_cast<mishap>(code - first_mishap));
+}
+
 std::string text_of(record const& line, std::int64_t first) {
   auto const at = [&](std::int64_t time) { return in_ms(time - first); };
   auto const lock = lock_name(line.kind, line.lock);
@@ -325,8 +334,7 @@ std::string text_of(record const& line, std::int64_t first) {
     case what::disconnected: return "lost a connection";
     case what::rest: return "at rest";
     case what::over: return "ends";
-    case what::fault:
-      return "FAULT " + nemesis_names().at(line.code) + " (" + std::to_string(line.c) + ") until " + at(line.b);
+    case what::fault: return "FAULT " + fault_name(line.code) + " (" + std::to_string(line.c) + ") until " + at(line.b);
     case what::deletion: return "STRANGER removes " + lock + " until " + at(line.b) + (line.code ? ", for sure" : "");
     case what::pause: return "PAUSE of worker " + std::to_string(line.c) + " until " + at(line.b);
     case what::kill: return "KILL of worker " + std::to_string(line.a) + "." + std::to_string(line.b);

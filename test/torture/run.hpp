@@ -38,6 +38,8 @@ class progress {
 // Most frequent first.
 std::string in_words(std::map<std::string, int> const& counts);
 
+// Keys that stand for a hold, a waiter or a request.
+std::vector<std::string> wrong_keys(test::raw_redis& admin);
 // What is still on the servers when all workers have ended and the longest lease is over, and should not be.
 std::vector<std::string> find_remains(stage& on);
 

@@ -28,6 +28,7 @@ std::string uri_of(test::fault_proxy const& one) {
 }
 
 int servers_for(options const& run) {
+  if (!run.topology.empty()) return 0;
   int most = 1;
   for (auto kind : run.kinds) most = std::max(most, torture_kinds()[kind].servers);
   return most;

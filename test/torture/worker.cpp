@@ -54,6 +54,12 @@ plan slot::draw() {
     if (!made.lease && !made.extends && dice_.one_in(30)) made.max_hold = std::max(part(5, 150), milliseconds(20));
     if (coroutine_ && dice_.one_in(100)) made.retakes = 300;
   }
+  if (!in_.run.topology.empty()) {
+    // What changes the master is the matter, and the machine is to have time for it.
+    made.work = dice_.one_in(300) ? part(250, 250).count() * ms : dice_.between(0, 20 * ms);
+    made.rest = dice_.between(0, 200 * ms);
+    made.retakes = 0;
+  }
   return made;
 }
 

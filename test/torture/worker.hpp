@@ -30,6 +30,7 @@ struct plan {
   milliseconds wait{};  // zero: one attempt
   std::optional<milliseconds> lease;
   std::int64_t work = 0;    // nanoseconds
+  std::int64_t rest = 0;    // afterwards
   bool same_owner = false;  // as in other sections of this slot
   bool drops = false;       // leaves the release to the destructor
   bool reenters = false;
@@ -142,6 +143,11 @@ watch<Holding> work_inside(Holding const& held, std::int64_t work) {
   watch<Holding> at_work(held, work);
   while (at_work.look()) std::this_thread::sleep_for(at_work.pause());
   return at_work;
+}
+
+// Leaves the machine to others, if the plan says so.
+inline void rest_after(plan const& what) {
+  if (what.rest > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(what.rest));
 }
 
 // Who holds nothing and believes that he does.

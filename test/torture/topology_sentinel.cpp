@@ -1,0 +1,203 @@
+#include <support/patience.hpp>
+#include <support/sentinel_set.hpp>
+#include <torture/history.hpp>
+#include <torture/topology.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace latchkey::torture {
+
+char const* name_of(mishap what) {
+  switch (what) {
+    case mishap::asked: return "asked";
+    case mishap::forced: return "forced";
+    case mishap::killed: return "killed";
+    case mishap::stopped: return "stopped";
+    case mishap::cut: return "cut";
+    case mishap::deaf: return "deaf";
+    case mishap::moved: return "moved";
+    case mishap::links: return "links";
+  }
+  return "?";
+}
+
+namespace behind_sentinels {
+
+using test::must_happen;
+using test::raw_redis;
+using test::wait_until;
+
+constexpr std::size_t nodes = 3, sentinels = 3;
+
+std::string field(raw_redis::reply const& list, std::string_view name) {
+  for (std::size_t i = 0; i + 1 < list.elements.size(); i += 2)
+    if (list.elements[i].text == name) return list.elements[i + 1].text;
+  return {};
+}
+
+// Empty from one that does not answer.
+std::optional<raw_redis::reply> role_of(test::redis_server const& one) try {
+  return one.admin().ok("ROLE");
+} catch (std::runtime_error const&) {
+  return {};
+}
+
+class several final : public topology {
+ public:
+  several() : set_({.down_after = dead_after, .sentinel_lines = {"sentinel failover-timeout m 2000"}}) {
+    // Whoever was replaced hears of it after four times what lies between two announcements: 1 s here, else 8.
+    for (std::size_t i = 0; i < sentinels; ++i)
+      set_.sentinel(i).admin().ok("SENTINEL", "DEBUG", "PING-PERIOD", 300, "INFO-PERIOD", 500, "ASK-PERIOD", 300,
+                                  "PUBLISH-PERIOD", 250, "TILT-PERIOD", 1'000);
+    heal();
+  }
+
+  std::string uri() const override { return set_.uri(); }
+
+  std::vector<mishap> const& mishaps_by_weight() const override {
+    using enum mishap;
+    static std::vector<mishap> const all{asked,  asked,   asked, asked, asked, asked,
+                                         killed, stopped, cut,   cut,   deaf,  links};
+    return all;
+  }
+
+  void strike(mishap what, simulation::dice& by) override {
+    if (set_.master() != master_) ++uninvited_, heal();
+    switch (what) {
+      case mishap::killed: kill_master(); break;
+      case mishap::stopped: stop_master(by); break;
+      case mishap::cut: cut_and_replace(by); break;
+      case mishap::deaf: replace_unheard(by); break;
+      case mishap::links: set_.node(master_).admin().kill_clients("name=torture"); return;
+      default: ask();
+    }
+    heal();
+  }
+
+  void heal() override {
+    for (std::size_t i = 0; i < sentinels; ++i) set_.sentinel(i).resume();
+    deaf_ = sentinels;
+    for (std::size_t i = 0; i < nodes; ++i) {
+      auto& one = set_.node(i);
+      one.pid() > 0 ? one.resume() : one.start();
+      one.admin().ok("CONFIG", "SET", "masterauth", "");
+    }
+    test::stopwatch time;
+    must_happen(wait_until(
+                    [&] {
+                      master_ = set_.master();
+                      if (is_whole()) return true;
+                      // Sentinels leave alone for a while who has just been told otherwise.
+                      if (time.passed() > milliseconds(3'000)) lead_back(), time = {};
+                      return false;
+                    },
+                    3 * test::patience),
+                "the old master has become a replica");
+  }
+
+  std::vector<test::redis_server*> masters() override { return {&set_.node(master_)}; }
+
+ private:
+  // Which node this sentinel names.
+  std::size_t named_by(std::size_t sentinel) {
+    auto const port = set_.sentinel(sentinel).master();
+    for (std::size_t i = 0; i < nodes; ++i)
+      if (set_.node(i).where().port == port) return i;
+    throw std::runtime_error("a sentinel names a stranger");
+  }
+
+  void await_successor() {
+    must_happen(wait_until(
+                    [&] {
+                      int agree = 0;
+                      for (std::size_t i = 0; i < sentinels; ++i) agree += i != deaf_ && named_by(i) != master_;
+                      return agree >= 2;
+                    },
+                    2 * test::patience),
+                "another node is promoted");
+  }
+
+  void ask() {
+    must_happen(wait_until([&] {
+                  auto const whom = deaf_ == 0 ? 1u : 0u;
+                  auto const said = set_.sentinel(whom).admin().command("SENTINEL", "FAILOVER", "m");
+                  return !said.is_error() || said.text.starts_with("INPROG");
+                }),
+                "a failover can begin");
+    await_successor();
+  }
+
+  void kill_master() {
+    auto& one = set_.node(master_);
+    one.kill();
+    await_successor();
+    one.start();
+    // It is empty, and believes what its command line says.
+    one.admin().ok("REPLICAOF", "127.0.0.1", set_.node(named_by(deaf_ == 0 ? 1 : 0)).where().port);
+  }
+
+  void stop_master(simulation::dice& by) {
+    auto& one = set_.node(master_);
+    one.pause();
+    await_successor();
+    std::this_thread::sleep_for(milliseconds(by.between(0, 500)));
+    one.resume();
+  }
+
+  // One replica goes on, or none does.
+  void cut_and_replace(simulation::dice& by) {
+    auto const spared = by.one_in(2) ? by.below(nodes) : nodes;
+    for (std::size_t i = 0; i < nodes; ++i)
+      if (i != master_ && i != spared) set_.cut_replication(i);
+    std::this_thread::sleep_for(milliseconds(by.between(20, 400)));
+    by.one_in(2) ? ask() : kill_master();
+  }
+
+  void replace_unheard(simulation::dice& by) {
+    deaf_ = by.below(sentinels);
+    set_.sentinel(deaf_).pause();
+    by.one_in(3) ? kill_master() : ask();
+  }
+
+  bool follows(std::size_t node) {
+    auto const said = role_of(set_.node(node));
+    return said && said->elements.at(0).text == "slave" &&
+           said->elements.at(2).integer == set_.node(master_).where().port && said->elements.at(3).text == "connected";
+  }
+
+  // The master and all its replicas, as every sentinel sees them.
+  bool is_whole() {
+    for (std::size_t i = 0; i < nodes; ++i)
+      if (i != master_ && !follows(i)) return false;
+    for (std::size_t i = 0; i < sentinels; ++i) {
+      if (named_by(i) != master_) return false;
+      auto admin = set_.sentinel(i).admin();
+      auto const seen = admin.ok("SENTINEL", "MASTER", "m");
+      if (field(seen, "flags") != "master" || field(seen, "num-slaves") != std::to_string(nodes - 1)) return false;
+      auto const replicas = admin.ok("SENTINEL", "REPLICAS", "m");
+      for (auto const& one : replicas.elements)
+        if (field(one, "flags") != "slave" || field(one, "master-link-status") != "ok") return false;
+    }
+    return true;
+  }
+
+  void lead_back() {
+    for (std::size_t i = 0; i < nodes; ++i)
+      if (i != master_ && !follows(i))
+        set_.node(i).admin().ok("REPLICAOF", "127.0.0.1", set_.node(master_).where().port);
+  }
+
+  test::sentinel_set set_;
+  std::size_t master_ = 0;
+  std::size_t deaf_ = sentinels;  // which one stands still
+};
+
+}  // namespace behind_sentinels
+
+std::unique_ptr<topology> make_sentinels() { return std::make_unique<behind_sentinels::several>(); }
+
+}  // namespace latchkey::torture
