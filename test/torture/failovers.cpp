@@ -19,6 +19,8 @@ namespace failing_over {
 using sets = std::vector<std::unique_ptr<server_set>>;
 using number = unsigned long long;
 
+constexpr std::int64_t look_every = 20 * ms, longest_look = 200 * ms;
+
 struct tally {
   number acknowledged = 0, written = 0, untold = 0, refused = 0, failed = 0;
   number lost() const { return acknowledged - written; }
@@ -178,7 +180,11 @@ int run_failovers(options const& run) {
       });
     auto const began = now();
     auto const length = static_cast<std::int64_t>(run.minutes * 60e9);
-    for (auto next = began; playing > 0; std::this_thread::sleep_for(milliseconds(20))) {
+    auto next = began;
+    for (auto last = began; playing > 0; last = now()) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(look_every));
+      if (now() - last > longest_look)
+        for (auto const& one : all) one->note_stall(last, now());
       if (now() - began > length) with.over = true;
       if (now() < next) continue;
       show(all, began);

@@ -33,6 +33,8 @@ class server_set {
   std::map<std::string, int> struck() const;
   std::uint64_t sections() const;
   ledger const& counted() const { return counted_; }
+  // The machine did not let anybody run.
+  void note_stall(std::int64_t begin, std::int64_t end);
 
   // --- afterwards ---
   verdict const& found() const { return found_; }
@@ -53,6 +55,7 @@ class server_set {
   ledger& counted_;
   std::mutex mutable mutex_;
   std::map<std::string, int> struck_;
+  std::vector<record> stalls_;
   verdict found_;
   std::vector<std::string> troubles_;
   int uninvited_ = 0;

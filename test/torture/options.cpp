@@ -39,11 +39,12 @@ docs/reliability.md says must not be there.
                     each. A master after the other is replaced, one failover at a time: it is asked to, killed,
                     stopped, cut off from its replicas; sentinels are stopped, slots move, connections are cut.
                     Histories as above, and counters that are read and written back under locks of several settings
-  --failovers N     ends when so many have been, at the latest after --minutes (default: no limit)
+  --failovers N     ends when so many have been, or after --minutes if that stands behind (default: no limit)
   --sets N          so many sets of servers at the same time (default 1)
   --synced N|all    min_synced_replicas of the histories (default all)
-  --quarantine MS   failover_quarantine of one kind of counters (default: two leases)
-  --rest MS         most time between two failovers of a set (default: three leases, and 1.5 in a cluster)
+  --quarantine MS   failover_quarantine of one kind of counters, which have half the lease (default: that lease and
+                    1.5 s, in a cluster 0.5 s)
+  --rest MS         most time between two failovers of a set (default: a lease, in a cluster half of it)
   --redisson        counts with Redisson, too, on the same servers (test/interop/build-driver builds its driver)
   --help
 
@@ -169,7 +170,11 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
       .text("--show", out.show)
       .value("--experiment", [&](auto word) { return read_experiment(word, out); })
       .value("--topology", [&](auto word) { return read_topology(word, out); })
-      .number("--failovers", out.failovers, 0)
+      .value("--failovers",
+             [&](auto word) {
+               out.minutes = 24 * 60;
+               return test::read_number(word, out.failovers) && out.failovers > 0;
+             })
       .number("--sets", out.sets, 1, 32)
       .value("--synced", [&](auto word) { return read_synced(word, out); })
       .value("--quarantine", [&](auto word) { return read_time(word, out.quarantine); })
@@ -183,8 +188,10 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
       .flag("--keep", out.keep)
       .flag("--worker", out.worker);
   auto const code = all.read(count, words, print_help);
-  if (out.quarantine.count() == 0) out.quarantine = out.lease * 2;
-  if (out.rest.count() == 0) out.rest = out.topology == "cluster" ? out.lease * 3 / 2 : out.lease * 3;
+  // A lease of those counters, and the time for which a master goes on that was replaced.
+  if (out.quarantine.count() == 0)
+    out.quarantine = out.lease / 2 + milliseconds(out.topology == "cluster" ? 500 : 1'500);
+  if (out.rest.count() == 0) out.rest = out.topology == "cluster" ? out.lease / 2 : out.lease;
   return code;
 }
 

@@ -214,6 +214,7 @@ void run_latch_thread(slot& own) {
     if (set != round.number) continue;
     count_down(own, latch, lock);
     wait(own, latch, lock);
+    rest_after(own.draw());
   }
 }
 

@@ -91,6 +91,8 @@ class server_set::scene {
     end = now() + 5 * lease;
     while (!(left = remains(servers_->masters())).empty() && now() < end) idle();
     write_lines(left_behind_file(of_.folder_), left);
+    std::lock_guard const guard(of_.mutex_);
+    for (auto const& line : of_.stalls_) writers_.log().write(line);
   }
 
  private:
@@ -179,6 +181,15 @@ void server_set::play() {
 std::map<std::string, int> server_set::struck() const {
   std::lock_guard const guard(mutex_);
   return struck_;
+}
+
+void server_set::note_stall(std::int64_t begin, std::int64_t end) {
+  record line;
+  line.what = what::stall;
+  line.a = begin;
+  line.b = end;
+  std::lock_guard const guard(mutex_);
+  stalls_.push_back(line);
 }
 
 std::uint64_t server_set::sections() const {

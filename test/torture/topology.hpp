@@ -1,12 +1,14 @@
 #pragma once
 
 #include <simulation/randomness.hpp>
+#include <support/patience.hpp>
 #include <support/redis_server.hpp>
 #include <torture/options.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace latchkey::torture {
@@ -53,8 +55,19 @@ class topology {
   int uninvited_ = 0;
 };
 
+// As test::wait_until, but rarer: every look asks several servers, and sets of them share the machine.
+template <class Predicate>
+bool look_until(Predicate holds, milliseconds limit) {
+  auto const end = test::clock::now() + limit;
+  while (!holds()) {
+    if (test::clock::now() >= end) return holds();
+    std::this_thread::sleep_for(milliseconds(15));
+  }
+  return true;
+}
+
 // By this many milliseconds of dead_after a server counts as dead.
-constexpr milliseconds dead_after{1'000};
+constexpr milliseconds dead_after{800};
 
 std::unique_ptr<topology> make_sentinels();
 // `names`: the slot of one of them is what moves.

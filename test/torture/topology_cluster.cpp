@@ -14,7 +14,6 @@ namespace latchkey::torture {
 namespace in_a_cluster {
 
 using test::must_happen;
-using test::wait_until;
 
 constexpr std::size_t shards = 3, nodes = 6;
 
@@ -64,12 +63,14 @@ class nodes_of_three final : public topology {
       one.pid() > 0 ? one.resume() : start(one);
       one.admin().ok("CONFIG", "SET", "masterauth", "");
     }
-    for (std::size_t i = 0; i < shards; ++i) masters_[i] = i + shards - set_.follower(i, i + shards) + i;
-    must_happen(wait_until([&] {
-                  for (std::size_t i = 0; i < nodes; ++i)
-                    if (!sees_all(i)) return false;
-                  return true;
-                }),
+    for (std::size_t i = 0; i < shards; ++i) masters_[i] = i + i + shards - set_.follower(i, i + shards);
+    must_happen(look_until(
+                    [&] {
+                      for (std::size_t i = 0; i < nodes; ++i)
+                        if (!sees_all(i)) return false;
+                      return true;
+                    },
+                    2 * test::patience),
                 "all nodes see all others");
     if (!moving_.empty()) finish_move();
   }

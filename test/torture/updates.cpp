@@ -40,7 +40,7 @@ std::string counter_name(way how, std::size_t number) {
 }
 
 timing draw_timing(simulation::dice& by, milliseconds lease) {
-  return {.work = by.one_in(300) ? lease.count() * ms * 5 / 2 : by.between(0, 20 * ms), .rest = by.between(0, 20 * ms)};
+  return {.work = by.one_in(300) ? lease.count() * ms * 5 / 2 : by.between(0, 20 * ms), .rest = by.between(0, 60 * ms)};
 }
 
 namespace counting {
@@ -50,7 +50,10 @@ void sleep(std::int64_t length) { std::this_thread::sleep_for(std::chrono::nanos
 config settings_for(options const& run, way how) {
   auto made = worker_config(run);
   made.min_synced_replicas = how == way::one ? 1 : how == way::all ? -1 : 0;
-  made.failover_quarantine = how == way::quarantine ? run.quarantine : milliseconds(0);
+  if (how == way::quarantine) {
+    made.lock_watchdog_timeout = run.lease / 2;  // it has to be over before the quarantine is
+    made.failover_quarantine = run.quarantine;
+  }
   return made;
 }
 

@@ -57,7 +57,7 @@ plan slot::draw() {
   if (!in_.run.topology.empty()) {
     // What changes the master is the matter, and the machine is to have time for it.
     made.work = dice_.one_in(300) ? part(250, 250).count() * ms : dice_.between(0, 20 * ms);
-    made.rest = dice_.between(0, 200 * ms);
+    made.rest = dice_.between(0, 300 * ms);
     made.retakes = 0;
   }
   return made;
