@@ -57,6 +57,7 @@ class process_reader {
       case what::begin: return begin(line);
       case what::end: return end(line);
       case what::disconnected: into_.disconnects[&of_].push_back(line.time); return;
+      case what::pause: into_.pauses[of_.index].emplace_back(line.a, line.b); return;
       case what::over: into_.over.insert(&of_); return;
       default: return;
     }

@@ -36,6 +36,7 @@ enum class what : std::uint8_t {
   disconnected,  // a connection of the process went away
   rest,          // after its last release (holds, waiters, requests without an outcome); code: subscriptions
   over,          // the process is about to end by itself (descriptors more than at the beginning)
+  // `pause`, too, if it was not run for a while
   // --- by the coordinator ---
   fault,     // a nemesis struck (begin, end, whom); code: which
   deletion,  // a stranger removed the holder of a lock (begin, end)

@@ -248,6 +248,7 @@ config worker_config(options const& run) {
   settings.close_timeout = run.lease * 2;
   settings.min_synced_replicas = run.topology.empty() ? 0 : run.synced;
   settings.replicas_sync_timeout = run.lease / 5;
+  if (!run.topology.empty()) settings.busy_poll = {};  // there are more processes than cores
   settings.client_name = "torture-" + std::to_string(run.index);
   return settings;
 }

@@ -39,6 +39,14 @@ std::string made_folder(std::string const& path) {
 
 std::string updates_folder(std::string const& folder) { return folder + "/updates"; }
 
+// Permits whose lease is over come back when somebody asks. How many there are then is not told: see allowances.
+void bring_back_permits(options const& run, client const& by) {
+  for (auto const kind : run.kinds)
+    if (torture_kinds()[kind].who == rule::permits && torture_kinds()[kind].leased)
+      for (std::uint32_t lock = 0; lock < locks_of_a_kind; ++lock)
+        static_cast<void>(by.get_permit_semaphore(lock_name(kind, lock)).available_permits());
+}
+
 std::vector<std::string> remains(std::vector<test::redis_server*> const& masters) {
   std::vector<std::string> found;
   for (auto const* one : masters) {
@@ -89,7 +97,12 @@ class server_set::scene {
     write_lines(accidents_file(of_.folder_), accidents);
     std::vector<std::string> left;
     end = now() + 5 * lease;
-    while (!(left = remains(servers_->masters())).empty() && now() < end) idle();
+    client const asks(servers_->uri());
+    do {
+      bring_back_permits(of_.histories_, asks);
+      idle();
+      left = remains(servers_->masters());
+    } while (!left.empty() && now() < end);
     write_lines(left_behind_file(of_.folder_), left);
     std::lock_guard const guard(of_.mutex_);
     for (auto const& line : of_.stalls_) writers_.log().write(line);

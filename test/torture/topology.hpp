@@ -48,7 +48,8 @@ class topology {
   virtual void strike(mishap what, simulation::dice& by) = 0;
   virtual void heal() = 0;
   virtual std::vector<test::redis_server*> masters() = 0;
-  // How often a master had changed when nobody had asked for it: a busy machine looks like a dead server.
+  // How often a master changed when nobody had asked for it: a busy machine looks like a dead server. What is promised
+  // for one failover at a time is not promised then.
   int uninvited() const { return uninvited_; }
 
  protected:
@@ -66,7 +67,7 @@ bool look_until(Predicate holds, milliseconds limit) {
   return true;
 }
 
-// By this many milliseconds of dead_after a server counts as dead.
+// So long a server that is struck is silent before it counts as dead.
 constexpr milliseconds dead_after{800};
 
 std::unique_ptr<topology> make_sentinels();

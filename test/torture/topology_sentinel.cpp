@@ -31,6 +31,7 @@ using test::must_happen;
 using test::raw_redis;
 
 constexpr std::size_t nodes = 3, sentinels = 3;
+constexpr milliseconds patient{60'000};  // else a busy machine looks like a dead server
 
 std::string field(raw_redis::reply const& list, std::string_view name) {
   for (std::size_t i = 0; i + 1 < list.elements.size(); i += 2)
@@ -47,11 +48,12 @@ std::optional<raw_redis::reply> role_of(test::redis_server const& one) try {
 
 class several final : public topology {
  public:
-  several() : set_({.down_after = dead_after, .sentinel_lines = {"sentinel failover-timeout m 2000"}}) {
-    // Whoever was replaced hears of it after four times what lies between two announcements: 0.4 s here, else 8 s.
+  several() : set_({.down_after = patient, .sentinel_lines = {"sentinel failover-timeout m 2000"}}) {
+    // Sentinels by themselves tell a master that was replaced after four times what lies between two announcements: 2 s
+    // here, else 8. Sooner, and one that has not yet heard of a promotion takes it back.
     for (std::size_t i = 0; i < sentinels; ++i)
       set_.sentinel(i).admin().ok("SENTINEL", "DEBUG", "PING-PERIOD", 300, "INFO-PERIOD", 300, "ASK-PERIOD", 300,
-                                  "PUBLISH-PERIOD", 100, "TILT-PERIOD", 1'000);
+                                  "PUBLISH-PERIOD", 500, "TILT-PERIOD", 1'000);
     heal();
   }
 
@@ -66,6 +68,8 @@ class several final : public topology {
 
   void strike(mishap what, simulation::dice& by) override {
     if (set_.master() != master_) ++uninvited_, heal();
+    successor_ = nodes;
+    grace_ = milliseconds(by.between(100, 1'500));
     switch (what) {
       case mishap::killed: kill_master(); break;
       case mishap::stopped: stop_master(by); break;
@@ -75,11 +79,13 @@ class several final : public topology {
       default: ask();
     }
     heal();
+    uninvited_ += successor_ != nodes && successor_ != master_;
   }
 
   void heal() override {
     for (std::size_t i = 0; i < sentinels; ++i) set_.sentinel(i).resume();
     deaf_ = sentinels;
+    count_as_dead_after(patient);
     for (std::size_t i = 0; i < nodes; ++i) {
       auto& one = set_.node(i);
       one.pid() > 0 ? one.resume() : one.start();
@@ -88,10 +94,8 @@ class several final : public topology {
     test::stopwatch time;
     must_happen(look_until(
                     [&] {
-                      master_ = set_.master();
                       if (is_whole()) return true;
-                      // Sentinels leave alone for a while who has just been told otherwise.
-                      if (time.passed() > milliseconds(3'000)) lead_back(), time = {};
+                      if (time.passed() > grace_) lead_back(), time = {};
                       return false;
                     },
                     3 * test::patience),
@@ -109,14 +113,22 @@ class several final : public topology {
     throw std::runtime_error("a sentinel names a stranger");
   }
 
+  void count_as_dead_after(milliseconds limit) {
+    for (std::size_t i = 0; i < sentinels; ++i)
+      if (i != deaf_) set_.sentinel(i).admin().ok("SENTINEL", "SET", "m", "down-after-milliseconds", limit.count());
+  }
+
   bool is_replaced() {
     int agree = 0;
-    for (std::size_t i = 0; i < sentinels; ++i) agree += i != deaf_ && named_by(i) != master_;
+    for (std::size_t i = 0; i < sentinels; ++i)
+      if (auto const named = i == deaf_ ? master_ : named_by(i); named != master_) ++agree, successor_ = named;
     return agree >= 2;
   }
 
+  // That one is silent.
   void await_successor() {
     must_happen(look_until([&] { return is_replaced(); }, 2 * test::patience), "another node is promoted");
+    count_as_dead_after(patient);
   }
 
   // It finds no replica good enough, perhaps, and gives up without a word.
@@ -133,6 +145,7 @@ class several final : public topology {
 
   void kill_master() {
     auto& one = set_.node(master_);
+    count_as_dead_after(dead_after);
     one.kill();
     await_successor();
     one.start();
@@ -142,6 +155,7 @@ class several final : public topology {
 
   void stop_master(simulation::dice& by) {
     auto& one = set_.node(master_);
+    count_as_dead_after(dead_after);
     one.pause();
     await_successor();
     std::this_thread::sleep_for(milliseconds(by.between(0, 500)));
@@ -169,8 +183,15 @@ class several final : public topology {
            said->elements.at(2).integer == set_.node(master_).where().port && said->elements.at(3).text == "connected";
   }
 
+  bool is_master(std::size_t node) {
+    auto const said = role_of(set_.node(node));
+    return said && said->elements.at(0).text == "master";
+  }
+
   // The master and all its replicas, as every sentinel sees them.
   bool is_whole() {
+    master_ = named_by(0);
+    if (!is_master(master_)) return false;
     for (std::size_t i = 0; i < nodes; ++i)
       if (i != master_ && !follows(i)) return false;
     for (std::size_t i = 0; i < sentinels; ++i) {
@@ -185,7 +206,11 @@ class several final : public topology {
     return true;
   }
 
+  // What whoever is in charge would do when sentinels take their time.
   void lead_back() {
+    for (std::size_t i = 1; i < sentinels; ++i)
+      if (named_by(i) != named_by(0)) return;
+    if (!is_master(master_)) set_.node(master_).admin().ok("REPLICAOF", "NO", "ONE");
     for (std::size_t i = 0; i < nodes; ++i)
       if (i != master_ && !follows(i))
         set_.node(i).admin().ok("REPLICAOF", "127.0.0.1", set_.node(master_).where().port);
@@ -193,6 +218,8 @@ class several final : public topology {
 
   test::sentinel_set set_;
   std::size_t master_ = 0;
+  std::size_t successor_ = nodes;
+  milliseconds grace_{1'000};     // so long sentinels have to tell an old master
   std::size_t deaf_ = sentinels;  // which one stands still
 };
 

@@ -59,6 +59,7 @@ plan slot::draw() {
     made.work = dice_.one_in(300) ? part(250, 250).count() * ms : dice_.between(0, 20 * ms);
     made.rest = dice_.between(0, 300 * ms);
     made.retakes = 0;
+    made.wait = std::min(made.wait, part(500, 500));
   }
   return made;
 }
@@ -203,6 +204,20 @@ void run_thread(slot& own) {
   own.kind().leased ? run_permit_thread(own) : run_semaphore_thread(own);
 }
 
+// Nobody stops these workers: where they stand still all the same, the machine has other things to do.
+void note_stalls(std::stop_token over, workplace& in) {
+  constexpr std::int64_t tick = 20 * ms, longest_tick = 200 * ms;
+  while (!over.stop_requested()) {
+    record line;
+    line.what = what::pause;
+    line.a = now();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(tick));
+    line.b = now();
+    line.c = in.run.index;
+    if (line.b - line.a > longest_tick) in.log.write(line);
+  }
+}
+
 void run_slots(workplace& in) {
   std::deque<slot> slots;
   std::vector<std::jthread> threads;
@@ -244,6 +259,8 @@ int run_worker(options const& run) {
     std::vector<client> clients;
     for (auto const& one : run.servers) patiently([&] { clients.emplace_back(one, settings); });
     workplace in{run, shared, log, clients, settings};
+    std::jthread ticks;
+    if (!run.topology.empty()) ticks = std::jthread([&](std::stop_token over) { note_stalls(std::move(over), in); });
     run_slots(in);
     come_to_rest(in);
     slot closing(in, 0, 0, false);
