@@ -3,106 +3,11 @@
 #include <support/catch.hpp>
 #include <torture/checker.hpp>
 #include <torture/kinds.hpp>
+#include <torture/story.hpp>
 
 #include <algorithm>
 
 using namespace latchkey::torture;
-
-namespace {
-
-std::uint8_t kind_called(std::string const& name) {
-  auto const& all = torture_kinds();
-  auto const found = std::find_if(all.begin(), all.end(), [&](auto const& one) { return one.name == name; });
-  REQUIRE(found != all.end());
-  return static_cast<std::uint8_t>(found - all.begin());
-}
-
-// Times in milliseconds.
-struct story {
-  run_history run;
-  std::uint64_t sections = 0;
-
-  explicit story(int workers = 2) {
-    for (int i = 0; i < workers; ++i) {
-      auto& one = run.workers.emplace_back();
-      one.index = i;
-      one.incarnation = 1;
-      add(i, 1, what::born);
-      one.lines.back().a = i;
-      one.lines.back().b = 1;
-    }
-  }
-
-  record& add(int worker, std::int64_t time, what happened) {
-    auto& lines = run.workers[static_cast<std::size_t>(worker)].lines;
-    auto& line = lines.emplace_back();
-    line.time = time * ms;
-    line.what = happened;
-    return line;
-  }
-  record& coordinator(what happened, std::int64_t a, std::int64_t b, std::int64_t c = 0) {
-    auto& line = run.coordinator.emplace_back();
-    line.what = happened;
-    line.a = a * ms;
-    line.b = b * ms;
-    line.c = c;
-    return line;
-  }
-
-  struct times {
-    std::int64_t asked, granted, trusted, left, released;
-    std::uint32_t told = told_not;
-    outcome end = outcome::released;
-    std::int64_t lease = 0, longest = 1'000;
-    std::uint64_t token = 0;
-    bool reads = false;
-    std::int64_t wait = 0;
-  };
-  void section(int worker, std::string const& kind, times at, std::uint32_t lock = 0) {
-    auto const number = ++sections;
-    auto const line = [&](std::int64_t time, what happened) -> record& {
-      auto& made = add(worker, time, happened);
-      made.section = number;
-      made.kind = kind_called(kind);
-      made.lock = lock;
-      return made;
-    };
-    auto& asked = line(at.asked, what::ask);
-    asked.a = at.wait * ms;
-    asked.b = at.lease * ms;
-    asked.c = 5 * second;
-    asked.code = at.reads ? static_cast<std::uint32_t>(mode::shared) : 0u;
-    if (at.granted == 0) return;
-    line(at.granted, what::granted).a = static_cast<std::int64_t>(at.token);
-    if (at.left == 0) return;
-    auto& left = line(at.left, what::leave);
-    left.a = at.trusted * ms;
-    left.b = (at.lease != 0 ? at.lease : at.longest) * ms;
-    left.c = 5 * second;
-    left.code = at.told;
-    if (at.released != 0) line(at.released, what::released).code = static_cast<std::uint32_t>(at.end);
-  }
-  void removed(std::int64_t begin, std::int64_t end, bool certain = true) {
-    coordinator(what::deletion, begin, end).code = certain;
-  }
-  void call_of(int worker, call which, std::int64_t begin, std::int64_t end, std::int64_t value, std::uint32_t lock) {
-    for (auto const happened : {what::begin, what::end}) {
-      auto& line = add(worker, happened == what::begin ? begin : end, happened);
-      line.section = sections + (happened == what::begin ? 1 : 0);
-      if (happened == what::begin) ++sections;
-      line.kind = kind_called("latch");
-      line.lock = lock;
-      line.code = happened == what::begin ? static_cast<std::uint32_t>(which) : 0;
-      if (happened == what::begin)
-        line.c = 5 * second;
-      else
-        line.a = value;
-    }
-  }
-  verdict judge() const { return check(run); }
-};
-
-}  // namespace
 
 TEST_CASE("sections one after the other are in order", "[torture]") {
   story s;
@@ -393,4 +298,35 @@ TEST_CASE("a client that connects to a sick server without end is a storm", "[to
   CHECK(s.judge().good());
   line.c = 10'000;
   CHECK(s.judge().storm == 1);
+}
+
+TEST_CASE("what a failover may undo is counted apart", "[torture]") {
+  story overlaps;
+  overlaps.section(0, "lock", {1, 2, 9, 10, 11});
+  overlaps.section(1, "lock", {3, 8, 12, 13, 14});
+  CHECK(overlaps.judge({.counts = true}).violations == 1);
+  CHECK(overlaps.judge({.holds = true}).violations == 0);
+  CHECK(overlaps.judge({.holds = true}).documented == 1);
+
+  story falls;
+  falls.section(0, "fenced_lock", {.asked = 1, .granted = 2, .trusted = 9, .left = 10, .released = 11, .token = 2});
+  falls.section(1, "fenced_lock", {.asked = 12, .granted = 13, .trusted = 14, .left = 15, .released = 16, .token = 1});
+  CHECK(falls.judge({.counts = true}).violations == 1);
+  CHECK(falls.judge({.holds = true}).documented == 1);
+
+  story crowd(permits + 1);
+  for (int i = 0; i <= permits; ++i) crowd.section(i, "permit_semaphore", {1, 2, 9, 10, 11});
+  CHECK(crowd.judge({.holds = true}).violations == 1);
+  CHECK(crowd.judge({.counts = true}).violations == 0);
+  CHECK(crowd.judge({.counts = true}).documented == 1);
+}
+
+TEST_CASE("a worker that the machine did not run is not late for that", "[torture]") {
+  story s;
+  s.section(0, "lock", {.asked = 1, .granted = 3'000, .trusted = 3'010, .left = 3'020, .released = 3'030, .wait = 50});
+  CHECK(s.judge().late == 1);
+  auto& stood = s.add(0, 2'900, what::pause);
+  stood.a = 100 * ms;
+  stood.b = 2'900 * ms;
+  CHECK(s.judge().late == 0);
 }

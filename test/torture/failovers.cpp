@@ -134,6 +134,7 @@ bool tell(options const& run, sets const& all, std::string const& folder) {
     troubles += one->troubles().size();
     for (auto const& line : one->found().findings) std::printf("%s\n", line.c_str());
     for (auto const& line : one->troubles()) std::printf("SERVERS: %s\n", line.c_str());
+    for (auto const& line : one->losses()) std::printf("%s\n", line.c_str());
   }
   std::printf("%d failovers: %s; %d uninvited\n", failovers(counts), in_words(counts).c_str(), uninvited);
   std::string kinds;

@@ -40,6 +40,8 @@ class server_set {
   verdict const& found() const { return found_; }
   std::vector<std::string> const& troubles() const { return troubles_; }  // of the servers themselves
   int uninvited() const { return uninvited_; }
+  // Which updates were lost, as those say who overwrote them.
+  std::vector<std::string> losses() const;
 
  private:
   class scene;

@@ -43,8 +43,8 @@ docs/reliability.md says must not be there.
   --sets N          so many sets of servers at the same time (default 1)
   --synced N|all    min_synced_replicas of the histories (default all)
   --quarantine MS   failover_quarantine of one kind of counters, which have half the lease (default: that lease and
-                    1.5 s, in a cluster 0.5 s)
-  --rest MS         most time between two failovers of a set (default: a lease, in a cluster half of it)
+                    2.5 s, in a cluster 0.5 s)
+  --rest MS         most time between two failovers of a set (default: two leases, in a cluster half of one)
   --redisson        counts with Redisson, too, on the same servers (test/interop/build-driver builds its driver)
   --help
 
@@ -190,8 +190,8 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
   auto const code = all.read(count, words, print_help);
   // A lease of those counters, and the time for which a master goes on that was replaced.
   if (out.quarantine.count() == 0)
-    out.quarantine = out.lease / 2 + milliseconds(out.topology == "cluster" ? 500 : 1'500);
-  if (out.rest.count() == 0) out.rest = out.topology == "cluster" ? out.lease / 2 : out.lease;
+    out.quarantine = out.lease / 2 + milliseconds(out.topology == "cluster" ? 500 : 2'500);
+  if (out.rest.count() == 0) out.rest = out.topology == "cluster" ? out.lease / 2 : out.lease * 2;
   return code;
 }
 

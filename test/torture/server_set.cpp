@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -194,6 +195,15 @@ void server_set::play() {
 std::map<std::string, int> server_set::struck() const {
   std::lock_guard const guard(mutex_);
   return struck_;
+}
+
+std::vector<std::string> server_set::losses() const {
+  std::vector<std::string> made;
+  for (int i = 0; i < updates_.processes; ++i) {
+    std::ifstream file(updates_folder(folder_) + "/worker-" + std::to_string(i) + ".errors");
+    for (std::string line; std::getline(file, line);) made.push_back("set " + std::to_string(number_) + ": " + line);
+  }
+  return made;
 }
 
 void server_set::note_stall(std::int64_t begin, std::int64_t end) {

@@ -69,7 +69,7 @@ class several final : public topology {
   void strike(mishap what, simulation::dice& by) override {
     if (set_.master() != master_) ++uninvited_, heal();
     successor_ = nodes;
-    grace_ = milliseconds(by.between(100, 1'500));
+    grace_ = milliseconds(by.between(100, 800));
     switch (what) {
       case mishap::killed: kill_master(); break;
       case mishap::stopped: stop_master(by); break;

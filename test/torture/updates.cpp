@@ -1,11 +1,13 @@
 #include <interop/support/peer.hpp>
 #include <latchkey/latchkey.hpp>
 #include <simulation/randomness.hpp>
+#include <torture/checker.hpp>
 #include <torture/updates.hpp>
 #include <wire/slot.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <deque>
 #include <stdexcept>
 #include <thread>
@@ -21,10 +23,10 @@ std::optional<std::uint32_t> counter::read(std::uint32_t token) {
   }
 }
 
-bool counter::write(std::uint32_t value, std::uint32_t token) {
+std::optional<std::uint32_t> counter::write(std::uint32_t value, std::uint32_t token) {
   for (auto seen = both_.load();;) {
-    if (seen >> 32 > token) return false;
-    if (both_.compare_exchange_weak(seen, std::uint64_t{token} << 32 | value)) return true;
+    if (seen >> 32 > token) return std::nullopt;
+    if (both_.compare_exchange_weak(seen, std::uint64_t{token} << 32 | value)) return static_cast<std::uint32_t>(seen);
   }
 }
 
@@ -86,15 +88,26 @@ class updater {
     how.wait = run_.lease;
     auto held = lock_.acquire(how);
     if (!held) return static_cast<void>(++into_.failed);
+    auto const granted = now();
     auto const token = fenced_ ? static_cast<std::uint32_t>(held.fencing_token().value_or(0)) : 0;
     auto const value = into_.read(token);
     if (!value) return static_cast<void>(++into_.refused);
     sleep(work);
     // Who has heard of a loss does not write; the token alone protects from who has not.
+    auto const asked = now();
     if (!held.held()) return static_cast<void>(++into_.untold);
-    if (!into_.write(*value + 1, token)) return static_cast<void>(++into_.refused);
+    auto const before = into_.write(*value + 1, token);
+    if (!before) return static_cast<void>(++into_.refused);
     ++into_.acknowledged;
+    if (*before != *value) tell_loss(*before - *value, granted, asked);
     static_cast<void>(held.release());
+  }
+
+  // Whoever reads it can look up what befell the servers then: the clock is that of histories.
+  void tell_loss(std::uint32_t many, std::int64_t granted, std::int64_t asked) const {
+    std::fprintf(stderr, "LOST UPDATES: %u of %s; granted at %s, held() asked %s later, written %s after that\n", many,
+                 lock_.name().c_str(), in_ms(granted).c_str(), in_ms(asked - granted).c_str(),
+                 in_ms(now() - asked).c_str());
   }
 
   options const& run_;

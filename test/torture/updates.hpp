@@ -30,8 +30,8 @@ class counter {
  public:
   // Empty: a newer token has been seen. Without tokens: 0.
   std::optional<std::uint32_t> read(std::uint32_t token);
-  // False: a newer token has been seen.
-  bool write(std::uint32_t value, std::uint32_t token);
+  // The value that stood there before. Empty: a newer token has been seen, and nothing was written.
+  std::optional<std::uint32_t> write(std::uint32_t value, std::uint32_t token);
 
   std::uint32_t value() const { return static_cast<std::uint32_t>(both_.load()); }
 
