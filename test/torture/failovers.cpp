@@ -147,7 +147,10 @@ bool tell(options const& run, sets const& all, std::string const& folder) {
   if (good && !run.keep)
     std::filesystem::remove_all(folder);
   else
-    std::printf("The histories are in %s/set-*\n  in words:  scripts/torture --show FOLDER\n", folder.c_str());
+    std::printf(
+        "The histories are in %s/set-*\n  in words:  scripts/torture --show FOLDER\n"
+        "  again:     scripts/torture --check FOLDER --topology %s\n",
+        folder.c_str(), run.topology.c_str());
   std::printf("failovers=%d %s documented=%llu\n", failovers(counts), sum.last_line().c_str(),
               static_cast<number>(sum.documented));
   return good;

@@ -14,7 +14,7 @@ int main(int count, char** words) try {
   if (auto const code = read_options(count, words, given)) return *code;
   if (given.worker && given.updates) return run_updates_worker(given);
   if (given.worker) return given.pauses ? run_pauses_worker(given) : run_worker(given);
-  if (!given.check.empty()) return check_again(given.check);
+  if (!given.check.empty()) return check_again(given);
   if (!given.show.empty()) return show(given.show);
   if (!given.topology.empty()) return run_failovers(given);
   return given.pauses ? run_pauses(given) : run_torture(given);

@@ -29,7 +29,7 @@ docs/reliability.md says must not be there.
                     makes the workers release before their work is done, or now and then not ask for the lock, or
                     hear of an answer seconds late: the checker must find it
   --keep            keep the histories of a run without findings too
-  --check FOLDER    check the histories of an earlier run again
+  --check FOLDER    check the histories of an earlier run again; of one with failovers beside its --topology and --synced
   --show FOLDER     tell these histories in words, in the order of time
   --experiment pauses
                     lost updates of a register under a lease of 2 s, when processes are paused every 5 s: the bare

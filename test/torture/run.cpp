@@ -287,8 +287,9 @@ int run_torture(options const& run) {
   return found.good() ? 0 : 1;
 }
 
-int check_again(std::string const& folder) {
-  auto const found = check(read_run(folder));
+int check_again(options const& run) {
+  bool const moves = !run.topology.empty();
+  auto const found = check(read_run(run.check), {.counts = moves, .holds = moves && run.synced >= 0});
   for (auto const& line : found.findings) std::printf("%s\n", line.c_str());
   tell_figures(found);
   std::printf("%s\n", found.last_line().c_str());

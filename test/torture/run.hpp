@@ -13,7 +13,7 @@ namespace latchkey::torture {
 // A run with all that belongs to it; gives the exit code of the program.
 int run_torture(options const& run);
 // Checks what an earlier run left.
-int check_again(std::string const& folder);
+int check_again(options const& run);
 // Tells it in words.
 int show(std::string const& folder);
 
