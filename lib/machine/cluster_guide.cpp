@@ -82,10 +82,13 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
   }
   note_changes(changes);
   follow(changes);
+  // All of them, and so not in every round of those that follow each other while one is missing.
+  bool const asks = shared_.now >= roles_due_;
+  if (asks) roles_due_ = after(shared_.now, cluster_scout::usual_pause(shared_.settings) / 2);
   for (auto const& one : masters)
     if (shard* const led = leading_to(place_of(one, by))) {
       led->names().replicas.named = one.replicas;
-      led->now()->links().ask_role();
+      if (asks) led->now()->links().ask_role();
     }
   give_up_replaced(known);
   for (auto const& one : servers_.shards()) one->names().channels.ask_again();

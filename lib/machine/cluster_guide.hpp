@@ -50,6 +50,7 @@ class cluster_guide final : public guide, private cluster_user {
   slot_map slots_;
   std::map<std::string, node_address> named_;  // nodes by all that redirections may say
   std::vector<slot_map::range> uncovered_;     // as was told
+  instant roles_due_{};                        // when servers are asked for theirs again
   cluster_scout scout_;
 };
 

@@ -124,6 +124,10 @@ void cluster_scout::hurry(node_address const& whom) {
   hurry();
 }
 
+milliseconds cluster_scout::usual_pause(config const& settings) {
+  return settings.scan_interval.count() > 0 ? settings.scan_interval : usual_in_cluster;
+}
+
 void cluster_scout::know(std::vector<node_address> masters) { known_ = std::move(masters); }
 
 // --- the connection ---
@@ -205,10 +209,7 @@ void cluster_scout::on_reply(reply const& answer) {
   asking_ = false;
   round_.clear();
   failures_ = 0;
-  milliseconds const given = shared_.settings.scan_interval;
-  milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one
-                             : given.count() > 0    ? given
-                                                    : usual_in_cluster;
+  milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : usual_pause(shared_.settings);
   again_at_ = std::min(again_at_, after(shared_.now, pause));
 }
 

@@ -59,6 +59,8 @@ class cluster_scout {
   void hurry();
   // The same, and this one knows best.
   void hurry(node_address const& whom);
+  // Between two rounds while nothing is missing.
+  static milliseconds usual_pause(config const& settings);
   // Whom else to ask, beside the seeds.
   void know(std::vector<node_address> masters);
 

@@ -302,6 +302,23 @@ TEST_CASE("cluster: a release that the replica has not heard of is repeated ther
   CHECK_FALSE(c.second.exists("k"));
 }
 
+// A thousand clients that wait for a failover would ask fifty masters a quarter of a million times a second.
+TEST_CASE("cluster: while a node is missed the others are not asked who they are again and again",
+          "[unit][machine][cluster]") {
+  cluster c;
+  nodes::move(c.w, "other", 1);
+  c.w.await(c.w.acquire(1));
+  c.w.await(c.w.acquire(2, {.name = "other"}));
+  c.w.only_host = "node1";
+  c.w.unreachable = "Connection refused";
+  c.second.restart(true);
+  std::size_t const before = c.first.ran("ROLE");
+  int const questions = nodes::questions(c.w);
+  c.w.pass(5s);
+  CHECK(nodes::questions(c.w) - questions > 10);
+  CHECK(c.first.ran("ROLE") - before <= 3);
+}
+
 // What is left of a master whose slots another master has taken over, with its replica's data.
 TEST_CASE("cluster: a master with slots of its own takes over those of another", "[unit][machine][cluster]") {
   cluster c;
