@@ -165,10 +165,12 @@ void server::subscribe(handle which, words_view words, bool in, bool sharded) {
   auto& channels = sharded ? one.sharded : one.channels;
   std::string const kind = sharded ? "s" : "";
   for (auto const& channel : words.subspan(1)) {
-    if (in)
+    if (in) {
       channels.insert(channel);
-    else
+      listeners_[sharded][channel].insert(which);
+    } else {
       channels.erase(channel);
+    }
     answer(which, array({text(kind + (in ? "subscribe" : "unsubscribe")), text(channel),
                          number(static_cast<std::int64_t>(channels.size()))}));
   }
@@ -197,13 +199,24 @@ reply server::publish(std::string_view channel, std::string_view payload, bool s
   lost_messages += lost;
   double_messages -= twice;
   std::int64_t heard = 0;
-  for (auto const& [which, one] : connections_) {
-    if (!(sharded ? one.sharded : one.channels).contains(channel)) continue;
+  auto const found = listeners_[sharded].find(channel);
+  if (found == listeners_[sharded].end()) return number(0);
+  for (auto it = found->second.begin(); it != found->second.end();) {
+    handle const which = *it;
+    auto const there = connections_.find(which);
+    bool const listens =
+        there != connections_.end() && (sharded ? there->second.sharded : there->second.channels).contains(channel);
+    if (!listens) {
+      it = found->second.erase(it);
+      continue;
+    }
+    ++it;
     ++heard;
     for (int times = lost || mute ? 0 : twice ? 2 : 1; times > 0; --times)
       answer(which,
              array({text(sharded ? "smessage" : "message"), text(std::string(channel)), text(std::string(payload))}));
   }
+  if (found->second.empty()) listeners_[sharded].erase(found);
   return number(heard);
 }
 

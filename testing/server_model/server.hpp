@@ -3,6 +3,7 @@
 #include <codec/reply_reader.hpp>
 #include <server_model/lua_scripts.hpp>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -143,6 +144,8 @@ class server final : public publisher {
   lua_scripts& scripts_;
   server_user& user_;
   std::map<handle, connection> connections_;
+  // Who has begun to listen to a channel of a server, or of a slot, and may have ended: whoever publishes tidies up.
+  std::array<std::map<std::string, std::set<handle>, std::less<>>, 2> listeners_;
   handle next_handle_;
   std::uint64_t next_id_ = 1;
   int starts_ = 1;
