@@ -1,4 +1,5 @@
 #include <simulation/options.hpp>
+#include <simulation/scale.hpp>
 #include <simulation/traces.hpp>
 
 #include <array>
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <stdexcept>
+#include <string_view>
 
 namespace {
 
@@ -144,6 +146,7 @@ int simulate(options& given) {
 }  // namespace
 
 int main(int count, char** words) {
+  if (count > 1 && words[1] == std::string_view("--scale")) return latchkey::scale::run(count - 1, words + 1);
   options given;
   if (auto const code = read_options(count, words, given)) return *code;
   try {

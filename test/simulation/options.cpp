@@ -10,6 +10,7 @@ namespace latchkey::simulation {
 namespace {
 
 constexpr char const* help = R"(Usage: scripts/simulate [OPTION...]
+       scripts/simulate --scale [OPTION...]   many clients, a large cluster, one failover (--scale --help)
 
 Plays whole clients against a modelled Redis in virtual time, with faults, and checks after every step that no rule is
 broken. Every run follows from its seed. docs/reliability.md says what is random and what is checked.
