@@ -1,9 +1,12 @@
-// What a lock of each kind costs its server: docs/sizing.md has the figures. Bytes and calls are exact; times are those
-// that the server counts itself, and worth something only on a quiet machine.
+// What a lock of each kind costs its server, also by TLS and where two replicas confirm each grant: docs/sizing.md has
+// the figures. Bytes and calls are exact; times are those that the server counts itself, and worth something only on a
+// quiet machine.
 #include <common/machine_state.hpp>
 #include <latchkey/latchkey.hpp>
 #include <suite/stage.hpp>
 #include <support/kinds.hpp>
+#include <support/patience.hpp>
+#include <support/tls_server.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -75,36 +78,58 @@ server_work work_of(raw_redis& admin) {
   return made;
 }
 
-void size(stage& on, sized_kind const& kind, raw_redis& admin) {
-  admin.ok("FLUSHALL");
-  kind.prepare();
-  kind.take();  // what the server and the client have to learn first
-  kind.give();
+// A server, and a client of it.
+struct place {
+  std::string meaning;
+  latchkey::test::redis_server const& server;
+  latchkey::client client;
+  std::vector<double> cpu{};  // of the server for a pair, each round, microseconds
+};
+
+double median(std::vector<double>& of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
+}
+
+void size_bytes(stage& on, sized_kind const& kind, raw_redis& admin) {
   kind.take();
   on.add({.name = kind.name + ", held", .unit = "bytes", .figure = bytes_of_keys(admin)});
   kind.give();
   on.add({.name = kind.name + ", released", .unit = "bytes", .figure = bytes_of_keys(admin)});
-  std::vector<double> times, cpus;
-  server_work counted;
-  for (int round = 0; round < std::max(on.rounds() / 5, 1); ++round) {
-    admin.ok("CONFIG", "RESETSTAT");
-    double const cpu = cpu_seconds_of(on.server().pid());
-    for (int i = 0; i < pairs_of_a_round; ++i) {
-      kind.take();
-      kind.give();
-    }
-    cpus.push_back((cpu_seconds_of(on.server().pid()) - cpu) * 1e6 / pairs_of_a_round);
-    counted = work_of(admin);
-    times.push_back(counted.microseconds / pairs_of_a_round);
+}
+
+// `kinds`: the same one at each place, the first of which is without anything. Rounds go by turns.
+void size(stage& on, std::vector<sized_kind> const& kinds, std::vector<place>& all, raw_redis& admin) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].server.admin().ok("FLUSHALL");
+    all[i].cpu.clear();
+    kinds[i].prepare();
+    kinds[i].take();  // what the server and the client have to learn first
+    kinds[i].give();
   }
-  auto const median = [](std::vector<double>& of) {
-    std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
-    return of[of.size() / 2];
-  };
+  auto const& kind = kinds.front();
+  size_bytes(on, kind, admin);
+  std::vector<double> times;
+  server_work counted;
+  for (int round = 0; round < std::max(on.rounds() / 5, 1); ++round)
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i == 0) admin.ok("CONFIG", "RESETSTAT");
+      double const cpu = cpu_seconds_of(all[i].server.pid());
+      for (int pair = 0; pair < pairs_of_a_round; ++pair) {
+        kinds[i].take();
+        kinds[i].give();
+      }
+      all[i].cpu.push_back((cpu_seconds_of(all[i].server.pid()) - cpu) * 1e6 / pairs_of_a_round);
+      if (i > 0) continue;
+      counted = work_of(admin);
+      times.push_back(counted.microseconds / pairs_of_a_round);
+    }
   on.add({.name = kind.name + ", scripts of a pair", .unit = "calls", .figure = counted.calls / pairs_of_a_round});
   on.add({.name = kind.name + ", what they call", .unit = "calls", .figure = counted.inner / pairs_of_a_round});
   on.add({.name = kind.name + ", time in scripts of a pair", .unit = "us", .figure = median(times)});
-  on.add({.name = kind.name + ", CPU of the server for a pair", .unit = "us", .figure = median(cpus)});
+  for (auto& one : all)
+    on.add(
+        {.name = kind.name + ", CPU of the server for a pair" + one.meaning, .unit = "us", .figure = median(one.cpu)});
 }
 
 double used_memory(raw_redis& admin) {
@@ -138,12 +163,36 @@ void size_client(stage& on, raw_redis& admin) {
 }  // namespace
 
 void run_sizing(stage& on) {
-  latchkey::client const client(on.uri(), quiet_config());
+  using namespace latchkey::test;
+  tls_server const secured;
+  redis_options const plain{.tcp = true, .arguments = {"--repl-diskless-sync-delay", "0"}};
+  redis_server const followed(plain);
+  auto following = plain;
+  for (auto const& word : {std::string("--replicaof"), std::string("127.0.0.1"), std::to_string(followed.where().port)})
+    following.arguments.push_back(word);
+  redis_server const first(following), second(following);
+  auto master = followed.admin();
+  must_happen(
+      wait_until([&] { return master.text("INFO", "replication").find("connected_slaves:2") != std::string::npos; }),
+      "the replicas follow");
+  auto all_confirm = quiet_config();
+  all_confirm.min_synced_replicas = -1;
+  std::vector<place> all;
+  all.push_back({"", on.server(), latchkey::client(on.uri(), quiet_config())});
+  all.push_back({", TLS", secured.server, latchkey::client(secured.uri(), with_tls(quiet_config()))});
+  all.push_back({", WAIT for two replicas", followed, latchkey::client(followed.uri(), all_confirm)});
+
+  std::vector<std::vector<sized_kind>> kinds;
+  for (auto const& one : all) kinds.push_back(sized_kinds(one.client, "sizing:" + std::string(name_length - 7, 'n')));
   auto admin = on.server().admin();
-  for (auto const& kind : sized_kinds(client, "sizing:" + std::string(name_length - 7, 'n'))) {
-    on.say(kind.name);
-    size(on, kind, admin);
+  for (std::size_t i = 0; i < kinds.front().size(); ++i) {
+    on.say(kinds.front()[i].name);
+    std::vector<sized_kind> same;
+    for (auto const& there : kinds) same.push_back(there[i]);
+    size(on, same, all, admin);
   }
+  // What is shown was waited for.
+  must_happen(master.text("INFO", "commandstats").find("cmdstat_wait:") != std::string::npos, "WAIT was sent");
   size_client(on, admin);
 }
 
