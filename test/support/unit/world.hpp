@@ -103,7 +103,6 @@ class world {
   void hear(std::uint32_t serial, std::string_view bytes, std::size_t client = 0);  // even of a connection that is over
   std::uint32_t serial(role as, std::size_t client = 0);
   bool connected(role as, std::size_t client = 0) const;
-  std::size_t lent(std::size_t client = 0) const { return clients_[client]->lent.size(); }  // lanes
   std::string unreachable;            // not empty: no connection can be made, and why
   bool nobody_answers = false;        // connections are begun and never made
   std::string only_host;              // not empty: these two concern connections to this one alone
@@ -250,6 +249,8 @@ struct nodes {
   // How often anybody asked who has the slots.
   static int questions(world const& in) { return in.questions_; }
   static stepped_server& at(world& in, std::size_t number);
+  // How many lanes of the first client callers have.
+  static std::size_t lanes_lent(world const& in) { return in.clients_.front()->lent.size(); }
   static std::size_t owner_of(world const& in, std::uint16_t slot);
 
   // --- of the world ---
