@@ -378,3 +378,29 @@ TEST_CASE("cluster: nodes are reached by the names that they announce, whatever 
   c.w.await(c.w.release(moved));
   c.w.finish();
 }
+
+TEST_CASE("cluster: clients that know one node at first ask any master later", "[unit][machine][cluster]") {
+  constexpr std::size_t clients = 8;
+  world w(impatient(), clients, world::known::by_nodes);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    w.add_server();
+    nodes::move(w, "name" + std::to_string(i), i);
+  }
+  w.resolve_to(w.server);
+  auto const ask = [&] {
+    for (std::size_t i = 0; i < clients; ++i) {
+      auto& held = w.acquire(1, {.client = i});
+      w.await(held);
+      w.await(w.release(held));
+    }
+  };
+  ask();
+  CHECK(nodes::questions(w) == clients);
+  for (auto const* host : {"node1", "node2", "node3"}) CHECK_FALSE(nodes::was_asked(w, host));
+  for (int i = 0; i < 20; ++i) {
+    w.pass(6s);
+    ask();
+  }
+  for (auto const* host : {"node1", "node2", "node3"}) CHECK(nodes::was_asked(w, host));
+  w.finish();
+}

@@ -151,6 +151,7 @@ class world {
 
   struct connection {
     role as;
+    std::string host{};
     stepped_server* server = nullptr;
     stepped_server::id at = 0;
     bool deaf = false;
@@ -220,7 +221,7 @@ class world {
   std::size_t most_at_ = 0;              // the node that has all others
   std::map<std::size_t, std::uint64_t> epochs_;
   std::set<std::size_t> gone_;
-  int questions_ = 0;
+  std::map<std::string, int> questions_;  // by the host that was asked
   std::uint64_t epoch_ = 0;
   std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
@@ -247,7 +248,12 @@ struct nodes {
   static void leave(world& in, std::size_t number);
   static bool has_left(world const& in, std::string const& host);
   // How often anybody asked who has the slots.
-  static int questions(world const& in) { return in.questions_; }
+  static int questions(world const& in) {
+    int all = 0;
+    for (auto const& [host, count] : in.questions_) all += count;
+    return all;
+  }
+  static bool was_asked(world const& in, std::string const& host) { return in.questions_.contains(host); }
   static stepped_server& at(world& in, std::size_t number);
   // How many lanes of the first client callers have.
   static std::size_t lanes_lent(world const& in) { return in.clients_.front()->lent.size(); }

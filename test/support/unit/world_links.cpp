@@ -81,6 +81,7 @@ void world::open(token const& what) {
     return perform(what.client);
   }
   connection& one = found->second;
+  one.host = what.text;
   auto const leader = me.connections.find(what.leader);
   connection const* const peer = leader == me.connections.end() ? nullptr : &leader->second;
   if (one.as != role::scout) {

@@ -149,7 +149,7 @@ void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::stri
   std::string said;
   for (reply command; reader.next(command) == reply_reader::result::reply;) {
     if (command.elements.at(0).text != "CLUSTER") in.fail("a scout says " + shortened(bytes));
-    ++in.questions_;
+    ++in.questions_[in.clients_[client]->connections.at(serial).host];
     std::string text;
     for (std::size_t i = 0; i <= in.others_.size(); ++i) {
       if (in.gone_.contains(i)) continue;
