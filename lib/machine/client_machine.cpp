@@ -113,8 +113,8 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     tell_exclusive(call.name, [](name_machine& one) { one.doubt(); });
   }
 
-  home& home_of(operation const& plain) {
-    return plain.what == operation::type::connect ? servers.anywhere() : servers.at(plain.name);
+  home& home_of(operation const& call) {
+    return call.what == operation::type::connect ? servers.anywhere() : servers.at(call.name);
   }
 
   outbox& requests_of(operation const& call) override { return home_of(call).requests; }

@@ -18,10 +18,10 @@ TEST_CASE("a counter refuses who comes with an older token than it has seen", "[
 
 TEST_CASE("without tokens the later write stands", "[torture]") {
   counter one;
-  auto const first = one.read(0), second = one.read(0);
-  REQUIRE((first && second));
+  auto const first = one.read(0), next = one.read(0);
+  REQUIRE((first && next));
   CHECK(one.write(*first + 1, 0) == 0u);
-  CHECK(one.write(*second + 1, 0) == 1u);  // that is lost
+  CHECK(one.write(*next + 1, 0) == 1u);  // that is lost
   CHECK(one.value() == 1);
 }
 
