@@ -22,6 +22,7 @@ transport::transport(std::shared_ptr<core> whose)
 transport::~transport() {
   for (auto const& one : connections_) one->detach();
   for (auto const& one : checks_) one->detach();
+  checks_.clear();
   if (!finished_) core_->executor_gone();
 }
 

@@ -318,7 +318,7 @@ client_machine::lane_next client_machine::lane_answer(std::uint32_t serial, repl
   session* const lender = me.servers.lender_of(serial);
   if (!lender) return lane_next::taken;
   bool const again = lender->lane_answer(answer);
-  if (!me.servers.idle()) out.turn = true;
+  if (!me.servers.idle() || (me.shared.counters.held > 0 && me.servers.guide_asleep())) out.turn = true;
   return again ? lane_next::send_again : lane_next::done;
 }
 

@@ -67,17 +67,21 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
 error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters) {
   if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
   std::vector<slot_map::change> changes;
-  std::vector<node_address> known;
+  std::vector<node_address> places, known;
   bool any = false;
   for (auto const& one : masters) {
-    node_address const at = place_of(one, by);
-    if (!one.failed) known.push_back(at);
-    if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = named_[to_string(one.at)] = at;
+    node_address& at = places.emplace_back(place_of(one, by));
     // Of two addresses of one node that which works is kept: a witness may have heard of the other one too late.
     if (auto const* const before = slots_.left_by(one.id, at, one.epoch)) {
       shard const* const led = leading_to(*before);
-      if (!led || !led->up()) changes.push_back(slots_.readdress(node_address(*before), at));
+      if (led && led->up())
+        at = *before;
+      else
+        changes.push_back(slots_.readdress(node_address(*before), at));
     }
+    if (!one.failed) known.push_back(at);
+    if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = at;
+    if (!one.name.empty() && !one.at.host.empty()) named_[to_string(one.at)] = at;
     any = slots_.claim(one.id, at, one.epoch, one.slots, changes) || any;
   }
   note_changes(changes);
@@ -85,10 +89,11 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
   // All of them, and so not in every round of those that follow each other while one is missing.
   bool const asks = shared_.now >= roles_due_;
   if (asks) roles_due_ = after(shared_.now, cluster_scout::usual_pause(shared_.settings) / 2);
-  for (auto const& one : masters)
-    if (shard* const led = leading_to(place_of(one, by))) {
-      led->names().replicas.named = one.replicas;
-      if (asks) led->now()->links().ask_role();
+  for (std::size_t i = 0; i < masters.size(); ++i)
+    if (shard* const led = leading_to(places[i])) {
+      auto& replicas = led->names().replicas;
+      replicas.named = masters[i].replicas;
+      if (asks || replicas.connected < replicas.named) led->now()->links().ask_role();
     }
   give_up_replaced(known);
   for (auto const& one : servers_.shards()) one->names().channels.ask_again();
@@ -154,8 +159,8 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
 
 // The one that was asked knows better than any claim so far. A node that is not known yet is heard of by asking it.
 home* cluster_guide::redirected(shard& by, redirection const& to) {
-  node_address at = reached_by(shared_, to.to);
-  if (auto const known = named_.find(to_string(to.to)); known != named_.end()) at = known->second;
+  auto const known = named_.find(to_string(to.to));
+  node_address at = known == named_.end() ? reached_by(shared_, to.to) : known->second;
   if (at.host.empty() && by.now()) at.host = by.now()->where().host;
   if (shared_.counters.redirected++ == 0)
     shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));
@@ -169,7 +174,7 @@ home* cluster_guide::redirected(shard& by, redirection const& to) {
   }
   scout_.hurry(at);
   if (!there) return nullptr;
-  if (node_address const* const known = slots_.at(to.slot); known && *known == at) return &there->names();
+  if (node_address const* const owner = slots_.at(to.slot); owner && *owner == at) return &there->names();
   slots_.moved(to.slot, at);
   servers_.move_names();
   return &there->names();

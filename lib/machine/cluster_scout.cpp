@@ -203,6 +203,7 @@ void cluster_scout::on_reply(reply const& answer) {
   auto const masters = read_cluster(answer.text);
   if (std::none_of(masters.begin(), masters.end(), [](auto const& one) { return !one.slots.empty(); }))
     return failed(errc::no_master, "it knows of no slots");
+  bool const first = known_.empty();
   bool const chosen = std::find(known_.begin(), known_.end(), at_) != known_.end();
   if (error_code const why = user_.on_cluster(at_, masters))
     return failed(why, why == errc::no_master ? "some slots have no node" : "what it knows is out of date");
@@ -211,7 +212,7 @@ void cluster_scout::on_reply(reply const& answer) {
   round_.clear();
   failures_ = 0;
   // All clients begin with the same few seeds: the next one asked is any master.
-  if (!chosen && known_.size() > 1) hang_up();
+  if (known_.size() > 1 && (first || (!chosen && wanted_ != need::press))) hang_up();
   milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : usual_pause(shared_.settings);
   again_at_ = std::min(again_at_, after(shared_.now, pause));
 }

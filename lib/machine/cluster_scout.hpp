@@ -55,6 +55,8 @@ class cluster_scout {
   void broken(std::uint32_t serial);
   void on_timer();
 
+  // Nobody is asked until a turn says that somebody has to be.
+  bool asleep() const { return wanted_ == need::nothing; }
   // Something may have changed: somebody is asked soon.
   void hurry();
   // The same, and this one knows best.

@@ -46,6 +46,8 @@ class guide {
   virtual void received(std::uint32_t serial, std::string_view bytes) = 0;
   virtual void broken(std::uint32_t serial) = 0;
   virtual void on_timer() = 0;
+  // Nothing was needed in the last turn, and nobody is asked until the next one.
+  virtual bool asleep() const = 0;
 
   // --- what servers say ---
   // One does not answer, or turns requests away: perhaps another one has its names.

@@ -24,6 +24,7 @@ class sentinel_guide final : public guide, private scout_user {
   void received(std::uint32_t serial, std::string_view bytes) override { scout_.received(serial, bytes); }
   void broken(std::uint32_t serial) override { scout_.broken(serial); }
   void on_timer() override { scout_.on_timer(); }
+  bool asleep() const override { return scout_.asleep(); }
   void shaken() override { scout_.hurry(); }
   void misled() override { scout_.distrust(); }
   home* redirected(shard&, redirection const&) override { return nullptr; }

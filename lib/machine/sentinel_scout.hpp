@@ -59,6 +59,7 @@ class sentinel_scout {
 
   // The master may have changed: they are asked soon.
   void hurry();
+  bool asleep() const { return wanted_ == need::nothing; }  // nobody is asked until a turn says so
   // What the first of them said is wrong: others are asked first.
   void distrust();
 

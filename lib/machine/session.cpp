@@ -150,7 +150,7 @@ void session::on_down(link const& one, remains&& left, error_code const& why, st
   orphans_.give_up(std::move(left), why, text);
   if (aside_) return;
   end_connects();
-  if (one.of == role::shared && why) user_.shaken();
+  if (one.of != role::messages && why) user_.shaken();
 }
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {

@@ -51,8 +51,11 @@ class session final : private connections_user, private orphans_user, private wr
   // --- the direct lane ---
   void want_direct();
   bool direct_idle() const;
-  void lend_to(owner_state& one) { writer_.lend(links_.of(role::direct), one); }
-  void lend_to(operation& plain) { writer_.lend(links_.of(role::direct), plain); }
+  template <class Request>
+  void lend_to(Request& one) {
+    wanted_ = shared_.now;  // it stands in no outbox
+    writer_.lend(links_.of(role::direct), one);
+  }
   std::string& lane_bytes() { return writer_.lane_bytes(); }
   std::uint32_t lane_serial() const { return links_.of(role::direct).serial; }
   bool lent(std::uint32_t serial) const { return links_.lent(serial); }

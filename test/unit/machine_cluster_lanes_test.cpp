@@ -125,6 +125,39 @@ TEST_CASE("cluster: a caller whose lane ends with its node's mastership is asked
   }
 }
 
+TEST_CASE("cluster: connections to nodes that only lanes use are not closed as idle", "[unit][machine][cluster]") {
+  lanes c;
+  int const opened = c.w.opened;
+  for (int i = 0; i < 40; ++i)
+    for (auto const* name : {"here", "there"}) {
+      c.blocked(name);
+      c.w.pass(1s);
+    }
+  CHECK(c.w.opened <= opened + 1);  // a scout's, once
+  for (std::size_t i = 0; i < 2; ++i) CHECK(nodes::at(c.w, i).connected() == 2);
+  c.w.pass(30s);
+  CHECK(c.first.connected() + c.second.connected() == 2);  // now they are
+}
+
+TEST_CASE("cluster: a hold that was taken by a lane lets its client ask who has the slots",
+          "[unit][machine][cluster]") {
+  lanes c;
+  c.w.pass(60s);  // nothing is wanted any more
+  c.blocked("here");
+  c.w.run();
+  c.w.pass(8s);
+  int before = nodes::questions(c.w);
+  c.w.pass(8s);
+  CHECK(nodes::questions(c.w) == before);
+  auto& held = c.w.acquire(1, {.name = "here", .lease = 60s, .direct = true});
+  CHECK(nodes::lanes_lent(c.w) == 1);
+  c.w.await(held);
+  before = nodes::questions(c.w);
+  c.w.pass(30s);
+  CHECK(nodes::questions(c.w) >= before + 5);
+  c.w.await(c.w.release(held));
+}
+
 TEST_CASE("sweep: a blocked caller of a cluster, and one who waits for it", "[unit][machine][cluster]") {
   scenario const story{.play =
                            [](world& w) {
