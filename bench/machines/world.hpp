@@ -36,19 +36,17 @@ class world {
   bool pair(bool direct) {
     bool as_asked = true;
     for (auto what : {operation::type::acquire, operation::type::release}) {
-      bool const lent = start(what, direct);
-      if (lent)
-        machine_.lane_answer(machine_.lane_serial(), what == operation::type::acquire ? granted_ : released_, now_,
-                             out_);
+      std::uint32_t const lane = start(what, direct);
+      if (lane != 0) machine_.lane_answer(lane, what == operation::type::acquire ? granted_ : released_, now_, out_);
       for (int turns = 0; out_.completed.empty(); ++turns) turn(turns);
       if (call_.error) throw std::runtime_error(call_.error.message());
-      as_asked = as_asked && lent == direct;
+      as_asked = as_asked && (lane != 0) == direct;
     }
     return as_asked;
   }
 
  private:
-  bool start(operation::type what, bool may_borrow) {
+  std::uint32_t start(operation::type what, bool may_borrow) {
     call_ = {};
     call_.what = what;
     call_.which = &reentrant_kind();
