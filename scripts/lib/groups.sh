@@ -19,12 +19,12 @@ declare -A about=(
   [interop]="latchkey beside Redisson, redis-py, redsync and redlock on the same locks, both ways; prints a table"
   [stress]="many callers, executors, killed connections and early ends at once, against real servers"
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server; faults on purpose"
-  [torture]="real processes on real servers with every nemesis for a minute, and a dozen failovers of each topology; the checker"
+  [torture]="real processes on real servers with every nemesis for half a minute, and a dozen failovers of each topology; the checker; workers that break the rule"
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="Clang 14 warns of no file, each alone; beside asan-ubsan, of those that it does not compile there"
   [asan-ubsan]="unit, server, outside, stress and testing tests by Clang 14 under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests and recordings have one thread"
-  [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 10 s each"
+  [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 7 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
   [model]="the model check of the locking algorithm"
@@ -165,7 +165,7 @@ queue_for() {
         esac
         ;;
       compile | package | packages) meanwhile "$main_preset-$group" ctest_of "$main_preset" "$group" "$group" ;;
-      fuzz) meanwhile fuzz scripts/fuzz --seconds 10 all ;;
+      fuzz) meanwhile fuzz scripts/fuzz --seconds 7 all ;;
       model) at_once model timeout 900 test/model/run ;;
       demo) [ "$main_preset" != ci ] || meanwhile demo-script scripts/demo --help ;;
       bench) meanwhile bench-build scripts/bench --build ;;
@@ -193,7 +193,7 @@ run_group() {
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
     mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
-    fuzz) check fuzz "waiting for 10 s of fuzzing of every target" begun fuzz ;;
+    fuzz) check fuzz "waiting for 7 s of fuzzing of every target" begun fuzz ;;
     model) check model "waiting for the check of the model" begun model ;;
     server) run_ctest "$main_preset" server 'server|replay' ;;
     interop) run_interop ;;

@@ -68,8 +68,8 @@ void print_sorts(figures const& found) {
 }
 
 void print_peaks(figures const& found) {
-  auto const tenth = [](nanoseconds of) { return static_cast<std::size_t>(of / 100ms); };
-  std::size_t const died = tenth(found.died), elected = tenth(found.elected);
+  auto const row_of = [](nanoseconds of) { return static_cast<std::size_t>(of / 100ms); };
+  std::size_t const died = row_of(found.died), elected = row_of(found.elected);
   struct {
     char const* name;
     std::size_t from, to;

@@ -130,6 +130,18 @@ std::int64_t covered(std::vector<interval> const& sorted, std::int64_t from, std
   return sum;
 }
 
+// Each moment once.
+void put_together(std::vector<interval>& some) {
+  std::sort(some.begin(), some.end());
+  std::size_t kept = 0;
+  for (auto const& one : some)
+    if (kept > 0 && one.first <= some[kept - 1].second)
+      some[kept - 1].second = std::max(some[kept - 1].second, one.second);
+    else
+      some[kept++] = one;
+  some.resize(kept);
+}
+
 void read_coordinator(run_history const& run, assembled& made) {
   std::map<std::pair<std::int64_t, std::int64_t>, process_history const*> workers;
   for (auto const& one : run.workers) workers[{one.index, one.incarnation}] = &one;
@@ -148,7 +160,11 @@ void read_coordinator(run_history const& run, assembled& made) {
     if (line.what == what::overdue && worker(line)) made.overdue.insert(worker(line));
   }
   std::sort(made.faults.begin(), made.faults.end());
-  for (auto& [index, some] : made.pauses) std::sort(some.begin(), some.end());
+  put_together(made.stalls);
+  for (auto& [index, some] : made.pauses) {  // a machine that stands still is noticed by its processes, too
+    some.insert(some.end(), made.stalls.begin(), made.stalls.end());
+    put_together(some);
+  }
   for (auto& [server, some] : made.outages) std::sort(some.begin(), some.end());
 }
 
@@ -170,8 +186,7 @@ std::map<lock_id, std::vector<section const*>> assembled::by_lock() const {
 
 std::int64_t assembled::net(process_history const& of, std::int64_t from, std::int64_t to) const {
   auto const found = pauses.find(of.index);
-  auto const stopped = found == pauses.end() ? 0 : covered(found->second, from, to);
-  return to - from - stopped - covered(stalls, from, to);
+  return to - from - covered(found == pauses.end() ? stalls : found->second, from, to);
 }
 
 assembled assemble(run_history const& run, allowances const& may) {

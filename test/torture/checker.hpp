@@ -71,8 +71,8 @@ struct assembled {
   std::map<process_history const*, std::vector<std::int64_t>> disconnects;
   std::map<process_history const*, std::int64_t> killed;  // when
   std::set<process_history const*> over, overdue;
-  std::map<int, std::vector<interval>> pauses;  // by index of the worker
-  std::vector<interval> stalls;
+  std::map<int, std::vector<interval>> pauses;   // by index of the worker; `stalls` among them
+  std::vector<interval> stalls;                  // of the whole machine
   std::map<int, std::vector<interval>> outages;  // by server
   std::map<lock_id, std::vector<deletion>> deletions;
   std::vector<interval> faults;

@@ -260,6 +260,16 @@ TEST_CASE("the time at which its process stood still does not make a call late",
   CHECK(s.judge().late == 0);
 }
 
+TEST_CASE("a standstill that machine and process both noticed excuses a call once", "[torture]") {
+  story s;
+  s.section(1, "lock", {.asked = 1, .granted = 2'110, .trusted = 2'115, .left = 2'115, .released = 2'116, .wait = 100});
+  s.coordinator(what::stall, 50, 850);
+  s.coordinator(what::pause, 60, 840, 1);
+  CHECK(s.judge().late == 1);
+  s.coordinator(what::pause, 900, 1'500, 1);
+  CHECK(s.judge().late == 0);
+}
+
 TEST_CASE("who waits while another process alone has its turns is starved", "[torture]") {
   auto const turns = [](story& s, std::int64_t each, bool shares) {
     for (std::int64_t i = 0; i < 200; ++i) {

@@ -143,14 +143,14 @@ bool tell(options const& run, sets const& all, std::string const& folder) {
               kinds.c_str(), static_cast<number>(sum.refused), static_cast<number>(sum.documented));
   bool const kept = tell_updates(run, all, failovers(counts));
   tell_not_run(run);
-  bool const good = sum.good() && kept && troubles == 0;
+  bool const good = sum.good() && kept && troubles == 0 && failovers(counts) > 0 && sum.sections > 0;
   if (good && !run.keep)
     std::filesystem::remove_all(folder);
   else
     std::printf(
         "The histories are in %s/set-*\n  in words:  scripts/torture --show FOLDER\n"
-        "  again:     scripts/torture --check FOLDER --topology %s\n",
-        folder.c_str(), run.topology.c_str());
+        "  again:     scripts/torture --check FOLDER --topology %s --synced %d\n",
+        folder.c_str(), run.topology.c_str(), run.synced);
   std::printf("failovers=%d %s documented=%llu\n", failovers(counts), sum.last_line().c_str(),
               static_cast<number>(sum.documented));
   return good;

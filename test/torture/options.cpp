@@ -19,12 +19,12 @@ docs/reliability.md says must not be there.
 
   --minutes M       how long (default 1; a fraction is allowed)
   --kind K,...|all  which kinds of locks, all at the same time (default all). Kinds: %s
-  --processes P     worker processes, 1 to 32 (default 4)
+  --processes P     worker processes, 1 to 32 (default 4; 3 behind --topology)
   --nemesis N,...|all|none
                     what goes wrong (default all). Nemeses:
 %s  --seed S          what goes wrong when, and who asks for what, follows from it (default 1). The scheduler of the
                     system does not, so a seed finds the same again often, and not always
-  --lease MS        the time of the watchdog; other times follow from it (default 1000)
+  --lease MS        the time of the watchdog; other times follow from it (default 1000; 2000 behind --topology)
   --broken early|ignore|slow
                     makes the workers release before their work is done, or now and then not ask for the lock, or
                     hear of an answer seconds late: the checker must find it
@@ -197,12 +197,14 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
 
 std::string command_for(options const& run) {
   if (!run.topology.empty())
-    return "scripts/torture --topology " + run.topology + " --minutes " + number(run.minutes) + " --failovers " +
-           std::to_string(run.failovers) + " --sets " + std::to_string(run.sets) + " --synced " + synced_text(run) +
+    return "scripts/torture --topology " + run.topology +
+           (run.failovers > 0 ? " --failovers " + std::to_string(run.failovers) : "") + " --minutes " +
+           number(run.minutes) + " --sets " + std::to_string(run.sets) + " --synced " + synced_text(run) +
            " --quarantine " + std::to_string(run.quarantine.count()) + " --rest " + std::to_string(run.rest.count()) +
            " --kind " + kind_names(run) + " --processes " + std::to_string(run.processes) + " --lease " +
            std::to_string(run.lease.count()) + " --seed " + std::to_string(run.seed) +
-           (run.redisson ? " --redisson" : "");
+           (run.redisson ? " --redisson" : "") +
+           (run.broken != broken::not_at_all ? std::string(" --broken ") + name_of(run.broken) : "");
   std::string made = "scripts/torture --minutes " + number(run.minutes) + " --kind " + kind_names(run) +
                      " --processes " + std::to_string(run.processes) + " --nemesis " +
                      (run.nemeses.size() == nemesis_names().size() ? "all" : joined(run.nemeses)) + " --seed " +

@@ -99,15 +99,18 @@ class updater {
     auto const before = into_.write(*value + 1, token);
     if (!before) return static_cast<void>(++into_.refused);
     ++into_.acknowledged;
-    if (*before != *value) tell_loss(*before - *value, granted, asked);
+    if (*before != *value) tell_loss(*value, *before, granted, asked);
     static_cast<void>(held.release());
   }
 
   // Whoever reads it can look up what befell the servers then: the clock is that of histories.
-  void tell_loss(std::uint32_t many, std::int64_t granted, std::int64_t asked) const {
-    std::fprintf(stderr, "LOST UPDATES: %u of %s; granted at %s, held() asked %s later, written %s after that\n", many,
-                 lock_.name().c_str(), in_ms(granted).c_str(), in_ms(asked - granted).c_str(),
-                 in_ms(now() - asked).c_str());
+  void tell_loss(std::uint32_t read, std::uint32_t stood, std::int64_t granted, std::int64_t asked) const {
+    std::fprintf(
+        stderr,
+        "LOST UPDATES: of %s %u was read, and %u stood there; granted at %s, held() asked %s later, written %s "
+        "after that\n",
+        lock_.name().c_str(), read, stood, in_ms(granted).c_str(), in_ms(asked - granted).c_str(),
+        in_ms(now() - asked).c_str());
   }
 
   options const& run_;

@@ -206,15 +206,15 @@ void run_thread(slot& own) {
 
 // Nobody stops these workers: where they stand still all the same, the machine has other things to do.
 void note_stalls(std::stop_token over, workplace& in) {
-  constexpr std::int64_t tick = 20 * ms, longest_tick = 200 * ms;
+  constexpr std::int64_t nap = 20 * ms, longest_nap = 200 * ms;
   while (!over.stop_requested()) {
     record line;
     line.what = what::pause;
     line.a = now();
-    std::this_thread::sleep_for(std::chrono::nanoseconds(tick));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(nap));
     line.b = now();
     line.c = in.run.index;
-    if (line.b - line.a > longest_tick) in.log.write(line);
+    if (line.b - line.a > longest_nap) in.log.write(line);
   }
 }
 
