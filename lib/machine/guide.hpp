@@ -36,7 +36,7 @@ class guide {
   virtual shard& of(std::string_view name) = 0;
   // Of the mastership of this server; zero: nobody has said.
   virtual std::uint64_t epoch_of(node_address const& at) const = 0;
-  // One server has all names: callers may borrow a connection to it.
+  // One server has all names, of which each may be anywhere else.
   virtual bool one_for_all() const = 0;
 
   // --- the engine ---

@@ -79,7 +79,7 @@ void own_channel_waiters::park(owner_state& one) {
 void own_channel_waiters::wake(owner_state& one) {
   operation* const call = waiter_of(one);
   if (!call || of_.in_doubt(call->mode)) {
-    recalled(one);
+    if (one.own) one.own->dirty = true;
     return park(one);
   }
   if (one.own) {

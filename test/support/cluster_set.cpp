@@ -149,10 +149,10 @@ void cluster_set::move_all(std::string_view key, std::size_t from, std::size_t t
   }
 }
 
-void cluster_set::end_move(std::string_view key, std::size_t from, std::size_t to) {
+void cluster_set::end_move(std::string_view key, std::size_t from, std::size_t to, std::array<std::size_t, 3> all) {
   int const slot = detail::slot_of(key);
   std::string const new_owner = id(to);
-  for (std::size_t i : {to, from, std::size_t{0}, std::size_t{1}, std::size_t{2}})
+  for (std::size_t i : {to, from, all[0], all[1], all[2]})
     nodes_[i]->admin().ok("CLUSTER", "SETSLOT", slot, "NODE", new_owner);
 }
 

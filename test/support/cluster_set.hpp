@@ -44,8 +44,8 @@ class cluster_set {
   void move(std::string_view key, std::size_t from, std::size_t to);
   // All keys that are there go along.
   void move_all(std::string_view key, std::size_t from, std::size_t to);
-  // All nodes are told.
-  void end_move(std::string_view key, std::size_t from, std::size_t to);
+  // All masters are told.
+  void end_move(std::string_view key, std::size_t from, std::size_t to, std::array<std::size_t, 3> all = {0, 1, 2});
 
  private:
   std::array<std::unique_ptr<redis_server>, 6> nodes_;

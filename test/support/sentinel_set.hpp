@@ -51,7 +51,8 @@ class sentinel_set {
   std::string uri(std::string_view before = {}, std::string_view after = "/m") const;
   redis_server& node(std::size_t i) { return *nodes_[i]; }
   sentinel_process& sentinel(std::size_t i) { return *sentinels_[i]; }
-  // Which of the nodes the first sentinel that answers names.
+  // Which of the nodes this sentinel names, and the first that answers.
+  std::size_t named_by(std::size_t sentinel) const { return index_of(sentinels_[sentinel]->master()); }
   std::size_t master();
   // Returns as soon as a majority of the sentinels names another one than this.
   void await_successor(std::size_t of);

@@ -3,9 +3,6 @@
 #include <torture/run.hpp>
 #include <torture/topology.hpp>
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -165,9 +162,7 @@ int run_failovers(options const& run) {
     return 2;
   }
   auto const folder = new_folder();
-  std::error_code ignored;
-  if (std::filesystem::is_directory("/dev/shm", ignored) && ::access("/dev/shm", W_OK) == 0)
-    ::setenv("TMPDIR", "/dev/shm", 1);
+  keep_servers_in_memory();
   std::printf("%s\nhistories: %s\n", command_for(run).c_str(), folder.c_str());
   std::fflush(stdout);
   agreement with;

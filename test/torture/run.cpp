@@ -265,12 +265,15 @@ std::string new_folder() {
   return path;
 }
 
-int run_torture(options const& run) {
-  auto const folder = new_folder();
-  // A killed server loses nothing that it has written, wherever that is; in memory it writes faster.
+void keep_servers_in_memory() {
   std::error_code ignored;
   if (std::filesystem::is_directory("/dev/shm", ignored) && ::access("/dev/shm", W_OK) == 0)
     ::setenv("TMPDIR", "/dev/shm", 1);
+}
+
+int run_torture(options const& run) {
+  auto const folder = new_folder();
+  keep_servers_in_memory();
   std::printf("%s\nhistories: %s\n", command_for(run).c_str(), folder.c_str());
   std::fflush(stdout);
   auto const began = now();

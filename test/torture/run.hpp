@@ -19,6 +19,9 @@ int show(std::string const& folder);
 
 // Makes a folder for histories.
 std::string new_folder();
+// Those that are begun from now on keep their data in memory, if there is a place for it: a killed server loses nothing
+// that it has written, wherever that is.
+void keep_servers_in_memory();
 
 // How far a run is: a bar that moves on a terminal, a line now and then elsewhere.
 class progress {

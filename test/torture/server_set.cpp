@@ -146,6 +146,8 @@ class server_set::scene {
   bool befall(mishap what) {
     try {
       servers_->strike(what, dice_);
+      std::lock_guard const guard(of_.mutex_);
+      ++of_.struck_[name_of(what)];
     } catch (std::exception const& problem) {
       of_.note(std::string(name_of(what)) + ": " + problem.what());
       try {
@@ -155,8 +157,6 @@ class server_set::scene {
         return false;
       }
     }
-    std::lock_guard const guard(of_.mutex_);
-    ++of_.struck_[name_of(what)];
     return true;
   }
 

@@ -2,9 +2,9 @@
 #include <support/patience.hpp>
 #include <torture/history.hpp>
 #include <torture/topology.hpp>
-#include <wire/slot.hpp>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -132,16 +132,13 @@ class nodes_of_three final : public topology {
 
   void finish_move() {
     set_.move_all(moving_, from_, to_);
-    auto const id = set_.id(to_);
-    int const slot = detail::slot_of(moving_);
-    for (auto const one : {to_, from_, masters_[0], masters_[1], masters_[2]})
-      set_.node(one).admin().ok("CLUSTER", "SETSLOT", slot, "NODE", id);
+    set_.end_move(moving_, from_, to_, masters_);
     moving_.clear();
   }
 
   std::vector<std::string> const names_;
   test::cluster_set set_;
-  std::size_t masters_[shards] = {0, 1, 2};
+  std::array<std::size_t, shards> masters_ = {0, 1, 2};
   std::size_t turn_ = 0;
   std::string moving_;  // empty: none
   std::size_t from_ = 0, to_ = 0;

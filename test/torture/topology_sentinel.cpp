@@ -105,14 +105,6 @@ class several final : public topology {
   std::vector<test::redis_server*> masters() override { return {&set_.node(master_)}; }
 
  private:
-  // Which node this sentinel names.
-  std::size_t named_by(std::size_t sentinel) {
-    auto const port = set_.sentinel(sentinel).master();
-    for (std::size_t i = 0; i < nodes; ++i)
-      if (set_.node(i).where().port == port) return i;
-    throw std::runtime_error("a sentinel names a stranger");
-  }
-
   void count_as_dead_after(milliseconds limit) {
     for (std::size_t i = 0; i < sentinels; ++i)
       if (i != deaf_) set_.sentinel(i).admin().ok("SENTINEL", "SET", "m", "down-after-milliseconds", limit.count());
@@ -121,7 +113,7 @@ class several final : public topology {
   bool is_replaced() {
     int agree = 0;
     for (std::size_t i = 0; i < sentinels; ++i)
-      if (auto const named = i == deaf_ ? master_ : named_by(i); named != master_) ++agree, successor_ = named;
+      if (auto const named = i == deaf_ ? master_ : set_.named_by(i); named != master_) ++agree, successor_ = named;
     return agree >= 2;
   }
 
@@ -150,7 +142,7 @@ class several final : public topology {
     await_successor();
     one.start();
     // It is empty, and believes what its command line says.
-    one.admin().ok("REPLICAOF", "127.0.0.1", set_.node(named_by(deaf_ == 0 ? 1 : 0)).where().port);
+    one.admin().ok("REPLICAOF", "127.0.0.1", set_.node(set_.named_by(deaf_ == 0 ? 1 : 0)).where().port);
   }
 
   void stop_master(simulation::dice& by) {
@@ -190,12 +182,12 @@ class several final : public topology {
 
   // The master and all its replicas, as every sentinel sees them.
   bool is_whole() {
-    master_ = named_by(0);
+    master_ = set_.named_by(0);
     if (!is_master(master_)) return false;
     for (std::size_t i = 0; i < nodes; ++i)
       if (i != master_ && !follows(i)) return false;
     for (std::size_t i = 0; i < sentinels; ++i) {
-      if (named_by(i) != master_) return false;
+      if (set_.named_by(i) != master_) return false;
       auto admin = set_.sentinel(i).admin();
       auto const seen = admin.ok("SENTINEL", "MASTER", "m");
       if (field(seen, "flags") != "master" || field(seen, "num-slaves") != std::to_string(nodes - 1)) return false;
@@ -209,7 +201,7 @@ class several final : public topology {
   // What whoever is in charge would do when sentinels take their time.
   void lead_back() {
     for (std::size_t i = 1; i < sentinels; ++i)
-      if (named_by(i) != named_by(0)) return;
+      if (set_.named_by(i) != set_.named_by(0)) return;
     if (!is_master(master_)) set_.node(master_).admin().ok("REPLICAOF", "NO", "ONE");
     for (std::size_t i = 0; i < nodes; ++i)
       if (i != master_ && !follows(i))

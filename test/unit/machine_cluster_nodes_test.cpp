@@ -10,9 +10,20 @@ using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("cluster: nodes are reached by the names that they announce, whatever redirections say",
+namespace {
+
+config by_tls() {
+  config made = impatient();
+  made.tls.ca_file = "ca.crt";
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("cluster: by TLS nodes are reached by the names that they announce, whatever redirections say",
           "[unit][machine][cluster]") {
-  cluster c;
+  bool const named = GENERATE(true, false);
+  cluster c(1, named ? by_tls() : impatient());
   c.w.nodes_announce_names = true;
   nodes::move(c.w, "there", 1);
   std::vector<std::string> whom;
@@ -23,7 +34,8 @@ TEST_CASE("cluster: nodes are reached by the names that they announce, whatever 
   }
   for (auto const& one : c.w.snapshot().nodes) whom.push_back(one.address);
   std::sort(whom.begin(), whom.end());
-  CHECK(whom == std::vector<std::string>{"name0:1", "name1:1"});
+  std::string const host = named ? "name" : "node";
+  CHECK(whom == std::vector{host + "0:1", host + "1:1"});
   nodes::move(c.w, "k", 1);  // MOVED says node1:1
   auto const before = c.w.now;
   auto& moved = c.w.acquire(1);
@@ -62,7 +74,7 @@ TEST_CASE("cluster: clients that know one node at first ask any master later", "
 
 TEST_CASE("cluster: a node that begins to announce a name keeps the connections that it has",
           "[unit][machine][cluster]") {
-  cluster c;
+  cluster c(1, by_tls());
   nodes::move(c.w, "there", 1);
   auto& here = c.w.acquire(1);
   auto& there = c.w.acquire(2, {.name = "there"});

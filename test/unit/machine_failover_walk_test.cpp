@@ -124,8 +124,6 @@ class walk {
   int failovers_ = 0;
 
  private:
-  detail::kind const& kind_;
-
   void call() {
     std::uint64_t const owner = 1 + w_.random(3);
     how options{.which = &kind_};
@@ -173,6 +171,8 @@ class walk {
     w_.resolve();
     for (auto const& left : ghosts()) w_.fail("a ghost is left: " + left);
   }
+
+  detail::kind const& kind_;
 };
 
 class sentinel_walk final : public walk {

@@ -28,7 +28,7 @@ world::world(config given, std::size_t clients, known how)
     client_machine::identity who{id, settings.username, settings.password, settings.database, i + 1};
     if (how == known::by_sentinel) who.sentinels = {{"sentinel", 26'379}};
     if (how == known::by_nodes) who.nodes = {{"node0", 1}};
-    who.by_name = true;  // as by TLS; unless a test says so they announce none
+    who.by_name = settings.tls != tls_options{};
     who.master = "m";
     if (settings.clock_margin > milliseconds(0))
       who.time_of_day = [this] {
