@@ -93,7 +93,8 @@ class LATCHKEY_EXPORT lease {
   /// lock of several members: a mutex). Without that option, and for an empty lease, nothing happens.
   void progress() noexcept;
 
-  /// A number that is higher for every later holder; only fenced locks have one.
+  /// A number that is higher for every later holder; only fenced locks have one. A server that loses the last grant in
+  /// a failover may give its number once more: let what is protected refuse an equal one from another holder, too.
   std::optional<std::uint64_t> fencing_token() const noexcept;
 
   /// Asked to stop when the hold is lost, never for a release. An empty lease gives a token that never stops.

@@ -270,6 +270,8 @@ ctest_of() {
   export TSAN_OPTIONS="suppressions=$PWD/test/support/tsan.supp atexit_sleep_ms=0"
   # Fewer frames of an allocation and less freed memory are kept than usual: a third of the time.
   export ASAN_OPTIONS=malloc_context_size=5:quarantine_size_mb=16
+  # A whole client that leaks would fill the report with its parts.
+  export LSAN_OPTIONS=max_leaks=12
   # Tests on a real server wait more than they compute.
   case $2 in
     server | outside | tools | testing | interop | servers-*) jobs=$((jobs * 2)) ;;

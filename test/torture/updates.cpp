@@ -15,18 +15,16 @@
 
 namespace latchkey::torture {
 
-std::optional<std::uint32_t> counter::read(std::uint32_t token) {
-  for (auto seen = both_.load();;) {
-    if (seen >> 32 > token) return std::nullopt;
-    if (both_.compare_exchange_weak(seen, std::uint64_t{token} << 32 | static_cast<std::uint32_t>(seen)))
-      return static_cast<std::uint32_t>(seen);
-  }
-}
+std::optional<std::uint32_t> counter::read(credential by) { return exchange(std::nullopt, by); }
+std::optional<std::uint32_t> counter::write(std::uint32_t value, credential by) { return exchange(value, by); }
 
-std::optional<std::uint32_t> counter::write(std::uint32_t value, std::uint32_t token) {
-  for (auto seen = both_.load();;) {
-    if (seen >> 32 > token) return std::nullopt;
-    if (both_.compare_exchange_weak(seen, std::uint64_t{token} << 32 | value)) return static_cast<std::uint32_t>(seen);
+std::optional<std::uint32_t> counter::exchange(std::optional<std::uint32_t> value, credential by) {
+  auto const mine = std::uint64_t{by.token} << 8 | by.holder;
+  for (auto seen = all_.load();;) {
+    auto const theirs = seen >> 32, newest = theirs >> 8;
+    if (newest > by.token || (newest == by.token && by.token != 0 && theirs != mine)) return std::nullopt;
+    auto const stood = static_cast<std::uint32_t>(seen);
+    if (all_.compare_exchange_weak(seen, mine << 32 | value.value_or(stood))) return stood;
   }
 }
 
@@ -89,14 +87,15 @@ class updater {
     auto held = lock_.acquire(how);
     if (!held) return static_cast<void>(++into_.failed);
     auto const granted = now();
-    auto const token = fenced_ ? static_cast<std::uint32_t>(held.fencing_token().value_or(0)) : 0;
-    auto const value = into_.read(token);
+    credential const mine{fenced_ ? static_cast<std::uint32_t>(held.fencing_token().value_or(0)) : 0,
+                          static_cast<std::uint8_t>(run_.index)};
+    auto const value = into_.read(mine);
     if (!value) return static_cast<void>(++into_.refused);
     sleep(work);
     // Who has heard of a loss does not write; the token alone protects from who has not.
     auto const asked = now();
     if (!held.held()) return static_cast<void>(++into_.untold);
-    auto const before = into_.write(*value + 1, token);
+    auto const before = into_.write(*value + 1, mine);
     if (!before) return static_cast<void>(++into_.refused);
     ++into_.acknowledged;
     if (*before != *value) tell_loss(*value, *before, granted, asked);
@@ -167,10 +166,10 @@ struct redisson_updates::parts {
   void update(std::string const& who, std::string const& name, counter& mine, std::int64_t work) {
     auto const had = driver->call(who, "try_lock", "lock", name, given.lease, -1);
     if (had != "true") return static_cast<void>(++mine.failed);
-    auto const value = mine.read(0);
+    auto const value = mine.read({});
     counting::sleep(work);
     if (driver->call(who, "is_held", "lock", name) == "true") {
-      mine.write(*value + 1, 0);
+      mine.write(*value + 1, {});
       ++mine.acknowledged;
     } else {
       ++mine.untold;

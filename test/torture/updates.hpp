@@ -19,21 +19,27 @@ enum class way : std::uint32_t {
   one,         // 1
   all,         // -1
   quarantine,  // 0, and failover_quarantine
-  token,       // 0, and the counter refuses older fencing tokens
+  token,       // 0, and the counter refuses older fencing tokens, and the same from somebody else
   redisson,
 };
 constexpr std::size_t ways = 6;
 constexpr std::size_t counters = 3;  // of each way; in a cluster one in the slots of each third
 
+// What a caller shows: a server that lost the last grant in a failover gives its token once more, to another holder.
+struct credential {
+  std::uint32_t token = 0;  // 0: there are none. Below 2^24
+  std::uint8_t holder = 0;
+};
+
 // A number that is read and written back under a lock, in memory that no server knows.
 class counter {
  public:
-  // Empty: a newer token has been seen. Without tokens: 0.
-  std::optional<std::uint32_t> read(std::uint32_t token);
-  // The value that stood there before. Empty: a newer token has been seen, and nothing was written.
-  std::optional<std::uint32_t> write(std::uint32_t value, std::uint32_t token);
+  // Empty: a newer token has been seen, or this one from another holder.
+  std::optional<std::uint32_t> read(credential by);
+  // The value that stood there before. Empty: as above, and nothing was written.
+  std::optional<std::uint32_t> write(std::uint32_t value, credential by);
 
-  std::uint32_t value() const { return static_cast<std::uint32_t>(both_.load()); }
+  std::uint32_t value() const { return static_cast<std::uint32_t>(all_.load()); }
 
   std::atomic<std::uint64_t> acknowledged{0};
   std::atomic<std::uint64_t> refused{0};  // for their token
@@ -41,7 +47,9 @@ class counter {
   std::atomic<std::uint64_t> failed{0};   // calls that ended with an error, or in vain
 
  private:
-  std::atomic<std::uint64_t> both_{0};  // the token, and the value
+  std::optional<std::uint32_t> exchange(std::optional<std::uint32_t> value, credential by);
+
+  std::atomic<std::uint64_t> all_{0};  // the token, its holder, and the value
 };
 
 // What the processes of one set of servers share in memory.
