@@ -87,7 +87,9 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
 void name_machine::conclude_release(owner_state& one, request const& was, outcome const& answer) {
   error_code error;
   release_result found = release_result::released;
-  if (shared_.may_move && was.target == 0 && kind_.rules().exclusive)
+  // (Without the second rule what is released again at every change of masters would never grow old.)
+  bool const ended = !was.give_back || answer.what == outcome::type::released;
+  if (shared_.may_move && ended && was.target == 0 && kind_.rules().exclusive)
     at_->released.add(kind_, name_, one.field, was.mode, shared_.now);
   switch (answer.what) {
     case outcome::type::released: break;

@@ -27,10 +27,12 @@ class recent_releases {
 
   void add(kind const& which, std::string const& name, std::uint64_t owner, unsigned char mode, instant now);
   bool any(instant now) const { return !all_.empty() && after(all_.back().at, remembered) > now; }
-  // All that is not too old. They are forgotten.
-  std::vector<entry> take(instant now);
+  // What is not too old. It stays: the next server that takes over may know as little of it.
+  std::vector<entry> lately(instant now);
 
  private:
+  void forget_old(instant now);
+
   std::deque<entry> all_;  // oldest first
 };
 

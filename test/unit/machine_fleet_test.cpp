@@ -4,6 +4,7 @@
 #include <wire/kinds.hpp>
 
 #include <algorithm>
+#include <array>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -110,6 +111,24 @@ TEST_CASE("fleet: what was released long ago is not released again", "[unit][mac
   f.promote();
   f.w.run();
   CHECK(f.next.ran("EVALSHA release") == 0);
+}
+
+TEST_CASE("fleet: masters that change again and again do not make a release younger", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.w.await(f.w.release(held));
+  f.w.await(f.w.acquire(2, {.name = "other"}));
+  std::array const both{&f.next, &f.w.server};
+  for (std::size_t i = 0; i < 8; ++i) {
+    auto& next = *both[i % 2];
+    next.redis.data = both[(i + 1) % 2]->redis.data;
+    std::size_t const before = next.ran("EVALSHA release");
+    sentinels::promote(f.w, next);
+    f.w.pass(4s);
+    INFO("change " << i);
+    CHECK(next.ran("EVALSHA release") - before == (i < 3 ? 1u : 0u));
+  }
 }
 
 TEST_CASE("fleet: what an old master answers later is believed by nobody", "[unit][machine][case-t25]") {
