@@ -19,17 +19,33 @@ declare -A about=(
   [interop]="latchkey beside Redisson, redis-py, redsync and redlock on the same locks, both ways; prints a table"
   [stress]="many callers, executors, killed connections and early ends at once, against real servers"
   [simulate]="whole clients against a modelled server in virtual time: 12,000 seeds; the model beside a real server; faults on purpose"
-  [torture]="real processes on real servers with every nemesis for half a minute, and a dozen failovers of each topology; the checker; workers that break the rule"
+  [torture]="real processes on real servers with every nemesis for half a minute, and six failovers of each topology; the checker; workers that break the rule"
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="Clang 14 warns of no file, each alone; beside asan-ubsan, of those that it does not compile there"
   [asan-ubsan]="unit, server, outside, stress and testing tests by Clang 14 under AddressSanitizer and UndefinedBehaviorSanitizer"
   [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests and recordings have one thread"
-  [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 7 s each"
+  [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 4 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
-  [model]="the model check of the locking algorithm"
+  [model]="the small models of the locking algorithm"
   [bench]="a short run of the benchmark prints its figures; scripts/bench judges them, on a machine with nothing else to do"
 )
+# What is slow has a short form, which CI runs, and with --long this.
+declare -A long_form=(
+  [packages]="the packages are built with optimisation"
+  [testing]="every test of test/server beside the double, and not a choice of them"
+  [simulate]="and 200,000 seeds more"
+  [torture]="and ten minutes of all nemeses, and 200 failovers of each topology"
+  [mutants]="every mutant: an hour or two"
+  [fuzz]="a minute for every target"
+  [model]="every model: four minutes of a core"
+  [bench]="every row"
+)
+long=no
+
+# either SHORT LONG: one of them.
+either() { if [ $long = yes ]; then echo "$2"; else echo "$1"; fi; }
+
 # In the order in which they run: what waits for servers comes first, beside what computes (meanwhile.sh); what wants the
 # machine for itself comes last.
 all_groups=(
@@ -46,13 +62,18 @@ main_preset=test
 list_groups() {
   local group
   echo "Run by default:"
-  for group in "${quick_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
+  for group in "${quick_groups[@]}"; do tell_group "$group"; done
   echo "Run by --all, or by name:"
   for group in "${all_groups[@]}"; do
-    case " ${quick_groups[*]} " in *" $group "*) ;; *) printf '  %-12s%s\n' "$group" "${about[$group]}" ;; esac
+    case " ${quick_groups[*]} " in *" $group "*) ;; *) tell_group "$group" ;; esac
   done
   echo "Run by name only:"
-  for group in "${named_groups[@]}"; do printf '  %-12s%s\n' "$group" "${about[$group]}"; done
+  for group in "${named_groups[@]}"; do tell_group "$group"; done
+}
+
+tell_group() {
+  printf '  %-12s%s\n' "$1" "${about[$1]}"
+  [ -z "${long_form[$1]:-}" ] || printf '  %-12s--long: %s\n' "" "${long_form[$1]}"
 }
 
 preset_of() {
@@ -165,8 +186,9 @@ queue_for() {
         esac
         ;;
       compile | package | packages) meanwhile "$main_preset-$group" ctest_of "$main_preset" "$group" "$group" ;;
-      fuzz) meanwhile fuzz scripts/fuzz --seconds 7 all ;;
-      model) at_once model timeout 900 test/model/run ;;
+      fuzz) meanwhile fuzz scripts/fuzz --seconds "$(either 4 60)" all ;;
+      # shellcheck disable=SC2046
+      model) meanwhile model timeout 1800 test/model/run $(either --small "") ;;
       demo) [ "$main_preset" != ci ] || meanwhile demo-script scripts/demo --help ;;
       bench) meanwhile bench-build scripts/bench --build ;;
     esac
@@ -192,8 +214,8 @@ run_group() {
     compile | package | packages) judge_begun "$main_preset" "$1" ;;
     format) check format "checking the format" check_format ;;
     tidy) check tidy "running clang-tidy on lib/" run_tidy ;;
-    mutants) check mutants "taking eight cures out, one at a time" run_mutants ;;
-    fuzz) check fuzz "waiting for 7 s of fuzzing of every target" begun fuzz ;;
+    mutants) check mutants "taking $(either eight all) cures out, one at a time" run_mutants ;;
+    fuzz) check fuzz "waiting for $(either "4 s" "a minute") of fuzzing of every target" begun fuzz ;;
     model) check model "waiting for the check of the model" begun model ;;
     server) run_ctest "$main_preset" server 'server|replay' ;;
     interop) run_interop ;;
@@ -208,6 +230,22 @@ run_group() {
       [ "$main_preset" != ci ] || check demo-script "waiting for the build of scripts/demo" begun demo-script
       ;;
     *) run_ctest "$main_preset" "$1" "$1" ;;
+  esac
+  [ $long = no ] || run_long "$1"
+}
+
+# What --long adds to a group.
+run_long() {
+  case $1 in
+    simulate) check simulate-long "simulating 200,000 seeds" scripts/simulate --seeds 200000 ;;
+    torture)
+      check torture-long "torturing one server for ten minutes" scripts/torture --minutes 10
+      local topology
+      for topology in sentinel cluster; do
+        check "torture-$topology-long" "200 failovers ($topology)" \
+          scripts/torture --topology $topology --sets 2 --failovers 200 --minutes 30
+      done
+      ;;
   esac
 }
 
@@ -243,10 +281,10 @@ run_servers() {
 
 # run_ctest PRESET NAME LABELS [LEFT_OUT]
 run_ctest() {
-  local result=0 began=$SECONDS
+  local result=0
   say "running: $2 ($1)"
-  ctest_of "$@" || result=$?
-  took+=("$((SECONDS - began)) $1-$2")
+  timed ctest_of "$@" || result=$?
+  took+=("$spent $1-$2")
   judge "$1" "$2" $result
 }
 
@@ -327,7 +365,9 @@ run_interop() {
 run_bench() {
   local result=0
   rm -f "$log_dir/bench.json"
-  timeout 900 scripts/bench --only pair --only tls --only first_lock --rounds 2 --json "$log_dir/bench.json" || result=$?
+  # shellcheck disable=SC2046
+  timeout "$(either 900 10800)" scripts/bench $(either "--only pair --only tls --only first_lock --rounds 2" "") \
+    --json "$log_dir/bench.json" || result=$?
   [ $result -le 1 ] && [ -s "$log_dir/bench.json" ] && python3 - "$log_dir/bench.json" <<'PYTHON'
 import json, sys
 missing = [row for row in json.load(open(sys.argv[1], encoding="utf-8"))["rows"] if row["missing"]]
@@ -339,7 +379,8 @@ PYTHON
 run_mutants() {
   local build=()
   [ "$main_preset" != ci ] || build=(--build build/ci --unchecked)
-  scripts/mutants --quick "${build[@]}"
+  # shellcheck disable=SC2046
+  scripts/mutants $(either --quick "") "${build[@]}"
 }
 
 sources() { find include lib tools testing test bench examples \( -name '*.hpp' -o -name '*.cpp' \) -print0; }

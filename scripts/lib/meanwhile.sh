@@ -35,10 +35,10 @@ at_leisure() {
 }
 
 do_step() {
-  local name=$1 began=$SECONDS result=0
+  local name=$1 result=0
   shift
-  "$@" >"$log_dir/begun-$name.log" 2>&1 </dev/null || result=$?
-  echo "$result $((SECONDS - began))" >"$log_dir/begun-$name.result.new"
+  timed "$@" >"$log_dir/begun-$name.log" 2>&1 </dev/null || result=$?
+  echo "$result $spent" >"$log_dir/begun-$name.result.new"
   mv "$log_dir/begun-$name.result.new" "$log_dir/begun-$name.result"
 }
 
@@ -49,14 +49,14 @@ do_in_turn() {
 
 # begun NAME: waits for the step, prints what it printed and returns its exit code.
 begun() {
-  local log=$log_dir/begun-$1 result seconds
+  local log=$log_dir/begun-$1 result spent
   until [ -f "$log.result" ]; do
     kill -0 "${jobs_begun[@]}" 2>/dev/null || { echo "nothing does this step: $1"; return 1; }
     sleep 0.2
   done
-  read -r result seconds <"$log.result"
+  read -r result spent <"$log.result"
   cat "$log.log"
-  took+=("$seconds $1-meanwhile")
+  took+=("$spent $1-meanwhile")
   return "$result"
 }
 

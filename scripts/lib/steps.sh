@@ -11,14 +11,25 @@ elapsed() { printf '[%2d:%02d]' $((SECONDS / 60)) $((SECONDS % 60)); }
 
 say() { echo "$(elapsed) $*"; }
 
+# timed COMMAND...: leaves in `spent` the seconds that it took, and those that cores computed for it.
+timed() {
+  local result=0 file real user system TIMEFORMAT='%0R %0U %0S'
+  file=$(mktemp)
+  { time "$@" 2>&3 || result=$?; } 3>&2 2>"$file"
+  read -r real user system <"$file"
+  rm -f "$file"
+  spent="$real $((user + system))"
+  return $result
+}
+
 # run_step LOG TEXT COMMAND...: runs the command with its output in build/log/LOG.log; on failure shows the end of it.
 run_step() {
   local log=$log_dir/$1.log text=$2 began=$SECONDS
   shift 2
   mkdir -p "$log_dir"
   say "$text"
-  if "$@" >"$log" 2>&1 </dev/null; then
-    took+=("$((SECONDS - began)) $(basename "$log" .log)")
+  if timed "$@" >"$log" 2>&1 </dev/null; then
+    took+=("$spent $(basename "$log" .log)")
     return 0
   fi
   say "FAILED after $((SECONDS - began)) s: $text"
@@ -51,8 +62,9 @@ check() {
 
 # What each step took, the longest first.
 say_times() {
-  printf '%s\n' "${took[@]}" | sort -rn | awk 'NF { printf "%s%s %d:%02d", n++ ? ", " : "", $2, $1 / 60, $1 % 60 }
-    END { if (n) print " (minutes)" }'
+  printf '%s\n' "${took[@]}" | sort -rn | awk 'NF { printf "%s%s %d:%02d", n++ ? ", " : "", $3, $1 / 60, $1 % 60
+      if ($2 > 0) printf " (%d:%02d)", $2 / 60, $2 % 60 }
+    END { if (n) print " minutes (and of a core)" }'
 }
 
 # The last lines are what is kept of a long output: each failure stands there again, by its name.

@@ -52,8 +52,11 @@ def needs_library(program):
 
 
 def find_package(given, prefix, folder):
+    # The object is the same each time: it is compiled once, and linked again.
+    fresh(folder)
+
     def words(wanted, *settings):
-        fresh(folder)
+        (folder / "CMakeCache.txt").unlink(missing_ok=True)
         return configure(HERE / "linkage", folder, given.compiler, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DWANTED={wanted}", *settings)
 
     for wanted, settings, shared in (("shared", [], True), ("static", [], False), ("", [], True),
@@ -63,14 +66,14 @@ def find_package(given, prefix, folder):
         run("cmake", "--build", folder)
         run(folder / "linkage")
         expect(needs_library(folder / "linkage") == shared, f"P2: COMPONENTS {wanted} {settings} linked the other library")
+    refused(["the components shared and static exclude each other"], *words("shared;static"))
+    refused(["the component nonsense was not installed into"], *words("nonsense"))
+    fresh(folder)
     for linkage in ("shared", "static"):
-        fresh(folder)
         run(*configure(HERE.parent / "testing/consumer", folder, given.compiler, f"-DCMAKE_PREFIX_PATH={prefix}",
                        f"-DLINKAGE={linkage}"))
         run("cmake", "--build", folder)
         run(folder / "consumer")
-    refused(["the components shared and static exclude each other"], *words("shared;static"))
-    refused(["the component nonsense was not installed into"], *words("nonsense"))
 
 
 def pkg_config(given, prefix, folder):
