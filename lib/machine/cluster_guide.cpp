@@ -41,7 +41,10 @@ cluster_scout::need cluster_guide::need() const {
   auto const& all = servers_.shards();
   if (!all.front()->names().requests.empty()) return need::press;  // nobody has their slots
   auto const needed = [](auto const& one) { return one->now() && one->now()->needed(); };
-  if (std::any_of(all.begin(), all.end(), [&](auto const& one) { return needed(one) && !one->up(); }))
+  // What was released there lately may come back elsewhere.
+  auto const released = [&](auto const& one) { return one->now() && one->names().released.any(shared_.now); };
+  if (std::any_of(all.begin(), all.end(),
+                  [&](auto const& one) { return !one->up() && (needed(one) || (released(one) && !shared_.closed())); }))
     return need::press;
   return std::any_of(all.begin(), all.end(), needed) || servers_.needs_any_server() ? need::watch : need::nothing;
 }

@@ -33,6 +33,8 @@ struct home {
 
   // Until then nobody begins to hold anything there.
   instant quarantined_until{};
+  // What was never held there is not passed on to who would begin to.
+  bool passes_on(request const& release, instant now) const { return !release.give_back || now >= quarantined_until; }
 };
 
 }  // namespace latchkey::detail

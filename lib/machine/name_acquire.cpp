@@ -9,12 +9,11 @@ namespace latchkey::detail {
 namespace {
 
 constexpr std::string_view held_too_often = "held too often";
-constexpr std::string_view too_few_replicas = "too few replicas have confirmed it";
 
-// A grant that replicas did not confirm is nobody's. The pause was in the WAIT.
-bool goes_on_unsynced(operation& call, int attempts) {
-  call.text = too_few_replicas;
-  return !call.late && (call.waits() || ++call.attempts <= static_cast<unsigned>(attempts));
+// A grant that replicas did not confirm is nobody's. The pause was in the WAIT, unless that was refused: for good.
+bool goes_on_unsynced(operation& call, outcome const& answer, int attempts) {
+  call.text = answer.text.empty() ? too_few_replicas : answer.text;
+  return answer.text.empty() && !call.late && (call.waits() || ++call.attempts <= static_cast<unsigned>(attempts));
 }
 
 }  // namespace
@@ -111,12 +110,13 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
     if (!call) return;
     bool const was_head = queue().is_head(*call);
     waiters_->leave(*call);
-    bool const again = outer_lost || (answer.unsynced && goes_on_unsynced(*call, shared_.settings.retry_attempts));
+    bool const again =
+        outer_lost || (answer.unsynced && goes_on_unsynced(*call, answer, shared_.settings.retry_attempts));
     if (again && deadline > shared_.now) {  // the count is repaired first, then it tries anew
       one.behind.push_back(*call);
       call->where = operation::place::behind_owner;
     } else if (answer.unsynced) {
-      complete(*call, errc::not_synced, too_few_replicas);
+      complete(*call, errc::not_synced);
     } else {
       complete(*call, errc::timeout, "the lease had ended before its answer came");
     }
@@ -126,6 +126,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 
   bool const keeps = call->keeps;
   if (keeps) {
+    if (shared_.may_move) at_->released.forget(one, was.mode);
     instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
     holders_.keep(one, *call, was.mode, sent, own_end);
     tenure_.granted(one, was, deadline);

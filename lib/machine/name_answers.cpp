@@ -87,10 +87,11 @@ void name_machine::on_release_answer(owner_state& one, outcome const& answer) {
 void name_machine::conclude_release(owner_state& one, request const& was, outcome const& answer) {
   error_code error;
   release_result found = release_result::released;
-  // (Without the second rule what is released again at every change of masters would never grow old.)
-  bool const ended = !was.give_back || answer.what == outcome::type::released;
-  if (shared_.may_move && ended && was.target == 0 && kind_.rules().exclusive)
-    at_->released.add(kind_, name_, one.field, was.mode, shared_.now);
+  if (shared_.may_move && was.target == 0 && kind_.rules().exclusive && !one.client) {
+    // (Without this what is released again at every change of masters would never grow old.)
+    bool const known = was.give_back && answer.what == outcome::type::absent && at_->released.has(one, was.mode);
+    if (!known) at_->released.add(one, was.mode, shared_.now);
+  }
   switch (answer.what) {
     case outcome::type::released: break;
     case outcome::type::still_held: found = release_result::still_held; break;
@@ -162,7 +163,8 @@ void name_machine::on_extend_answer(owner_state& one, outcome const& answer) {
     case outcome::type::extended: {
       instant const until = shared_.trusted_end(was.sent, was.wanted);
       if (answer.unsynced) {
-        if (was.call) complete(*was.call, errc::not_synced, "too few replicas have confirmed it");
+        std::string_view const why = answer.text.empty() ? std::string_view(too_few_replicas) : answer.text;
+        if (was.call) complete(*was.call, errc::not_synced, why);
         break;
       }
       tenure_.confirmed(one, was, shared_.trusted_end(was.sent, milliseconds(was.lease)));

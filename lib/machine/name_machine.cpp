@@ -219,7 +219,7 @@ void name_machine::tidy_served() {
 
 bool name_machine::prepare(owner_state& one, item& out, std::string& field, std::string& to_field) {
   request& asked = one.ask_;
-  if (asked.what == ask::release && one.live(asked.mode) == 0) {
+  if (asked.what == ask::release && one.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
     recall_unsent_try(one);
     if (waiters_->can_hand_off(one)) pair_up(one, queue().head());
   }

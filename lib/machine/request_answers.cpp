@@ -12,7 +12,7 @@ namespace latchkey::detail {
 void request_writer::answered(link& on, sent_call& call, reply& answer) {
   if (call.what == sent_call::type::wait) {
     on.waits = false;
-    return synced(on, confirmed(on, answer));
+    return synced(on, answer);
   }
   // A force-unlock ran behind what it removes: it is heard of behind it, too.
   bool const behind = call.what == sent_call::type::plain && call.asked == ask::force_unlock && !on.unsynced.empty();
@@ -73,10 +73,6 @@ void request_writer::wait_words(link& on) {
   command_.add(std::max<std::int64_t>(shared_.settings.replicas_sync_timeout.count(), 1));
 }
 
-bool request_writer::confirmed(link const& on, reply const& answer) {
-  return answer.is_integer() && answer.integer >= static_cast<std::int64_t>(on.replicas_asked);
-}
-
 // One WAIT for all that was answered meanwhile. What is behind it waits, too: there is no second one.
 void request_writer::send_wait(link& to) {
   if (to.unsynced.empty() || to.waits) return;
@@ -86,7 +82,8 @@ void request_writer::send_wait(link& to) {
   to.unanswered.back().sent = after(shared_.now, shared_.settings.replicas_sync_timeout);
 }
 
-void request_writer::synced(link& on, bool met) {
+void request_writer::synced(link& on, reply const& said) {
+  bool const met = said.is_integer() && said.integer >= static_cast<std::int64_t>(on.replicas_asked);
   if (!met) user_.shaken();
   while (!on.unsynced.empty()) {
     unsynced_call one = std::move(on.unsynced.front());
@@ -94,11 +91,11 @@ void request_writer::synced(link& on, bool met) {
     if (one.call.what == sent_call::type::plain)
       on_plain(one.call, one.answer);
     else
-      on_script(one.call, one.answer, met);
+      on_script(one.call, one.answer, met, said.is_error() ? said.text : std::string_view());
   }
 }
 
-void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
+void request_writer::on_script(sent_call& call, reply const& answer, bool met, std::string_view why_not) {
   if (answer.is_error()) {
     auto const why = classify(answer.text);
     if (why.no_script && !call.whole) {
@@ -127,6 +124,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met) {
       found.text = answer.text;
     }
     auto const why = found.text.empty() ? server_error{} : classify(found.text);
+    if (!met && found.text.empty()) found.text = why_not;
     turned_away = turned_away || why.reconnect;
     if (why.transient) fell_ill(sickness::writes, why, found.text);
     if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);

@@ -315,7 +315,7 @@ bool request_writer::lane_answer(link& lane, reply const& answer) {
   if (call.what == sent_call::type::wait) {
     lane.lent = false;
     lane.heard = shared_.now;
-    synced(lane, confirmed(lane, answer));
+    synced(lane, answer);
     return false;
   }
   bool const no_script = answer.is_error() && classify(answer.text).no_script && call.text && !call.whole;

@@ -83,10 +83,9 @@ class request_writer {
   std::size_t replicas_needed();
   bool needs_replicas(sent_call const& call, reply const& answer);
   void wait_words(link& on);
-  static bool confirmed(link const& on, reply const& answer);
   static item item_of(sent_call const& call, std::size_t i);
-  void synced(link& on, bool met);
-  void on_script(sent_call& call, reply const& answer, bool met = true);
+  void synced(link& on, reply const& said);
+  void on_script(sent_call& call, reply const& answer, bool met = true, std::string_view why_not = {});
   void on_plain(sent_call& call, reply const& answer);
   void send_again(sent_call& call);
   bool goes_elsewhere(sent_call& call, std::string_view text);

@@ -118,7 +118,8 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
     return;
   }
   if (leaves_to_others(head)) return;
-  if (leaving && hands_off() && shared.fenced.has(*head.of_owner)) return remember(wake_up::release);
+  if (leaving && hands_off() && (shared.fenced.has(*head.of_owner) || !of_.at_->passes_on(leaving->ask_, shared.now)))
+    return remember(wake_up::release);
   unfollowed_ = wake_up::none;
   shared.timers.drop(hint_);
   bool const direct = may_go_direct && queue_.size() == 1;

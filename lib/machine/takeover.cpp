@@ -40,13 +40,16 @@ void takeover::move(name_machine& name, home& to) {
   if (!closed) look_after_holds(name);
 }
 
-void takeover::release_again(name_machine& name, std::uint64_t owner, unsigned char mode) {
-  if (name.tenure_.lent(owner)) return;  // it stands for what another one holds
-  owner_state& one = name.state_of(owner);
+void takeover::release_again(name_machine& name, recent_releases::entry const& was) {
+  if (name.tenure_.lent(was.owner)) return;  // it stands for what another one holds
+  owner_state& one = name.state_of(was.owner);
   request& asked = one.ask_;
-  if (one.live(mode) == 0 && !asked.under_way()) name.give_back(one, mode);
+  if (one.live(was.mode) == 0 && !asked.under_way()) {
+    one.lasts_until(was.over_at);  // as long as it may be there it is not given up
+    name.give_back(one, was.mode);
+  }
   // What he asks for meanwhile says it, too, unless he gives up before it has left.
-  if (asked.what == ask::acquire && asked.mode == mode && asked.where == request::place::outbox) asked.owes = true;
+  if (asked.what == ask::acquire && asked.mode == was.mode && asked.where == request::place::outbox) asked.owes = true;
   name.tidy(one);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <machine/recent_releases.hpp>
 
 namespace latchkey::detail {
 
@@ -16,7 +16,7 @@ struct takeover {
   // came along.
   static void move(name_machine& name, home& to);
   // An owner who had released it is to have nothing there.
-  static void release_again(name_machine& name, std::uint64_t owner, unsigned char mode);
+  static void release_again(name_machine& name, recent_releases::entry const& was);
   // An extension that waits for the answer of a server that was replaced keeps no release waiting.
   static void forgo_extension(owner_state& one);
 };

@@ -51,6 +51,9 @@ struct item {
   bool repeated = false;        // an earlier copy had no answer, and can no longer run
 };
 
+// What is said of a grant or an extension that is `unsynced`, if the server itself said nothing.
+inline constexpr std::string_view too_few_replicas = "too few replicas have confirmed it";
+
 // What the server's answer to one item means.
 struct outcome {
   enum class type : unsigned char {
@@ -76,7 +79,7 @@ struct outcome {
   std::int64_t hint = 0;       // busy: milliseconds until the holder's lease ends; -1: it never does
   std::int64_t value = 0;      // done: the answer
   std::uint64_t token = 0;     // granted: fencing token, 0 if the kind has none
-  std::string text;            // refused: the server's words
+  std::string text;            // refused, unsynced: the server's words
 
   // hand_off answers twice: what became of the old hold (`what` released or absent) and of the new one.
   type grant = type::malformed;

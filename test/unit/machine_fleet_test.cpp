@@ -233,6 +233,20 @@ TEST_CASE("replicas: a grant that they do not confirm is told to nobody and give
   }
 }
 
+TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "[unit][machine]") {
+  for (bool const direct : {false, true}) {
+    replicated r(1);
+    r.w.server.refuse("WAIT", "NOPERM this user has no permissions to run the 'wait' command", -1);
+    auto& call = r.w.acquire(1, {.direct = direct});
+    r.w.await(call);
+    CHECK(call.error == errc::not_synced);
+    CHECK(call.text.starts_with("NOPERM"));
+    r.w.run();
+    CHECK(r.w.server.ran("EVALSHA acquire") == 1);
+    CHECK_FALSE(r.w.server.exists("k"));
+  }
+}
+
 TEST_CASE("replicas: a renewal that they do not confirm is not believed", "[unit][machine][case-t27]") {
   replicated r(1);
   auto& held = r.w.acquire(1);
@@ -303,6 +317,52 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
   CHECK_FALSE(fresh.done());
   w.pass(2s);
   CHECK(fresh.granted());
+}
+
+TEST_CASE("quarantine: what is released again is passed on to nobody", "[unit][machine][case-t49]") {
+  config given = impatient();
+  given.failover_quarantine = 10s;
+  world w(given, 1, world::known::by_sentinel);
+  auto& next = w.add_server();
+  w.resolve_to(w.server);
+  auto& before = w.acquire(1);
+  w.await(before);
+  w.await(w.release(before));
+  next.redis.data = w.server.redis.data;
+  w.server.stranger_takes("k", "stranger:1", 60'000);  // and believes in it for so long
+  auto& waiter = w.acquire(2);
+  w.run();
+  sentinels::promote(w, next);
+  w.pass(9s);
+  CHECK_FALSE(waiter.done());
+  w.pass(2s);
+  CHECK(waiter.granted());
+}
+
+TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.copy();
+  f.w.await(f.w.release(held));
+  f.next.refuse("EVALSHA release", "NOREPLICAS Not enough good replicas to write.", 3);
+  f.promote();
+  f.w.pass(15s);
+  CHECK_FALSE(f.next.exists("k"));  // long before its lease ends
+}
+
+TEST_CASE("fleet: what is held again as another kind is not released", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.w.await(f.w.release(held));
+  auto& other = f.w.acquire(1, {.which = &detail::fenced_kind()});
+  f.w.await(other);
+  f.copy();
+  f.promote();
+  f.w.pass(1s);
+  CHECK(f.next.ran("EVALSHA release") == 0);
+  CHECK(other.losses == 0);
 }
 
 // The master changes before every step of a call, with all that the old one had done by then, and nobody hears of the
