@@ -70,6 +70,7 @@ options parse_options(std::vector<std::string> const& arguments) try {
   wanted.help = given.contains("help");
   if (given.contains("cluster")) wanted.locks = lock_place::cluster;
   if (given.contains("failover")) wanted.locks = lock_place::failing_cluster;
+  if (given.contains("json") && wanted.json.empty()) throw bad_option("--json needs the name of a file");
   check(wanted);
   return wanted;
 } catch (po::error const& problem) {

@@ -148,7 +148,8 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     if (shared.closed()) return;
     for (auto const& name : names)
       if (name->at_ == &at) takeover::look_after_holds(*name);
-    for (auto const& one : at.released.lately(shared.now)) takeover::release_again(of(*one.which, one.name), one);
+    for (auto const& one : shared.released.lately(at, shared.now))
+      takeover::release_again(of(*one.which, one.name), one);
   }
 
   void move_names(std::function<home&(std::string_view)> const& where) override {

@@ -42,7 +42,7 @@ cluster_scout::need cluster_guide::need() const {
   if (!all.front()->names().requests.empty()) return need::press;  // nobody has their slots
   auto const needed = [](auto const& one) { return one->now() && one->now()->needed(); };
   // What was released there lately may come back elsewhere.
-  auto const released = [&](auto const& one) { return one->now() && one->names().released.any(shared_.now); };
+  auto const released = [&](auto const& one) { return one->now() && shared_.released.any(one->names(), shared_.now); };
   if (std::any_of(all.begin(), all.end(),
                   [&](auto const& one) { return !one->up() && (needed(one) || (released(one) && !shared_.closed())); }))
     return need::press;

@@ -6,6 +6,7 @@
 #include <machine/actions.hpp>
 #include <machine/fenced_owners.hpp>
 #include <machine/owner_state.hpp>
+#include <machine/recent_releases.hpp>
 #include <machine/timer_queue.hpp>
 
 #include <cstdint>
@@ -44,8 +45,9 @@ struct context {
   // When a lease that was asked for then ends for its holder, whatever clock ends it on a server.
   instant trusted_end(instant sent, milliseconds lease) const;
 
-  fenced_owners fenced;   // until servers that were replaced have answered
-  bool may_move = false;  // another server may have a name one day
+  fenced_owners fenced;      // until servers that were replaced have answered
+  recent_releases released;  // stays empty where no other server ever takes over
+  bool may_move = false;     // another server may have a name one day
 
   // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.
   bool lane_offered = false;

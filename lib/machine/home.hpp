@@ -1,7 +1,6 @@
 #pragma once
 
 #include <machine/outbox.hpp>
-#include <machine/recent_releases.hpp>
 #include <machine/subscriptions.hpp>
 #include <machine/watchdog.hpp>
 
@@ -22,8 +21,7 @@ struct home {
   outbox requests;
   subscriptions channels;
   watchdog renewals;
-  std::size_t held = 0;      // live holds
-  recent_releases released;  // stays empty where no other server ever takes over
+  std::size_t held = 0;  // live holds
 
   struct {
     std::size_t connected = 0;  // as the server said last
@@ -33,8 +31,10 @@ struct home {
 
   // Until then nobody begins to hold anything there.
   instant quarantined_until{};
-  // What was never held there is not passed on to who would begin to.
-  bool passes_on(request const& release, instant now) const { return !release.give_back || now >= quarantined_until; }
+  // What perhaps was never held there is not passed on to who would begin to.
+  bool passes_on(request const& release, instant now) const {
+    return (!release.give_back && !release.repeated) || now >= quarantined_until;
+  }
 };
 
 }  // namespace latchkey::detail

@@ -110,8 +110,8 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
     if (!call) return;
     bool const was_head = queue().is_head(*call);
     waiters_->leave(*call);
-    bool const again =
-        outer_lost || (answer.unsynced && goes_on_unsynced(*call, answer, shared_.settings.retry_attempts));
+    bool const waits = answer.unsynced && goes_on_unsynced(*call, answer, shared_.settings.retry_attempts);
+    bool const again = outer_lost || waits;
     if (again && deadline > shared_.now) {  // the count is repaired first, then it tries anew
       one.behind.push_back(*call);
       call->where = operation::place::behind_owner;
@@ -126,7 +126,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 
   bool const keeps = call->keeps;
   if (keeps) {
-    if (shared_.may_move) at_->released.forget(one, was.mode);
+    if (shared_.may_move) shared_.released.forget(one, was.mode);
     instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
     holders_.keep(one, *call, was.mode, sent, own_end);
     tenure_.granted(one, was, deadline);

@@ -89,8 +89,8 @@ void name_machine::conclude_release(owner_state& one, request const& was, outcom
   release_result found = release_result::released;
   if (shared_.may_move && was.target == 0 && kind_.rules().exclusive && !one.client) {
     // (Without this what is released again at every change of masters would never grow old.)
-    bool const known = was.give_back && answer.what == outcome::type::absent && at_->released.has(one, was.mode);
-    if (!known) at_->released.add(one, was.mode, shared_.now);
+    bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(one, was.mode);
+    if (!known) shared_.released.add(*at_, one, was.mode, shared_.now);
   }
   switch (answer.what) {
     case outcome::type::released: break;

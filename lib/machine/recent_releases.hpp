@@ -5,47 +5,52 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <tuple>
 #include <vector>
 
 namespace latchkey::detail {
 
+struct home;
 struct owner_state;
 
-// What was released lately, of locks that exclude: a server that takes over may not have heard of it.
+// What this client has released lately, of locks that exclude: a server that takes over may not have heard of it.
 class recent_releases {
  public:
   static constexpr milliseconds remembered{10'000};
   static constexpr std::size_t most = 16'384;
 
   struct entry {
+    home const* at_home;  // where it was released
     std::shared_ptr<kind const> which;
     std::string name;
-    std::uint64_t owner = 0;  // whose number the server had it under
-    unsigned char mode = 0;
-    instant at{};
-    instant over_at{};  // by then its lease has ended
+    std::uint64_t owner;  // whose number the server had it under
+    unsigned char mode;
+    instant at;
+    instant over_at;  // by then its lease has ended
   };
 
-  void add(owner_state const& one, unsigned char mode, instant now);
-  // Something of it may be held again.
-  void forget(owner_state const& one, unsigned char mode);
+  void add(home const& at_home, owner_state const& one, unsigned char mode, instant now);
+  // Something of it is held again, at whatever server.
+  void forget(owner_state const& one, unsigned char mode) noexcept;
   bool has(owner_state const& one, unsigned char mode) const;
 
-  bool any(instant now) const { return !all_.empty() && after(all_.back().at, remembered) > now; }
+  bool any(home const& at_home, instant now) const;
   // What is not too old. It stays: the next server that takes over may know as little of it.
-  std::vector<entry> lately(instant now);
+  std::vector<entry> lately(home const& at_home, instant now) const;
 
  private:
-  static std::string key_of(std::string_view name, std::uint64_t owner, unsigned char mode);
+  // Without the kind: kinds share data. The name is that of the entry.
+  using key = std::tuple<std::string_view, std::uint64_t, unsigned char>;
+  static key key_of(entry const& one) { return {one.name, one.owner, one.mode}; }
+  static key key_of(owner_state const& one, unsigned char mode);
   void drop_oldest();
-  void forget_old(instant now);
 
   std::list<entry> all_;  // oldest first
-  std::unordered_map<std::string, std::list<entry>::iterator> by_key_;
+  std::map<key, std::list<entry>::iterator> by_key_;
 };
 
 }  // namespace latchkey::detail

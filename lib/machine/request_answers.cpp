@@ -28,6 +28,16 @@ void request_writer::answered(link& on, sent_call& call, reply& answer) {
 
 // --- replicas ---
 
+namespace {
+
+// Other errors pass: a WAIT is interrupted, or refused, where a master becomes a replica.
+bool refused_for_good(reply const& to_wait) {
+  return to_wait.is_error() &&
+         (first_word(to_wait.text) == "NOPERM" || to_wait.text.starts_with("ERR unknown command"));
+}
+
+}  // namespace
+
 // How many have to have it before anybody is told.
 std::size_t request_writer::replicas_needed() {
   auto const& settings = shared_.settings;
@@ -91,7 +101,7 @@ void request_writer::synced(link& on, reply const& said) {
     if (one.call.what == sent_call::type::plain)
       on_plain(one.call, one.answer);
     else
-      on_script(one.call, one.answer, met, said.is_error() ? said.text : std::string_view());
+      on_script(one.call, one.answer, met, refused_for_good(said) ? said.text : std::string_view());
   }
 }
 
@@ -124,7 +134,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
       found.text = answer.text;
     }
     auto const why = found.text.empty() ? server_error{} : classify(found.text);
-    if (!met && found.text.empty()) found.text = why_not;
+    if (!met && (found.what == outcome::type::granted || found.what == outcome::type::extended)) found.text = why_not;
     turned_away = turned_away || why.reconnect;
     if (why.transient) fell_ill(sickness::writes, why, found.text);
     if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);

@@ -38,12 +38,13 @@ List taken_out(List& list, Stays const& stays) {
 
 }  // namespace
 
-// Whoever holds it already, or has had a request of his repeated, is not kept waiting.
+// Whoever holds it already is not kept waiting.
 bool request_writer::held_back(owner_state const& one) const {
   request const& asked = one.ask_;
   if (asked.what == ask::extend) return shared_.fenced.has(one);
-  if (asked.what != ask::acquire || one.live() > 0 || asked.repeated) return false;
-  return shared_.now < at_.quarantined_until || shared_.fenced.has(one);
+  if (asked.what == ask::hand_off) return !at_.passes_on(asked, shared_.now);
+  if (asked.what != ask::acquire || one.live() > 0) return false;
+  return shared_.now < at_.quarantined_until || (!asked.repeated && shared_.fenced.has(one));
 }
 
 bool request_writer::rests(detour const& of) const {

@@ -12,7 +12,7 @@ sentinel_scout::need sentinel_guide::need() const {
   shard const& one = only();
   if (one.up()) return need::watch;
   // What was released there lately may come back elsewhere.
-  bool const released = one.now() && !shared_.closed() && one.names().released.any(shared_.now);
+  bool const released = one.now() && !shared_.closed() && shared_.released.any(one.names(), shared_.now);
   bool const needed = one.now() ? one.now()->needed() : servers_.needs_any_server();
   return released || needed ? need::press : need::nothing;
 }

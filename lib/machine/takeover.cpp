@@ -41,7 +41,8 @@ void takeover::move(name_machine& name, home& to) {
 }
 
 void takeover::release_again(name_machine& name, recent_releases::entry const& was) {
-  if (name.tenure_.lent(was.owner)) return;  // it stands for what another one holds
+  // It may stand for what another one holds, or what this one asks for as another kind.
+  if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;
   owner_state& one = name.state_of(was.owner);
   request& asked = one.ask_;
   if (one.live(was.mode) == 0 && !asked.under_way()) {

@@ -1,6 +1,7 @@
 #include <machine/routes.hpp>
 #include <support/catch.hpp>
 #include <support/unit/topologies.hpp>
+#include <support/unit/transfers.hpp>
 #include <wire/kinds.hpp>
 
 #include <algorithm>
@@ -319,24 +320,52 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
   CHECK(fresh.granted());
 }
 
-TEST_CASE("quarantine: what is released again is passed on to nobody", "[unit][machine][case-t49]") {
+// A stranger has what the old master granted it behind the release of the first owner, and the new one does not know.
+TEST_CASE("quarantine: what was released is passed on to nobody", "[unit][machine][case-t49]") {
+  for (bool const answered : {true, false}) {
+    config given = impatient();
+    given.failover_quarantine = 10s;
+    world w(given, 1, world::known::by_sentinel);
+    auto& next = w.add_server();
+    w.resolve_to(w.server);
+    auto& before = w.acquire(1);
+    w.await(before);
+    if (!answered) w.mute(role::shared);
+    auto& released = w.release(before);
+    answered ? w.await(released) : w.run();
+    CHECK_FALSE(w.server.exists("k"));
+    next.redis.data = w.server.redis.data;
+    w.server.stranger_takes("k", "stranger:1", 60'000);
+    auto& waiter = w.acquire(2);
+    w.run();
+    sentinels::promote(w, next);
+    w.pass(9s);
+    CHECK_FALSE(waiter.done());
+    w.pass(2s);
+    w.await(waiter);
+    CHECK(waiter.granted());
+  }
+}
+
+TEST_CASE("quarantine: what the old master never answered is asked for when it is over", "[unit][machine][case-t49]") {
   config given = impatient();
   given.failover_quarantine = 10s;
   world w(given, 1, world::known::by_sentinel);
   auto& next = w.add_server();
   w.resolve_to(w.server);
-  auto& before = w.acquire(1);
-  w.await(before);
-  w.await(w.release(before));
+  auto& warm = w.acquire(7, {.name = "warm"});
+  w.await(warm);
   next.redis.data = w.server.redis.data;
-  w.server.stranger_takes("k", "stranger:1", 60'000);  // and believes in it for so long
-  auto& waiter = w.acquire(2);
+  w.server.stranger_takes("k", "stranger:1", 60'000);
+  w.mute(role::shared);
+  auto& asks = w.acquire(2);
   w.run();
   sentinels::promote(w, next);
   w.pass(9s);
-  CHECK_FALSE(waiter.done());
+  CHECK_FALSE(asks.done());
   w.pass(2s);
-  CHECK(waiter.granted());
+  w.await(asks);
+  CHECK(asks.granted());
 }
 
 TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {
@@ -351,18 +380,22 @@ TEST_CASE("fleet: what is released again is not given up while the new master ha
   CHECK_FALSE(f.next.exists("k"));  // long before its lease ends
 }
 
-TEST_CASE("fleet: what is held again as another kind is not released", "[unit][machine]") {
-  failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
-  f.w.await(f.w.release(held));
-  auto& other = f.w.acquire(1, {.which = &detail::fenced_kind()});
-  f.w.await(other);
-  f.copy();
-  f.promote();
-  f.w.pass(1s);
-  CHECK(f.next.ran("EVALSHA release") == 0);
-  CHECK(other.losses == 0);
+TEST_CASE("fleet: what the owner has taken again is not released", "[unit][machine]") {
+  for (bool const as_another_kind : {false, true}) {
+    failover f;
+    auto& held = f.w.acquire(1);
+    f.w.await(held);
+    f.w.await(f.w.release(held));
+    auto& again = f.w.acquire(1, {.lease = 60s, .which = as_another_kind ? &detail::fenced_kind() : nullptr});
+    f.w.await(again);
+    if (!as_another_kind) transfers::detach(f.w, again);
+    f.w.await(f.w.acquire(2, {.name = "other"}));
+    f.copy();
+    f.promote();
+    f.w.pass(1s);
+    CHECK(f.next.ran("EVALSHA release") == 0);
+    CHECK(f.next.exists("k"));
+  }
 }
 
 // The master changes before every step of a call, with all that the old one had done by then, and nobody hears of the

@@ -107,6 +107,11 @@ TEST_CASE("case t43: a WAIT that ends because the master is none any more confir
     CHECK(tried.error == errc::not_synced);
     w.run();
     CHECK_FALSE(w.server.exists("k"));
+    // Who has time goes on: that passes.
+    w.server.refuse("WAIT", unblocked);
+    auto& waits = w.acquire(1, {.direct = direct});
+    w.await(waits);
+    CHECK(waits.granted());
   }
 }
 
