@@ -294,6 +294,34 @@ TEST_CASE("replicas: a connection that is lost before they have confirmed leaves
   CHECK_FALSE(r.w.server.exists("k"));
 }
 
+namespace {
+
+// A client that begins nothing for 10 s behind a failover.
+struct quarantined : failover {
+  quarantined() : failover(1, with_quarantine()) {}
+  static config with_quarantine() {
+    config made = impatient();
+    made.failover_quarantine = 10s;
+    return made;
+  }
+  // The old master grants it, and the new one never hears of that.
+  void stranger_takes() {
+    copy();
+    w.server.stranger_takes("k", "stranger:1", 60'000);
+  }
+  // Not before the quarantine is over.
+  void gets_it_late(task& asks) {
+    promote();
+    w.pass(9s);
+    CHECK_FALSE(asks.done());
+    w.pass(2s);
+    w.await(asks);
+    CHECK(asks.granted());
+  }
+};
+
+}  // namespace
+
 TEST_CASE("quarantine: after a failover nothing new begins for a while, and what was begun goes on",
           "[unit][machine][case-t49]") {
   config given = impatient();
@@ -320,52 +348,30 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
   CHECK(fresh.granted());
 }
 
-// A stranger has what the old master granted it behind the release of the first owner, and the new one does not know.
 TEST_CASE("quarantine: what was released is passed on to nobody", "[unit][machine][case-t49]") {
   for (bool const answered : {true, false}) {
-    config given = impatient();
-    given.failover_quarantine = 10s;
-    world w(given, 1, world::known::by_sentinel);
-    auto& next = w.add_server();
-    w.resolve_to(w.server);
-    auto& before = w.acquire(1);
-    w.await(before);
-    if (!answered) w.mute(role::shared);
-    auto& released = w.release(before);
-    answered ? w.await(released) : w.run();
-    CHECK_FALSE(w.server.exists("k"));
-    next.redis.data = w.server.redis.data;
-    w.server.stranger_takes("k", "stranger:1", 60'000);
-    auto& waiter = w.acquire(2);
-    w.run();
-    sentinels::promote(w, next);
-    w.pass(9s);
-    CHECK_FALSE(waiter.done());
-    w.pass(2s);
-    w.await(waiter);
-    CHECK(waiter.granted());
+    quarantined q;
+    auto& before = q.w.acquire(1);
+    q.w.await(before);
+    if (!answered) q.w.mute(role::shared);
+    auto& released = q.w.release(before);
+    answered ? q.w.await(released) : q.w.run();
+    CHECK_FALSE(q.w.server.exists("k"));
+    q.stranger_takes();
+    auto& waiter = q.w.acquire(2);
+    q.w.run();
+    q.gets_it_late(waiter);
   }
 }
 
 TEST_CASE("quarantine: what the old master never answered is asked for when it is over", "[unit][machine][case-t49]") {
-  config given = impatient();
-  given.failover_quarantine = 10s;
-  world w(given, 1, world::known::by_sentinel);
-  auto& next = w.add_server();
-  w.resolve_to(w.server);
-  auto& warm = w.acquire(7, {.name = "warm"});
-  w.await(warm);
-  next.redis.data = w.server.redis.data;
-  w.server.stranger_takes("k", "stranger:1", 60'000);
-  w.mute(role::shared);
-  auto& asks = w.acquire(2);
-  w.run();
-  sentinels::promote(w, next);
-  w.pass(9s);
-  CHECK_FALSE(asks.done());
-  w.pass(2s);
-  w.await(asks);
-  CHECK(asks.granted());
+  quarantined q;
+  q.w.await(q.w.acquire(7, {.name = "warm"}));
+  q.stranger_takes();
+  q.w.mute(role::shared);
+  auto& asks = q.w.acquire(2);
+  q.w.run();
+  q.gets_it_late(asks);
 }
 
 TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {

@@ -39,8 +39,8 @@ struct cluster {
 
 // A client whose master changes.
 struct failover {
-  explicit failover(std::size_t clients = 1)
-      : w(impatient(), clients, world::known::by_sentinel), next(w.add_server()) {
+  explicit failover(std::size_t clients = 1, config const& given = impatient())
+      : w(given, clients, world::known::by_sentinel), next(w.add_server()) {
     w.resolve_to(w.server);
   }
   // The next server has all that the first one has; or what that had a while ago.
