@@ -32,6 +32,8 @@ declare -A about=(
 )
 # What is slow has a short form, which CI runs, and with --long this.
 declare -A long_form=(
+  [outside]="every combination of two takings and two endings, and not a third of them"
+  [interop]="20,000 turns of two processes of each library under one lock, and not 6,000"
   [packages]="the packages are built with optimisation"
   [testing]="every test of test/server beside the double, and not a choice of them"
   [simulate]="and 200,000 seeds more"

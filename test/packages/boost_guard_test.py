@@ -34,19 +34,27 @@ def other_boost(compiler, folder):
 
 def links(compiler, prefix, folder, number, other):
     fresh(folder)
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{prefix / 'include'}"]
     shared = only(prefix.rglob("liblatchkey.so"), "shared library")
     ways = {"static": [shared.with_suffix(".a"), "-lhiredis", "-lssl", "-lcrypto", "-pthread"], "shared": [shared, f"-Wl,-rpath,{shared.parent}"]}
-    flags = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{prefix / 'include'}"]
-    source = HERE / "linkage/linkage.cpp"
-    for way, libraries in ways.items():
-        for extra in ([], ["-O2", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]):
-            run(compiler, *flags, *extra, source, *libraries, "-o", folder / way)
+
+    def compiled(*settings):
+        run(compiler, *settings, *flags, "-c", HERE / "linkage/linkage.cpp", "-o", folder / "program.o")
+        return folder / "program.o"
+
+    def refused_by_both(words, program, when_linked=()):
+        for libraries in ways.values():
+            refused([f"undefined reference to `latchkey::detail::{WORDS}{words}'"], compiler, program, *when_linked, *libraries,
+                    "-o", folder / "refused")
+
+    for optimised, when_linked in (([], []), (["-O2", "-ffunction-sections", "-fdata-sections"], ["-Wl,--gc-sections"])):
+        program = compiled(*optimised)
+        for way, libraries in ways.items():
+            run(compiler, program, *when_linked, *libraries, "-o", folder / way)
             run(folder / way)
-            refused([f"undefined reference to `latchkey::detail::{WORDS}107400'"],
-                    compiler, f"-I{other}", *flags, *extra, source, *libraries, "-o", folder / "refused")
-        for settings, letter in LETTERS:
-            refused([f"undefined reference to `latchkey::detail::{WORDS}{number}{letter}'"],
-                    compiler, *settings, *flags, source, *libraries, "-o", folder / "refused")
+        refused_by_both("107400", compiled(f"-I{other}", *optimised), when_linked)
+    for settings, letter in LETTERS:
+        refused_by_both(f"{number}{letter}", compiled(*settings))
 
 
 def every_header(compiler, prefix, number):

@@ -1,7 +1,7 @@
 """P4: debian/ builds its packages from a tarball, and lintian has no complaint. Leaves in BUILD/test/packages/made: the
 packages, the tree they were built in, and a prefix that the same build was installed into.
 
-Without optimisation, to spare time: how a package is made does not depend on it. LATCHKEY_PACKAGES=full optimises.
+Without optimisation, to spare time: how a package is made does not depend on it. With LATCHKEY_LONG in the environment it is optimised.
 """
 
 import os
@@ -17,7 +17,7 @@ def main():
     run("tar", "czf", folder / f"latchkey_{number}.orig.tar.gz", "--exclude=tree/debian", "--sort=name",
         "--transform", f"s,^tree,latchkey-{number},", "-C", folder, "tree")
 
-    full = os.environ.get("LATCHKEY_PACKAGES") == "full"
+    full = "LATCHKEY_LONG" in os.environ
     flags = "noautodbgsym parallel=2" + ("" if full else " noopt")
     environment = clean_environment(DEB_BUILD_OPTIONS=flags, **({} if full else {"DEB_CXXFLAGS_STRIP": "-g"}))
     said = run("dpkg-buildpackage", "-us", "-uc", cwd=tree, env=environment, seconds=2700)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,6 +27,9 @@ inline constexpr int slowness = 1;
 
 // How long a test waits for what must happen. It only guards against hanging; nothing that works takes so long.
 inline constexpr std::chrono::milliseconds patience = 15s * slowness;
+
+// What takes long has a short form, and is done whole with `scripts/test --long`.
+inline bool in_long_form() { return std::getenv("LATCHKEY_LONG") != nullptr; }
 
 // Looks again and again until the predicate holds: for what tells nobody that it happened.
 template <class Predicate>

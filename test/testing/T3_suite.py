@@ -1,7 +1,7 @@
 """T3: the suite test/server passes against the modelled server, but for the cases of a list, each with its reason.
 
 T3_suite.py --tests PROGRAM --double PROGRAM LIST: a part of the suite, without the cases of the list.
-LATCHKEY_DOUBLE_SUITE=all in the environment: the whole, and the list must be exact: every case that it names exists and fails.
+LATCHKEY_LONG in the environment: the whole, and the list must be exact: every case that it names exists and fails.
 T3_suite.py --self-test: shows that this can fail.
 """
 
@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("list", type=pathlib.Path)
     given = parser.parse_args()
-    whole = os.environ.get("LATCHKEY_DOUBLE_SUITE") == "all"
+    whole = "LATCHKEY_LONG" in os.environ
     listed = read_list(given.list.read_text(encoding="utf-8"))
     cases = cases_of(given.tests)
     names = [name for name, file in cases if whole or (PART.search(file) and name not in listed)]
