@@ -41,11 +41,7 @@ cluster_scout::need cluster_guide::need() const {
   auto const& all = servers_.shards();
   if (!all.front()->names().requests.empty()) return need::press;  // nobody has their slots
   auto const needed = [](auto const& one) { return one->now() && one->now()->needed(); };
-  // What was released there lately may come back elsewhere.
-  auto const released = [&](auto const& one) { return one->now() && shared_.released.any(one->names(), shared_.now); };
-  if (std::any_of(all.begin(), all.end(),
-                  [&](auto const& one) { return !one->up() && (needed(one) || (released(one) && !shared_.closed())); }))
-    return need::press;
+  if (std::any_of(all.begin(), all.end(), [](auto const& one) { return one->missed(); })) return need::press;
   return std::any_of(all.begin(), all.end(), needed) || servers_.needs_any_server() ? need::watch : need::nothing;
 }
 

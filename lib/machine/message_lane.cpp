@@ -1,5 +1,6 @@
 #include <machine/message_lane.hpp>
 
+#include <machine/scout_rounds.hpp>
 #include <wire/slot.hpp>
 
 namespace latchkey::detail {
@@ -43,6 +44,9 @@ void message_lane::on_channel_elsewhere(link& one, redirection const& to) {
   one.unanswered.pop_front();
   if (asked) return on_may_subscribe({});
   at_.channels.put_off();
+  // Nodes that send channels to each other are not believed in a loop: others are asked first.
+  if (shared_.now < follows_again_) return user_.shaken();
+  follows_again_ = after(shared_.now, scout_rounds::soon);
   user_.redirected(to);
 }
 

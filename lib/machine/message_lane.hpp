@@ -37,6 +37,7 @@ class message_lane {
   connections& links_;
   writer_user& user_;
   bool asked_ = false;
+  instant follows_again_{};
   words command_;
 };
 

@@ -11,10 +11,8 @@ sentinel_scout::need sentinel_guide::need() const {
   using need = sentinel_scout::need;
   shard const& one = only();
   if (one.up()) return need::watch;
-  // What was released there lately may come back elsewhere.
-  bool const released = one.now() && !shared_.closed() && shared_.released.any(one.names(), shared_.now);
-  bool const needed = one.now() ? one.now()->needed() : servers_.needs_any_server();
-  return released || needed ? need::press : need::nothing;
+  bool const missed = one.now() ? one.missed() : servers_.needs_any_server();
+  return missed ? need::press : need::nothing;
 }
 
 routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) {

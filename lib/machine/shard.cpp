@@ -49,6 +49,11 @@ void shard::retire() {
   before_.push_back(std::move(leaving));
 }
 
+bool shard::missed() const {
+  if (!now_ || now_->up()) return false;
+  return now_->needed() || (!shared_.closed() && shared_.released.any(names_, shared_.now));
+}
+
 // --- the engine ---
 
 void shard::turn(io_actions& io) {

@@ -50,6 +50,9 @@ class shard final : private session_user {
   session const* now() const { return now_.get(); }
   bool leads_to(node_address const& at) const { return now_ && now_->where() == at; }
   bool up() const { return now_ && now_->up(); }
+  // Its server is not connected, and has to be, or its successor: something is asked of it, or what was released there
+  // lately may come back elsewhere.
+  bool missed() const;
 
   // One server of a fixed address, for ever.
   void begin() { now_ = made({}); }

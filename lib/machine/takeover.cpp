@@ -45,12 +45,13 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;
   owner_state& one = name.state_of(was.owner);
   request& asked = one.ask_;
-  if (one.live(was.mode) == 0 && !asked.under_way()) {
+  bool const says_so = asked.under_way() && asked.mode == was.mode;
+  if (one.live(was.mode) == 0 && !says_so) {
     one.lasts_until(was.over_at);  // as long as it may be there it is not given up
-    name.give_back(one, was.mode);
+    name.repair(one, was.mode);
   }
-  // What he asks for meanwhile says it, too, unless he gives up before it has left.
-  if (asked.what == ask::acquire && asked.mode == was.mode && asked.where == request::place::outbox) asked.owes = true;
+  // What is asked for meanwhile says it, too, unless its caller gives up before it has left.
+  if (says_so && asked.what == ask::acquire && asked.where == request::place::outbox) asked.owes = true;
   name.tidy(one);
 }
 

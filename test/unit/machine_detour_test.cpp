@@ -113,6 +113,38 @@ TEST_CASE("cluster: a name that two nodes send to each other rests, and the othe
   c.w.await(c.w.release(lost));
 }
 
+TEST_CASE("cluster: a channel that two nodes send to each other is asked for now and then",
+          "[unit][machine][cluster]") {
+  cluster c(2);
+  nodes::move(c.w, "there", 1);
+  for (std::size_t client = 0; client < 2; ++client)
+    c.w.await(c.w.acquire(8, {.name = "{there}" + std::to_string(client), .client = client}));
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  auto const first = c.first.elsewhere, second = c.second.elsewhere;
+  auto const to_each_other = [slot = detail::slot_of("k")](stepped_server& one, auto const& usual, std::string other) {
+    one.elsewhere = [=](stepped_server::words const& command, bool asking) {
+      return command[0] == "SSUBSCRIBE" ? "MOVED " + std::to_string(slot) + ' ' + other + ":1" : usual(command, asking);
+    };
+  };
+  to_each_other(c.first, first, "node1");
+  to_each_other(c.second, second, "node0");
+  auto& waits = c.w.acquire(2, {.client = 1});
+  c.w.pass(5s);
+  CHECK_FALSE(waits.done());
+  auto const asked = c.first.ran("SSUBSCRIBE") + c.second.ran("SSUBSCRIBE");
+  CHECK(asked > 5);
+  CHECK(asked < 200);
+  c.first.elsewhere = first;
+  c.second.elsewhere = second;
+  c.w.pass(1'100ms);
+  auto const released = c.w.now;
+  c.w.release(held);
+  c.w.await(waits);
+  CHECK(c.w.now == released);
+  c.w.await(c.w.release(waits));
+}
+
 TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other of the node",
           "[unit][machine][cluster][case-t13]") {
   cluster c;

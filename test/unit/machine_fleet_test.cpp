@@ -100,6 +100,26 @@ TEST_CASE("fleet: a release that the new master has not heard of is repeated the
   CHECK(f.next.ran("EVALSHA release") == 1);
 }
 
+// Renewals of the one side would keep the other, too.
+TEST_CASE("fleet: a release is repeated while its owner asks for the other side", "[unit][machine]") {
+  how const reads{.which = &detail::read_write_kind(), .mode = 0}, writes{.which = reads.which, .mode = 1};
+  failover f;
+  auto& held = f.w.acquire(1, writes);
+  f.w.await(held);
+  f.copy();
+  f.w.await(f.w.release(held));
+  f.w.mute(role::shared);
+  auto& reader = f.w.acquire(1, reads);
+  f.w.run();
+  f.promote();
+  f.w.await(reader);
+  f.w.run();
+  CHECK(f.next.count("k", f.w.field(1)) == 1);
+  CHECK(f.next.count("k", f.w.field(1) + ":write") == 0);
+  f.w.await(f.w.release(reader));
+  CHECK_FALSE(f.next.exists("k"));
+}
+
 TEST_CASE("fleet: what was released long ago is not released again", "[unit][machine]") {
   failover f;
   auto& held = f.w.acquire(1);
