@@ -23,7 +23,7 @@ declare -A about=(
   [mutants]="eight cures taken out of the sources, one at a time: a test notices each"
   [clang]="Clang 14 warns of no file, each alone; beside asan-ubsan, of those that it does not compile there"
   [asan-ubsan]="unit, server, outside, stress and testing tests by Clang 14 under AddressSanitizer and UndefinedBehaviorSanitizer"
-  [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests and recordings have one thread"
+  [tsan]="server, outside, stress and testing tests under ThreadSanitizer; unit tests have one thread"
   [fuzz]="libFuzzer on replies, their meanings, URIs, the machines and command lines: 4 s each"
   [format]="clang-format would change nothing"
   [tidy]="clang-tidy has no remark on lib/"
@@ -52,8 +52,10 @@ either() { if [ $long = yes ]; then echo "$2"; else echo "$1"; fi; }
 # machine for itself comes last.
 all_groups=(
   unit docs server outside testing tools example site stress topologies interop tsan asan-ubsan
-  clang demo compile package mutants model format simulate packages torture fuzz costs bench
+  clang demo compile package mutants model format simulate packages torture costs fuzz bench
 )
+# What of them computes beside the others, in this order: fuzzing leaves the torture room.
+meanwhile_groups=(asan-ubsan clang demo bench compile package model packages fuzz)
 quick_groups=(unit docs server outside testing tools example demo compile package costs)
 # Not part of --all: ten minutes more; and remarks that have not all been worked through.
 named_groups=(servers tidy)
@@ -104,7 +106,7 @@ targets_of() {
     package) echo latchkey latchkey_tool ;;
     tools | site) echo latchkey_tool ;;
     example | demo) echo latchkey_examples ;;
-    asan-ubsan) echo latchkey_unit_tests latchkey_replay_tests "$(targets_of tsan)" ;;
+    asan-ubsan) echo latchkey_unit_tests "$(targets_of tsan)" ;;
     tsan)
       echo latchkey_server_tests latchkey_sweeps_tests latchkey_outside_tests latchkey_stress_tests latchkey_testing_tests
       ;;
@@ -175,10 +177,11 @@ build() {
   run_step "$1-build" "building $targets ($1)" cmake --build "build/$1" --parallel "$(nproc)" --target $targets
 }
 
-# What computes and does not mind how long it takes, in the order in which it is asked for.
+# What computes and does not mind how long it takes.
 queue_for() {
   local group
-  for group in "$@"; do
+  for group in "${meanwhile_groups[@]}"; do
+    case " $* " in *" $group "*) ;; *) continue ;; esac
     case $group in
       asan-ubsan) meanwhile asan-ubsan-unit ctest_of asan-ubsan unit unit ;;
       clang)
@@ -188,7 +191,7 @@ queue_for() {
         esac
         ;;
       compile | package | packages) meanwhile "$main_preset-$group" ctest_of "$main_preset" "$group" "$group" ;;
-      fuzz) meanwhile fuzz scripts/fuzz --seconds "$(either 4 60)" all ;;
+      fuzz) meanwhile fuzz scripts/fuzz --seconds "$(either 4 60)" --jobs 5 all ;;
       # shellcheck disable=SC2046
       model) meanwhile model timeout 1800 test/model/run $(either --small "") ;;
       demo) [ "$main_preset" != ci ] || meanwhile demo-script scripts/demo --help ;;
@@ -209,7 +212,7 @@ run_group() {
   case $1 in
     clang) check clang "waiting for the look of Clang at every file" begun clang ;;
     asan-ubsan)
-      run_ctest "$1" "$1" 'server|replay|outside|stress|testing'
+      run_ctest "$1" "$1" 'server|outside|stress|testing'
       judge_begun "$1" unit
       ;;
     tsan) run_ctest "$1" "$1" 'server|outside|stress|testing' ;;

@@ -130,11 +130,14 @@ TEST_CASE("every way of taking and of ending two permits", "[outside][matrix][ed
   client ours(redis.uri());
   client second(redis.uri());
   redis_cli cli(redis.socket());
+  constexpr int stride = test::slowness == 1 ? 1 : 7;  // prime to the number of ways, as in matrix_test
+  int number = 0;
   for (int first = 0; first < permit_takings; ++first)
     for (int then = 0; then < permit_takings; ++then)
       for (int ends = 0; ends < permit_endings; ++ends)
         for (int last = 0; last < permit_endings; ++last)
           for (std::size_t which = 0; which < 2; ++which) {
+            if (number++ % stride != 0) continue;
             permits_played play(ours, second, cli);
             play.take(first);
             play.take(then);
