@@ -45,9 +45,11 @@ void message_lane::on_channel_elsewhere(link& one, redirection const& to) {
   if (asked) return on_may_subscribe({});
   at_.channels.put_off();
   // Nodes that send channels to each other are not believed in a loop: others are asked first.
-  if (shared_.now < follows_again_) return user_.shaken();
-  follows_again_ = after(shared_.now, scout_rounds::soon);
-  user_.redirected(to);
+  if (shared_.now >= follows_again_) {
+    followed_.clear();
+    follows_again_ = after(shared_.now, scout_rounds::soon);
+  }
+  followed_.insert(to.slot).second ? void(user_.redirected(to)) : user_.shaken();
 }
 
 void message_lane::answered(link& one, reply& answer) {

@@ -6,8 +6,10 @@
 #include <machine/request_writer.hpp>
 #include <wire/redirection.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 namespace latchkey::detail {
 
@@ -37,6 +39,7 @@ class message_lane {
   connections& links_;
   writer_user& user_;
   bool asked_ = false;
+  std::unordered_set<std::uint16_t> followed_;  // slots, until they may be followed again
   instant follows_again_{};
   words command_;
 };

@@ -147,7 +147,7 @@ void name_machine::on_hand_off_answer(owner_state& one, outcome const& answer) {
     default: {
       outcome refused = answer;
       refused.what = answer.grant;
-      if (answer.grant == outcome::type::malformed || next.repeated) repair(to, next.mode);
+      if (answer.grant == outcome::type::malformed || next.repeated || next.owes) repair(to, next.mode);
       fail_acquire(to, next, refused);
     }
   }

@@ -44,14 +44,16 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   // It may stand for what another one holds, or what this one asks for as another kind.
   if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;
   owner_state& one = name.state_of(was.owner);
+  if (one.client) return name.tidy(one);  // stands for what another client has left to it
   request& asked = one.ask_;
-  bool const says_so = asked.under_way() && asked.mode == was.mode;
+  bool const says_so = asked.under_way() && asked.mode == was.mode && asked.what != ask::leave;
   if (one.live(was.mode) == 0 && !says_so) {
     one.lasts_until(was.over_at);  // as long as it may be there it is not given up
     name.repair(one, was.mode);
   }
   // What is asked for meanwhile says it, too, unless its caller gives up before it has left.
-  if (says_so && asked.what == ask::acquire && asked.where == request::place::outbox) asked.owes = true;
+  bool const asks = asked.what == ask::acquire || asked.grantee;
+  if (says_so && asks && asked.where == request::place::outbox) asked.owes = true;
   name.tidy(one);
 }
 

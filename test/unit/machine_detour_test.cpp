@@ -145,6 +145,21 @@ TEST_CASE("cluster: a channel that two nodes send to each other is asked for now
   c.w.await(c.w.release(waits));
 }
 
+TEST_CASE("cluster: channels of slots that move together are followed at once", "[unit][machine][cluster]") {
+  cluster c(2);
+  nodes::move(c.w, "there", 1);
+  c.w.await(c.w.acquire(8, {.name = "there", .client = 1}));
+  c.w.pass(200ms);
+  for (auto const* name : {"k", "m", "n"}) {
+    c.w.await(c.w.acquire(1, {.name = name}));
+    c.w.acquire(2, {.name = name, .client = 1});
+  }
+  c.w.pass(10ms);
+  for (auto const* name : {"k", "m", "n"}) nodes::move(c.w, name, 1);
+  c.w.run();
+  CHECK(c.second.subscriptions() == 3);
+}
+
 TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other of the node",
           "[unit][machine][cluster][case-t13]") {
   cluster c;

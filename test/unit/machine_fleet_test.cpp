@@ -120,6 +120,24 @@ TEST_CASE("fleet: a release is repeated while its owner asks for the other side"
   CHECK_FALSE(f.next.exists("k"));
 }
 
+TEST_CASE("fleet: a release is repeated while its owner leaves the line", "[unit][machine]") {
+  how const ours{.which = &detail::fair_kind()}, theirs{.client = 1, .which = ours.which};
+  failover f(2);
+  auto& held = f.w.acquire(1, ours);
+  f.w.await(held);
+  f.copy();
+  f.w.await(f.w.release(held));
+  f.w.await(f.w.acquire(2, theirs));
+  auto& waits = f.w.acquire(1, ours);
+  f.w.pass(10ms);
+  f.w.mute(role::shared);
+  f.w.cancel(waits);
+  f.w.run();
+  f.promote();
+  f.w.pass(1s);
+  CHECK(f.next.count("k", f.w.field(1)) == 0);
+}
+
 TEST_CASE("fleet: what was released long ago is not released again", "[unit][machine]") {
   failover f;
   auto& held = f.w.acquire(1);
