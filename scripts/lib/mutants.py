@@ -101,10 +101,11 @@ def options():
                         help="unit tests, then every server test: what survives is found by the simulation alone")
     parser.add_argument("--seeds", type=int, default=12000, metavar="N", help="of each simulation (default: 12000)")
     parser.add_argument("--build", default="build/mutants", metavar="DIR", help="a folder that is built already, with "
-                        "every source of lib/ compiled alone (default: build/mutants, which is brought up to date)")
+                        "what is changed compiled alone (default: build/mutants, which is brought up to date)")
     parser.add_argument("--unchecked", action="store_true",
                         help="do not first look whether everything passes while nothing is taken out")
     parser.add_argument("--targets", action="store_true", help=argparse.SUPPRESS)  # what has to be built first
+    parser.add_argument("--sources", action="store_true", help=argparse.SUPPRESS)  # what is changed, as a list of CMake's
     given = parser.parse_args()
     if given.jobs < 1 or given.seeds < 1:
         parser.error("--jobs and --seeds are numbers from 1 on")
@@ -231,7 +232,7 @@ class Build:
 
     def compile(self, source, changed, out, log):
         if source not in self.compiles:
-            raise Broken(f"{source} is not compiled alone in {self.folder}; only sources of lib/ can be changed")
+            raise Broken(f"{source} is not compiled alone in {self.folder}: a header, or not one of those that the build was made for")
         words = list(self.compiles[source])
         original = words[words.index("-o") + 1]
         words[words.index("-o") + 1] = out
@@ -388,6 +389,9 @@ def main():
     for problem in misplaced(every):
         say(problem)
         return 1
+    if given.sources:
+        print(*sorted({os.path.abspath(file) for mutant in mutants for file in mutant.sources(library())}), sep=";", end="")
+        return 0
     work = os.path.abspath("build/mutants/work")
     os.makedirs(work, exist_ok=True)
     try:

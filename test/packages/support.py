@@ -64,6 +64,11 @@ def refused(words, *command, **settings):
     return said
 
 
+def in_long_form():
+    """What takes long has a short form, and is done whole with `scripts/test --long`."""
+    return "LATCHKEY_LONG" in os.environ
+
+
 def expect(condition, text):
     if not condition:
         sys.exit(text)

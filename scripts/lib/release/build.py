@@ -7,29 +7,25 @@ from .refusal import Refusal, run
 
 SETTINGS = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DLATCHKEY_STATIC_TOO=ON", "-DBUILD_TESTING=OFF",
             "-DLATCHKEY_EXAMPLES=OFF", "-DLATCHKEY_BENCH=OFF"]
-# Whatever is built: how bytes depend on folders does not depend on how much the compiler optimises.
-FAST = ["-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG", "-DLATCHKEY_TOOLS=OFF", "-DLATCHKEY_TESTING=OFF",
-        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=24"]
 
 
-def once(tarball, folder, fast):
+def once(tarball, folder):
     """The folder that it was installed into, in the tree of the system's root."""
     folder.mkdir(parents=True)
     run("tar", "xf", tarball, "-C", folder)
     name = tarball.name.removesuffix(".tar.gz")
     # A cache of the compiler could hand the second build the bytes of the first.
     environment = {**os.environ, "CCACHE_DISABLE": "1", "LC_ALL": "C.UTF-8"}
-    settings = [*SETTINGS, *(FAST if fast else []), "-DCMAKE_INSTALL_PREFIX=/usr"]
-    run("cmake", "-S", folder / name, "-B", folder / "build", *settings, env=environment)
+    run("cmake", "-S", folder / name, "-B", folder / "build", *SETTINGS, "-DCMAKE_INSTALL_PREFIX=/usr", env=environment)
     run("cmake", "--build", folder / "build", env=environment)
     root = folder / "root"
     run("cmake", "--install", folder / "build", env={**environment, "DESTDIR": str(root)})
     return root
 
 
-def twice(tarball, work, fast):
+def twice(tarball, work):
     """In folders whose names differ, and differ in length."""
-    return once(tarball, work / "one", fast), once(tarball, work / "the-other/one", fast)
+    return once(tarball, work / "one"), once(tarball, work / "the-other/one")
 
 
 def files(root):
