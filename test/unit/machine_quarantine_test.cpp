@@ -1,0 +1,87 @@
+// What does not begin behind a failover, in virtual time: docs/topologies.md.
+#include <support/catch.hpp>
+#include <support/unit/topologies.hpp>
+
+using namespace latchkey;
+using namespace latchkey::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A client that begins nothing for 10 s behind a failover.
+struct quarantined : failover {
+  quarantined() : failover(1, with_quarantine()) {}
+  static config with_quarantine() {
+    config made = impatient();
+    made.failover_quarantine = 10s;
+    return made;
+  }
+  // The old master grants it, and the new one never hears of that.
+  void stranger_takes() {
+    copy();
+    w.server.stranger_takes("k", "stranger:1", 60'000);
+  }
+  // Not before the quarantine is over.
+  void gets_it_late(task& asks) {
+    promote();
+    w.pass(9s);
+    CHECK_FALSE(asks.done());
+    w.pass(2s);
+    w.await(asks);
+    CHECK(asks.granted());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("quarantine: after a failover nothing new begins for a while, and what was begun goes on",
+          "[unit][machine][case-t49]") {
+  config given = impatient();
+  given.failover_quarantine = 10s;
+  world w(given, 1, world::known::by_sentinel);
+  auto& next = w.add_server();
+  w.resolve_to(w.server);
+  auto& held = w.acquire(1);
+  w.await(held);
+  w.pass(500ms);
+  next.redis.data = w.server.redis.data;
+  sentinels::promote(w, next);
+  w.run();
+  CHECK(w.noted(event_type::quarantined) == 1);
+  auto& fresh = w.acquire(2, {.name = "other", .direct = true});
+  auto& again = w.acquire(1);
+  w.run();
+  CHECK(again.granted());
+  w.await(w.release(again));
+  w.await(w.release(held));
+  w.pass(9s);
+  CHECK_FALSE(fresh.done());
+  w.pass(2s);
+  CHECK(fresh.granted());
+}
+
+TEST_CASE("quarantine: what was released is passed on to nobody", "[unit][machine][case-t49]") {
+  for (bool const answered : {true, false}) {
+    quarantined q;
+    auto& before = q.w.acquire(1);
+    q.w.await(before);
+    if (!answered) q.w.mute(role::shared);
+    auto& released = q.w.release(before);
+    answered ? q.w.await(released) : q.w.run();
+    CHECK_FALSE(q.w.server.exists("k"));
+    q.stranger_takes();
+    auto& waiter = q.w.acquire(2);
+    q.w.run();
+    q.gets_it_late(waiter);
+  }
+}
+
+TEST_CASE("quarantine: what the old master never answered is asked for when it is over", "[unit][machine][case-t49]") {
+  quarantined q;
+  q.w.await(q.w.acquire(7, {.name = "warm"}));
+  q.stranger_takes();
+  q.w.mute(role::shared);
+  auto& asks = q.w.acquire(2);
+  q.w.run();
+  q.gets_it_late(asks);
+}
