@@ -226,7 +226,7 @@ run_group() {
     interop) run_interop ;;
     servers) run_servers ;;
     bench)
-      check bench-build "waiting for the build of the benchmark" begun bench-build || return
+      check bench-built "waiting for the build of the benchmark" begun bench-build || return
       check bench "measuring acquire and release beside a bare client" run_bench
       ;;
     demo)

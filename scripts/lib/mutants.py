@@ -386,12 +386,15 @@ def main():
         runs = {one.split()[0] for mutant in mutants for one in order(mutant, given)}
         print(*sorted(TARGETS[one] for one in runs if one in TARGETS))
         return 0
+    if given.sources:
+        try:
+            print(*sorted({os.path.abspath(file) for mutant in mutants for file in mutant.sources(library())}), sep=";", end="")
+        except Broken as why:
+            sys.exit(str(why))
+        return 0
     for problem in misplaced(every):
         say(problem)
         return 1
-    if given.sources:
-        print(*sorted({os.path.abspath(file) for mutant in mutants for file in mutant.sources(library())}), sep=";", end="")
-        return 0
     work = os.path.abspath("build/mutants/work")
     os.makedirs(work, exist_ok=True)
     try:
