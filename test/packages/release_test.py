@@ -180,7 +180,7 @@ def main():
     small.mkdir()
     what_is_refused(small)
     this_tree(given, folder)
-    print("P6: the same tarball and bytes twice; tags, texts, symbols and bytes that do not agree are refused")
+    print("P6: tags, texts, symbols and bytes that do not agree are refused" + ("; this tree gives the same bytes twice" if in_long_form() else ""))
 
 
 if __name__ == "__main__":
