@@ -16,7 +16,7 @@ struct home {
   explicit home(context& shared, bool of_cluster = false)
       : in_cluster(of_cluster), requests(shared), channels(shared), renewals(shared, requests) {}
 
-  bool const in_cluster;          // a call may ask about one slot only: each name has calls of its own
+  bool const in_cluster;          // a call may ask about one slot only
   bool sharded_channels = false;  // SSUBSCRIBE and SPUBLISH, as the server can
   outbox requests;
   subscriptions channels;

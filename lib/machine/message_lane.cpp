@@ -14,6 +14,14 @@ std::string_view subscribe_word(bool sharded, bool begins) {
 
 }  // namespace
 
+bool followed_slots::may_follow(std::uint16_t slot, instant now) {
+  if (now >= forgotten_at_) {
+    lately_.clear();
+    forgotten_at_ = after(now, scout_rounds::soon);
+  }
+  return lately_.insert(slot).second;
+}
+
 void message_lane::send() {
   if (!at_.channels.pending()) return;
   link& lane = links_.of(role::messages);
@@ -44,12 +52,7 @@ void message_lane::on_channel_elsewhere(link& one, redirection const& to) {
   one.unanswered.pop_front();
   if (asked) return on_may_subscribe({});
   at_.channels.put_off();
-  // Nodes that send channels to each other are not believed in a loop: others are asked first.
-  if (shared_.now >= follows_again_) {
-    followed_.clear();
-    follows_again_ = after(shared_.now, scout_rounds::soon);
-  }
-  followed_.insert(to.slot).second ? void(user_.redirected(to)) : user_.shaken();
+  followed_.may_follow(to.slot, shared_.now) ? void(user_.redirected(to)) : user_.shaken();
 }
 
 void message_lane::answered(link& one, reply& answer) {

@@ -13,6 +13,17 @@
 
 namespace latchkey::detail {
 
+// Of the slots that servers send elsewhere: each once in a while. Nodes that send channels to each other are not
+// believed in a loop.
+class followed_slots {
+ public:
+  bool may_follow(std::uint16_t slot, instant now);
+
+ private:
+  std::unordered_set<std::uint16_t> lately_;
+  instant forgotten_at_{};
+};
+
 // What is said on the message connection of a session: which channels are asked for, and what the server sends.
 class message_lane {
  public:
@@ -39,8 +50,7 @@ class message_lane {
   connections& links_;
   writer_user& user_;
   bool asked_ = false;
-  std::unordered_set<std::uint16_t> followed_;  // slots, until they may be followed again
-  instant follows_again_{};
+  followed_slots followed_;
   words command_;
 };
 

@@ -3,6 +3,7 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
 #include <machine/watchdog.hpp>
+#include <wire/slot.hpp>
 
 #include <algorithm>
 
@@ -22,6 +23,55 @@ bool bundled(owner_state const& one, owner_state const& other) {
 script const& script_of(kind const& which, item const& asked) {
   return asked.what == ask::command ? which.command_script(asked.command) : which.script_for(asked.what);
 }
+
+detour const& detour_of(owner_state const& one) { return one.ask_.sent_on; }
+detour const& detour_of(renewal const& side) { return side.sent_on; }
+std::string_view name_of(owner_state const& one) { return one.of.name(); }
+std::string_view name_of(renewal const& side) { return side.of->of.name(); }
+
+// A call to a cluster may name one slot only. What was sent on, or told to come again while its slot moves, leaves with
+// its own name alone: of keys at both ends of the way no server runs anything.
+template <class Request>
+bool one_call(Request const& one, Request const& other) {
+  bool const fresh = detour_of(one).times() == 0;
+  if (fresh != (detour_of(other).times() == 0)) return false;
+  return fresh ? hashed_part(name_of(one)) == hashed_part(name_of(other)) : name_of(one) == name_of(other);
+}
+
+bool leaves_in(sent_call const& call, owner_state const& other) {
+  owner_state const& first = *call.owners.front();
+  return call.owners.size() < most_items && other.ask_.what == call.asked && &other.of.which() == call.which &&
+         other.ask_.command == first.ask_.command && one_call(first, other);
+}
+
+// Looks behind the oldest request, which leads a call, for others of its hash tag that may leave in it. As none leads
+// before its turn, none of them is overtaken for ever.
+template <class List>
+class companions {
+ public:
+  explicit companions(List& list) : list_(list), at_(list.end()) {}
+
+  template <class Request>
+  void lead(Request const& first) {
+    auto const name = name_of(first);
+    looks_ = hashed_part(name).size() < name.size() && detour_of(first).times() == 0 ? most_looks : 0;
+    at_ = list_.begin();
+  }
+  // Else the oldest.
+  template <class Fits>
+  typename List::iterator next(Fits const& fits) {
+    for (; looks_ > 0 && at_ != list_.end(); ++at_, --looks_)
+      if (fits(*at_)) return at_++;
+    looks_ = 0;
+    return list_.begin();
+  }
+
+ private:
+  static constexpr std::size_t most_looks = 1'000;
+  List& list_;
+  typename List::iterator at_;
+  std::size_t looks_ = 0;
+};
 
 // What does not leave in this turn.
 template <class List, class Stays>
@@ -82,6 +132,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   outbox::owner_list later;
   if (some_wait)
     later = taken_out(list, [this](owner_state const& one) { return held_back(one) || rests(one.ask_.sent_on); });
+  companions search(list);
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
   fields.reserve(2 * most_items + 2);  // never moved: the first owner state of the next call stands here, too
@@ -93,10 +144,11 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     fields.clear();
   };
   while (!list.empty() && may_send(to)) {
-    owner_state& one = list.front();
-    list.pop_front();
+    auto const next = search.next([&](owner_state const& other) { return leaves_in(call, other); });
+    owner_state& one = *next;
+    list.erase(next);
     bool const alone = one.ask_.sent_on.take_asking();
-    bool const other_name = at_.in_cluster && !call.owners.empty() && call.owners.front()->of.name() != one.of.name();
+    bool const other_slot = at_.in_cluster && !call.owners.empty() && !one_call(*call.owners.front(), one);
     bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), one);
     bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(one, list.front()));
     auto& field = fields.emplace_back();
@@ -105,7 +157,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     one.of.prepare(one, asked, field, to_field);
     script const& text = in_bundle ? *one.of.which().acquire_all() : script_of(one.of.which(), asked);
     bool const other_bundle = in_bundle && !joins;
-    bool const apart = alone || other_name || other_bundle;
+    bool const apart = alone || other_slot || other_bundle;
     if (!call.owners.empty() && (call.text != &text || apart || call.owners.size() == most_items)) {
       std::string kept_field = std::move(field), kept_to = std::move(to_field);
       fields.pop_back();
@@ -115,6 +167,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
       auto& kept = fields.emplace_back(std::move(kept_to));
       if (asked.what == ask::hand_off) asked.to_field = kept;
     }
+    if (at_.in_cluster && call.owners.empty()) search.lead(one);
     call.text = &text;
     call.which = &one.of.which();
     call.asked = asked.what;
@@ -139,21 +192,26 @@ void request_writer::send_renewals(outbox& from, link& to) {
   if (shared_.now < at_.requests.rests_until())
     later = taken_out(list, [this](renewal const& side) { return rests(side.sent_on); });
   while (!list.empty() && may_send(to)) {
+    companions search(list);
     std::vector<item> items;
     fields_.clear();
     field_ends_.clear();
     sent_call call{.what = sent_call::type::renewals, .asked = ask::renew};
     while (!list.empty() && call.renewals.size() < batch) {
-      renewal& side = list.front();
+      auto const next = search.next([&](renewal const& other) {
+        return call.text == &other.of->of.which().script_for(ask::renew) && one_call(*call.renewals.front(), other);
+      });
+      renewal& side = *next;
       kind const& which = side.of->of.which();
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
       if (!call.renewals.empty() && at_.in_cluster &&
-          (side.sent_on.asking() || call.renewals.front()->of->of.name() != side.of->of.name()))
+          (side.sent_on.asking() || !one_call(*call.renewals.front(), side)))
         break;
       bool const alone = side.sent_on.take_asking();
       if (alone) write_asking(to);
-      list.pop_front();
+      list.erase(next);
+      if (at_.in_cluster && call.renewals.empty()) search.lead(side);
       call.text = &text;
       call.which = &which;
       call.renewals.push_back(&side);

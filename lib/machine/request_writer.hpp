@@ -89,6 +89,7 @@ class request_writer {
   void on_plain(sent_call& call, reply const& answer);
   void send_again(sent_call& call);
   bool goes_elsewhere(sent_call& call, std::string_view text);
+  bool goes_apart(sent_call& call, std::string_view text);
   void rest(outbox& at, detour const& of);
   void come_again(sent_call& call);
   void fell_ill(sickness::part what, server_error const& why, std::string_view text);

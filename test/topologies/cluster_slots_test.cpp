@@ -78,6 +78,28 @@ TEST_CASE("case t19: a slot goes back and forth under 8 clients", "[topologies][
   CHECK(w.log.count(event_type::lost) == 0);
 }
 
+TEST_CASE("case t13: locks of one tag at both ends of the way are held and passed on",
+          "[topologies][cluster][case-t13]") {
+  cluster_world w;
+  auto const tag = "{" + w.servers.name_on(0) + "}";
+  auto here = w.own->get_lock(tag + "here").acquire({.wait = patience});
+  w.servers.begin_move(tag, 0, 1);
+  auto there = w.own->get_lock(tag + "there").acquire({.wait = patience});
+  REQUIRE((here.held() && there.held()));
+  for (int i = 0; i < 100; ++i) {
+    auto first = here.async_extend(10s, boost::asio::use_future);
+    auto second = there.async_extend(10s, boost::asio::use_future);
+    CHECK(first.get());
+    CHECK(second.get());
+  }
+  CHECK(w.servers.node(0).admin().integer("EXISTS", tag + "here") == 1);
+  w.servers.move_all(tag, 0, 1);
+  w.servers.end_move(tag, 0, 1);
+  CHECK(here.release() == release_result::released);
+  CHECK(there.release() == release_result::released);
+  CHECK(w.log.count(event_type::lost) == 0);
+}
+
 TEST_CASE("case t15: a fair lock stands while its keys are on their way, and no longer",
           "[topologies][cluster][case-t15]") {
   cluster_world w;

@@ -37,6 +37,26 @@ TEST_CASE("cluster: names of one turn leave in a call each", "[unit][machine][cl
   CHECK(c.w.snapshot().redirected == 0);
 }
 
+TEST_CASE("cluster: names of one hash tag leave in one call, with the first of them", "[unit][machine][cluster]") {
+  cluster c;
+  c.w.await(c.w.acquire(9, {.name = "warm"}));
+  auto const scripts = [&] { return c.w.snapshot().scripts; };
+  auto const before = scripts();
+  std::vector<task*> all;
+  for (auto const* name : {"{k}1", "a", "{k}2", "{m}1", "{k}3", "{m}2"}) all.push_back(&c.w.acquire(1, {.name = name}));
+  for (task* one : all) c.w.await(*one);
+  CHECK(scripts() == before + 3);
+  CHECK(c.first.ran("EVALSHA acquire {k}1 {k}2 {k}3 ") == 1);
+  c.w.pass(11s);                       // the watchdog renews
+  CHECK(scripts() == before + 3 + 4);  // that of `warm`, too
+  for (task* one : all) CHECK(c.first.ttl(std::string(one->name)) > 25'000);
+  auto const renewed = scripts();
+  std::vector<task*> ended;
+  for (task* one : all) ended.push_back(&c.w.release(*one));
+  for (task* one : ended) c.w.await(*one);
+  CHECK(scripts() == renewed + 3);
+}
+
 TEST_CASE("cluster: a slot that no node has is told of once, and waited for", "[unit][machine][cluster]") {
   cluster c;
   nodes::uncover(c.w, "k");

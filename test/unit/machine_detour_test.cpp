@@ -185,6 +185,42 @@ TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other 
   c.w.await(c.w.release(one));
 }
 
+TEST_CASE("cluster: names of one tag at both ends of the way are asked about one by one, at once",
+          "[unit][machine][cluster][case-t13]") {
+  config settings = impatient();
+  settings.retry_attempts = 0;  // nothing of this is a failure
+  cluster c(1, settings);
+  bool const says_ask = GENERATE(false, true);  // before 7.0.3, where one of several is missing
+  c.first.elsewhere = [&, usual = c.first.elsewhere](stepped_server::words const& command, bool asking) {
+    auto const said = usual(command, asking);
+    bool const tells = says_ask && said.starts_with("TRYAGAIN");
+    return tells ? "ASK " + std::to_string(detail::slot_of("k")) + " node1:1" : said;
+  };
+  auto& here = c.w.acquire(1, {.name = "{k}here"});
+  c.w.await(here);
+  nodes::begin_move(c.w, "k", 1);
+  auto& there = c.w.acquire(1, {.name = "{k}there"});
+  c.w.await(there);
+  CHECK(c.second.count("{k}there", c.w.field(1)) == 1);
+  c.w.pass(60s);  // the watchdog renews
+  CHECK(here.losses + there.losses == 0);
+  auto const before = c.w.now;
+  std::vector<task*> all{&c.w.extend(here, 20s), &c.w.extend(there, 20s), &c.w.once(2, {.name = "{k}here"}),
+                         &c.w.once(2, {.name = "{k}there"})};
+  for (task* one : all) {
+    c.w.await(*one);
+    CHECK_FALSE(one->error);
+  }
+  CHECK(c.w.now == before);
+  CHECK(scripts_of(c.first, "acquire {k}here {k}there") == 1);
+  nodes::move(c.w, "k", 1);
+  auto& first = c.w.release(here);
+  auto& last = c.w.release(there);
+  c.w.await(first);
+  c.w.await(last);
+  CHECK_FALSE(c.second.exists("{k}here"));
+}
+
 TEST_CASE("cluster: a question about keys on their way is asked again after a rest", "[unit][machine][cluster]") {
   cluster c;
   c.held_and_half_moved();

@@ -10,6 +10,7 @@
 #include <wire/slot.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int moves = 160;
+constexpr std::array<char const*, 3> names{"k", "other", "{k}2"};
 constexpr std::size_t clients = 3;
 constexpr std::size_t replicas = 2;
 constexpr milliseconds most_skew{200};
@@ -128,7 +130,7 @@ class walk {
     std::uint64_t const owner = 1 + w_.random(3);
     how options{.which = &kind_};
     if (kind_.rules().modes > 1) options.mode = static_cast<unsigned char>(w_.random(2));
-    if (w_.random(4) == 0) options.name = "other";
+    options.name = names[w_.random(names.size())];
     options.client = w_.random(clients);
     options.direct = w_.random(3) == 0;
     if (w_.random(3) == 0) options.wait = milliseconds(w_.random(6'000));
@@ -163,7 +165,7 @@ class walk {
     w_.resolve();
     // Whoever has nothing to do with a server does not ask who it is; then each has heard of the last failover.
     for (std::size_t i = 0; i < clients; ++i)
-      for (auto const* name : {"k", "other"}) {
+      for (auto const* name : names) {
         task& last = w_.acquire(9, {.name = name, .client = i, .which = &kind_, .mode = kind_.rules().modes > 1});
         w_.await(last);
         w_.release(last);
