@@ -36,16 +36,13 @@ struct quarantined : failover {
 
 TEST_CASE("quarantine: after a failover nothing new begins for a while, and what was begun goes on",
           "[unit][machine][case-t49]") {
-  config given = impatient();
-  given.failover_quarantine = 10s;
-  world w(given, 1, world::known::by_sentinel);
-  auto& next = w.add_server();
-  w.resolve_to(w.server);
+  quarantined q;
+  world& w = q.w;
   auto& held = w.acquire(1);
   w.await(held);
   w.pass(500ms);
-  next.redis.data = w.server.redis.data;
-  sentinels::promote(w, next);
+  q.copy();
+  q.promote();
   w.run();
   CHECK(w.noted(event_type::quarantined) == 1);
   auto& fresh = w.acquire(2, {.name = "other", .direct = true});
