@@ -1,4 +1,4 @@
-"""Takes out one cure after the other (test/mutants.toml) and looks whether a test notices. See scripts/mutants.
+"""Takes out one cure after the other (test/mutants.txt) and looks whether a test notices. See scripts/mutants.
 
 A mutant is one or two sources of lib/, written with its changes under BUILD/work/NAME, compiled as the build compiles
 the original, and linked in its place. What the build made is not touched.
@@ -19,9 +19,9 @@ import sys
 import textwrap
 import threading
 import time
-import tomllib
 
-LIST = "test/mutants.toml"
+from mutant_list import TARGETS, Broken, library, listed, misplaced
+
 # Of all parts: a machine, the session, two scripts, what only the simulation finds.
 QUICK = [
     "fenced-token-re-read",
@@ -33,11 +33,6 @@ QUICK = [
     "session-batch-shifted",
     "wake-message-during-a-try",
 ]
-TARGETS = {
-    "unit": "latchkey_unit_tests",
-    "simulation": "latchkey_simulate",
-    "server": "latchkey_server_tests",
-}
 LONG_UNIT_TESTS = ["sweep:*", "walk:*", "watchdog: a hundred thousand*", "seam: names that are swept*"]
 CPU_SECONDS = 60  # of one program; the slowest takes a third of that when nothing is wrong
 WALL_SECONDS = 1800  # for what waits, and for a machine that is very busy
@@ -45,48 +40,9 @@ MEMORY = 4 << 30
 START = time.monotonic()
 
 
-class Broken(Exception):
-    """Not a mutant that survived, but one that could not be tried."""
-
-
 def say(text):
     seconds = int(time.monotonic() - START)
     print(f"[{seconds // 60:2d}:{seconds % 60:02d}] {text}", flush=True)
-
-
-def parsed(lines):
-    """The old text and the new one: what is marked - or < goes, + or > comes, a space stays."""
-    old, new = ("".join(line[1:] + ("" if line[0] in "<>" else "\n") for line in lines if line and line[0] in marks)
-                for marks in (" -<", " +>"))
-    return old, new
-
-
-class Mutant:
-    def __init__(self, entry):
-        self.name = entry["name"]
-        self.about = " ".join(entry["takes_out"].split())
-        self.runs = entry.get("runs", ["unit", "simulation"])
-        self.changes = [parsed(change.split("\n")) for change in ("\n" + entry["change"]).split("\n@\n")]
-
-    def sources(self, library):
-        """What it makes of which files. The old text of a change tells where it belongs."""
-        made = {}
-        for old, new in self.changes:
-            found = [file for file, text in library.items() for _ in range(text.count(old))]
-            if len(found) != 1:
-                raise Broken(f"this text is in lib/ {len(found)} times, not once:\n{old}")
-            made[found[0]] = made.get(found[0], library[found[0]]).replace(old, new)
-        return made
-
-
-def library():
-    found = {}
-    for folder, _, files in os.walk("lib"):
-        for file in files:
-            if file.endswith((".cpp", ".hpp")):
-                path = os.path.join(folder, file)
-                found[path] = read(path)
-    return found
 
 
 def options():
@@ -110,22 +66,6 @@ def options():
     if given.jobs < 1 or given.seeds < 1:
         parser.error("--jobs and --seeds are numbers from 1 on")
     return given, parser
-
-
-def listed():
-    with open(LIST, "rb") as file:
-        return [Mutant(entry) for entry in tomllib.load(file)["mutant"]]
-
-
-def misplaced(every):
-    """Whatever was asked for, each has its place: a change that takes one along is told so at once."""
-    known, found = library(), []
-    for mutant in every:
-        try:
-            mutant.sources(known)
-        except Broken as why:
-            found.append(f"{mutant.name}: {why}")
-    return found
 
 
 def chosen(every, given, parser):
@@ -296,8 +236,6 @@ def try_all(build, objects, runs, folder, seeds):
     seconds = 0.0
     for one in runs:
         what, *tests = one.split()
-        if what not in TARGETS:
-            raise Broken(f"what is \"{one}\"? Known: {', '.join(TARGETS)}")
         if objects:
             program = f"{folder}/{what}"
             build.link(TARGETS[what], objects, program, f"{folder}/{what}-link.log")
@@ -374,7 +312,10 @@ def table(rows):
 
 def main():
     given, parser = options()
-    every = listed()
+    try:
+        every = listed()
+    except Broken as why:
+        sys.exit(str(why))
     mutants = chosen(every, given, parser)
     if given.list:
         for mutant in mutants:
@@ -392,7 +333,8 @@ def main():
         except Broken as why:
             sys.exit(str(why))
         return 0
-    for problem in misplaced(every):
+    problem = next(misplaced(every, library()), None)
+    if problem:
         say(problem)
         return 1
     work = os.path.abspath("build/mutants/work")
