@@ -322,7 +322,7 @@ TEST_CASE("a timed try of a standard guard is false where the server does not an
   }
   CHECK_FALSE(mutex.try_lock_until(std::chrono::steady_clock::now() + 50ms));
   REQUIRE(log.wait_for(event_type::warning, lock.name(), 2));
-  CHECK(may_still_be_held(log.last(event_type::warning)->error));
+  CHECK(may_still_be_held(log.last(event_type::warning).error));
   // Who asks the lock itself is told by an exception, as ever.
   CHECK(test::error_of([&] { return lock.try_lock(50ms); }) != error_code{});
   redis.resume();

@@ -45,8 +45,8 @@ TEST_CASE("work that hangs loses its lock, and work that goes on does not", "[ou
   hanging.progress();
   REQUIRE(log.wait_for(event_type::lost, lock.name()));
   CHECK_FALSE(hanging.held());
-  CHECK(log.last(event_type::warning)->context == 5);
-  CHECK(log.last(event_type::warning)->text.find("no progress") != std::string::npos);
+  CHECK(log.last(event_type::warning).context == 5);
+  CHECK(log.last(event_type::warning).text.find("no progress") != std::string::npos);
   going.progress();
   CHECK(going.held());
   lease().progress();

@@ -306,7 +306,7 @@ TEST_CASE("a permit that cannot be given back is an event", "[outside][edge-10]"
   auto const marks = [&] { return redis.cli({"KEYS", "latchkey_request*"}); };
   CHECK_FALSE(marks().empty());
   REQUIRE(test::wait_until([&] { return marks().empty(); }, 40s * slowness));
-  CHECK(log.count(event_type::permit_lost) == 0);
+  CHECK(log.count_after(ours, event_type::permit_lost) == 0);
   proxy.swallow_replies(false);
   proxy.refuse(false);
   CHECK(log.wait_for(event_type::permit_lost, name));

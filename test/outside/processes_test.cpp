@@ -168,8 +168,8 @@ TEST_CASE("a thread that ends while it holds by lock() is renewed no longer", "[
     ours.get_lock(name).lock();
   }).join();
   REQUIRE(log.wait_for(event_type::holder_thread_ended, name));
-  CHECK(log.count(event_type::holder_thread_ended) == 1);
-  CHECK(log.last(event_type::holder_thread_ended)->owner == gone);
+  CHECK(log.count_after(ours, event_type::holder_thread_ended) == 1);
+  CHECK(log.last(event_type::holder_thread_ended).owner == gone);
   CHECK(second.get_lock(name).try_lock(patience));
   CHECK(kept.held());  // somebody has the lease
   CHECK(kept.release() == release_result::released);
@@ -211,7 +211,7 @@ TEST_CASE("pthread_cancel of a blocked caller acts after the call, and the clien
   std::atomic<bool> returned{false}, unwound{false};
   std::atomic<::pid_t> caller_id{0};
   redis.pause();
-  int const attempts = log.count(event_type::attempt);
+  int const attempts = log.count_after(ours, event_type::attempt);
   std::thread caller([&] {
     struct at_the_end {
       std::atomic<bool>& done;

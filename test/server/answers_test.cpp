@@ -199,8 +199,7 @@ TEST_CASE("case 47: a renewal whose answer was lost is asked anew and the hold g
   CHECK(wait_until([&] { return w.own.snapshot().renewals > before; }));
   CHECK(held.held());
   CHECK(held.release() == release_result::released);
-  event_log::catch_up(w.own);
-  CHECK(w.log.count(event_type::lost) == 0);
+  CHECK(w.log.count_after(w.own, event_type::lost) == 0);
 }
 
 TEST_CASE("case 54: an error that nobody knows is server_error with its words, and the next call works",

@@ -213,7 +213,7 @@ TEST_CASE("a lost hold asks its token to stop, tells its callback why, and is an
   CHECK(why.get() == errc::lease_lost);
   CHECK(wait_until([&] { return token.stop_requested(); }));
   CHECK(w.log.wait_for(event_type::lost, w.lock.name()));
-  CHECK(w.log.last(event_type::lost)->owner == held.owner());
+  CHECK(w.log.last(event_type::lost).owner == held.owner());
   CHECK(held);
   CHECK_FALSE(held.held());
   CHECK(held.remaining() == 0ms);

@@ -170,8 +170,7 @@ TEST_CASE("case 51: without the right to subscribe waiters poll, and say so once
     CHECK(w.own->snapshot().scripts - before < 100);
     CHECK(w.lock->force_unlock());
   }
-  event_log::catch_up(*w.own);
-  CHECK(w.log.count(event_type::subscribe_refused) == 1);
+  CHECK(w.log.count_after(*w.own, event_type::subscribe_refused) == 1);
 }
 
 TEST_CASE("case 51: without the right to the channel waiters poll", "[server][case-51]") {
@@ -204,8 +203,7 @@ TEST_CASE("case 53: where CLIENT is missing or refused the client works, unfence
     CHECK(w.log.wait_for(event_type::kill_refused));
     CHECK_FALSE(w.own->snapshot().fenced);
     w.lock->unlock();
-    event_log::catch_up(*w.own);
-    CHECK(w.log.count(event_type::kill_refused) == 1);
+    CHECK(w.log.count_after(*w.own, event_type::kill_refused) == 1);
   }
   SECTION("all of it by access rules") {
     limited_world w("-client");

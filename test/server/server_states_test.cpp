@@ -63,8 +63,7 @@ TEST_CASE("case 37: a server that forgets its scripts is never noticed", "[serve
     w.admin.ok("SCRIPT", "FLUSH");
     CHECK_FALSE(w.lock.force_unlock());
   }
-  event_log::catch_up(w.own);
-  CHECK(w.log.count(event_type::disconnected) == 0);
+  CHECK(w.log.count_after(w.own, event_type::disconnected) == 0);
 }
 
 TEST_CASE("case 37: locking goes on while the scripts are flushed without pause", "[server][case-37]") {
@@ -222,8 +221,7 @@ TEST_CASE("case 43: out of memory a hold is renewed, re-entered and released", "
   w.lock.unlock();
   w.lock.unlock();
   CHECK(w.admin.integer("EXISTS", w.name) == 0);
-  event_log::catch_up(w.own);
-  CHECK(w.log.count(event_type::lost) == 0);
+  CHECK(w.log.count_after(w.own, event_type::lost) == 0);
 }
 
 TEST_CASE("case 43: out of memory a lock can still be passed on", "[server][case-43]") {

@@ -99,7 +99,7 @@ TEST_CASE("case 72: idle lanes by TLS are checked, and serve on", "[server][case
   REQUIRE(wait_until([&] { return server.admin.calls("ping") >= before + 10; }));
   CHECK(lock.acquire().release() == release_result::released);
   CHECK(own.snapshot().reconnects == 0);
-  CHECK(log.count(event_type::disconnected) == 0);
+  CHECK(log.count_after(own, event_type::disconnected) == 0);
 }
 
 TEST_CASE("case 72: what does not fit a record of TLS arrives, on both lanes", "[server][case-72]") {

@@ -55,6 +55,11 @@ int event_log::count(event_type type, std::string_view lock) const {
   return static_cast<int>(state_->count(type, lock));
 }
 
+int event_log::count_after(client const& with, event_type type, std::string_view lock) const {
+  catch_up(with);
+  return count(type, lock);
+}
+
 int event_log::refusals() const {
   auto const events = all();
   return static_cast<int>(std::count_if(events.begin(), events.end(), [](logged_event const& e) {
@@ -62,12 +67,11 @@ int event_log::refusals() const {
   }));
 }
 
-std::optional<logged_event> event_log::last(event_type type) const {
+logged_event event_log::last(event_type type) const {
+  must_happen(wait_for(type), to_string(type).data());
   std::lock_guard guard(state_->mutex);
   auto const& events = state_->events;
-  auto const found = std::find_if(events.rbegin(), events.rend(), [&](auto const& e) { return e.type == type; });
-  if (found == events.rend()) return std::nullopt;
-  return *found;
+  return *std::find_if(events.rbegin(), events.rend(), [&](auto const& e) { return e.type == type; });
 }
 
 std::vector<logged_event> event_log::all() const {

@@ -41,10 +41,12 @@ class event_log {
   static void catch_up(client const& with);
 
   int count(event_type type, std::string_view lock = {}) const;
+  // The same, caught up: a call of a client with its own thread may come back before its events are told.
+  int count_after(client const& with, event_type type, std::string_view lock = {}) const;
   // Events about a lock that say that the server refused something.
   int refusals() const;
-  // The latest of this type.
-  std::optional<logged_event> last(event_type type) const;
+  // The latest of this type. Waits for the first, and throws if it does not come.
+  logged_event last(event_type type) const;
   std::vector<logged_event> all() const;
   // All words of all events in one text, to look for what must not be there.
   std::string words() const;

@@ -83,8 +83,7 @@ TEST_CASE("a lock works behind sentinels, on both lanes", "[topologies]") {
   REQUIRE(held.held());
   CHECK(calm_set().node(0).admin().integer("EXISTS", lock.name()) == 1);
   auto const moved = log.last(event_type::topology_changed);
-  REQUIRE(moved);
-  CHECK(moved->text == "slots 0-16383: to 127.0.0.1:" + std::to_string(calm_set().node(0).where().port) + ", epoch 0");
+  CHECK(moved.text == "slots 0-16383: to 127.0.0.1:" + std::to_string(calm_set().node(0).where().port) + ", epoch 0");
 }
 
 TEST_CASE("case t1: sentinels that are gone cost no more than an attempt", "[topologies][case-t1]") {
@@ -104,7 +103,7 @@ TEST_CASE("case t2: no sentinel answers", "[topologies][case-t2]") {
   CHECK(error.code() == errc::connect_failed);
   CHECK(error.server_text().find("sentinel 127.0.0.1:") != std::string::npos);
   CHECK(error_of([&] { return lock.try_lock(); }) == errc::connect_failed);
-  CHECK(log.count(event_type::connect_failed) > 0);
+  CHECK(log.wait_for(event_type::connect_failed));
 }
 
 TEST_CASE("case t3: a master that no sentinel knows is named at once", "[topologies][case-t3]") {
@@ -194,7 +193,7 @@ TEST_CASE("case t11: addresses that sentinels know can be mapped", "[topologies]
   };
   client own(calm_set().uri(), settings);
   CHECK(own.get_lock(new_name()).acquire({.wait = patience}).held());
-  CHECK(log.last(event_type::topology_changed)->text.find("to localhost:") != std::string::npos);
+  CHECK(log.last(event_type::topology_changed).text.find("to localhost:") != std::string::npos);
 }
 
 TEST_CASE("case t21: the master is killed under a hold, which is kept", "[topologies][case-t21]") {
@@ -213,7 +212,7 @@ TEST_CASE("case t21: the master is killed under a hold, which is kept", "[topolo
   CHECK(held.release() == release_result::released);
   CHECK_FALSE(w.has(next, lock.name()));
   CHECK(lock.acquire({.wait = patience}).held());
-  CHECK(w.log.count(event_type::lost) == 0);
+  CHECK(w.log.count_after(*w.own, event_type::lost) == 0);
 }
 
 TEST_CASE("case t22: a grant that was not replicated is lost with its master, and its holder told",
@@ -250,7 +249,7 @@ TEST_CASE("case t25: an acquire that waits in a stopped master is granted by the
   REQUIRE(wait_until([&] { return w.has(0, lock.name()); }));
   CHECK(held.held());
   CHECK(held.release() == release_result::released);
-  CHECK(w.log.count(event_type::lost) == 0);
+  CHECK(w.log.count_after(*w.own, event_type::lost) == 0);
 }
 
 TEST_CASE("case t28: a failover with the old master alive leaves nobody there", "[topologies][case-t28]") {

@@ -114,6 +114,6 @@ TEST_CASE("sentinel: certificates of sentinels may be of another authority", "[t
   CHECK(master.admin.integer("EXISTS", held.name()) == 1);
   CHECK(log.words().find("127.0.0.1:" + std::to_string(port) + " knows no other") != std::string::npos);
   own.reload_tls();
-  CHECK(wait_until([&] { return log.count(event_type::tls_reloaded) == 1; }));
+  CHECK(log.wait_for(event_type::tls_reloaded));
   CHECK(held.release() == release_result::released);
 }
