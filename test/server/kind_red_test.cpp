@@ -142,11 +142,7 @@ TEST_CASE("red lock: two servers killed while it is held, and it goes on", "[ser
   }));
   CHECK_FALSE(held.lost().stop_requested());
   CHECK(w.red->is_held_by(held.owner()));
-  // To no success: the last round may also end without all answers in time.
-  bool taken = false;
-  auto const ended = error_of([&] { taken = w.other->try_lock(1s * slowness); });
-  CHECK_FALSE(taken);
-  CHECK((!ended || ended == errc::timeout));
+  CHECK_FALSE(w.other->try_lock(1s * slowness));
   CHECK(held.release() == release_result::released);
   CHECK(wait_until([&] { return w.keys({0, 2, 4}) == 0; }));
   CHECK(w.other->try_lock(5s));  // with two dead

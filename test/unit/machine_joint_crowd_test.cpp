@@ -297,6 +297,38 @@ TEST_CASE("joint: the wait bounds all rounds", "[unit][joint]") {
   CHECK(one.machine.error() == errc::timeout);
 }
 
+TEST_CASE("joint: no round begins that takes more than a quarter of what is left of the wait", "[unit][joint]") {
+  joint_script one(majority(3), {.deadline = instant(1h) + 200ms});
+  one.begin();
+  one.now += 20ms;
+  one.busy(0);
+  CHECK(one.busy(1) == said{"cancel 2", "sleep"});
+  one.now = instant(1h) + 120ms;
+  SECTION("it may just be answered in time") { CHECK(one.wake() == said{"ask 0 1 2"}); }
+  SECTION("it may not") {
+    one.now += 1ns;
+    CHECK(one.wake() == said{"sleep"});
+    CHECK(one.last.when == instant(1h) + 200ms);
+    CHECK(one.wake() == said{"busy"});
+  }
+}
+
+TEST_CASE("joint: a member that does not answer makes no round long", "[unit][joint]") {
+  joint_script one(majority(3), {.deadline = instant(1h) + 200ms});
+  one.begin();
+  one.now += 1ms;
+  one.busy(0);
+  one.grant(1);
+  one.now += 100ms;
+  CHECK(one.fail(2, errc::timeout) == said{"give_back 1", "sleep"});
+  one.now = instant(1h) + 190ms;
+  SECTION("not even a short one is begun in the last moment") {
+    one.now += 1ns;
+    CHECK(one.wake() == said{"sleep"});
+  }
+  SECTION("before, it is") { CHECK(one.wake() == said{"ask 0 1 2"}); }
+}
+
 TEST_CASE("joint: a short wait still gives the members of the first round a moment", "[unit][joint]") {
   joint_script one(majority(3), {.deadline = instant(1h) + 1ms});
   one.begin();

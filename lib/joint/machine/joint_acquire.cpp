@@ -21,6 +21,9 @@ constexpr milliseconds round_pause{25};
 constexpr milliseconds most_pause{400};
 // No message tells of a free moment: with 400 ms a waiter stood for up to 6 s beside one who had it all the time.
 constexpr milliseconds most_round_pause{50};
+// A round that the end of the wait cuts off leaves unseen who has granted: the caller could be told no more than that.
+constexpr int round_reserve = 4;
+constexpr milliseconds least_reserve{10};
 
 bool may_pass(error_code const& error, std::string const& text) {
   return is_transient(error) || (!text.empty() && classify(text).transient);
@@ -90,6 +93,7 @@ void joint_acquire::answered(attempt id, answer said, instant now) {
   took_ = took_ || yes;
   found->until = said.until;
   found->unseen = may_still_be_held(said.error);
+  if (!found->unseen) heard_after_ = now - round_began_;
   if (rules_.at_once) return count_at_once(std::move(said));
   count_in_step(static_cast<std::size_t>(found - slots_.begin()), std::move(said));
 }
@@ -99,8 +103,8 @@ void joint_acquire::time(instant now) {
   if (finished_ || now < sleeps_until_) return;
   sleeps_until_ = never;
   if (over()) return no_more();
-  if (rules_.at_once) return next_round();
-  wait_for(blocking_);
+  if (!rules_.at_once) return wait_for(blocking_);
+  round_fits() ? next_round() : sleep_until(asked_.deadline);
 }
 
 void joint_acquire::cancel(error_code const& why, instant now) {
@@ -175,12 +179,19 @@ void joint_acquire::next_round() {
   std::vector<std::size_t> all(slots_.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   refused_ = hopeless_ = 0;
+  round_began_ = now_;
+  heard_after_ = nanoseconds(0);
   busy_.reset();
   error_.clear();
   text_.clear();
   instant deadline = after(now_, rules_.member_time);
   if (asked_.deadline < deadline) deadline = began_ ? asked_.deadline : std::min(deadline, first_limit_);
   ask(all, action::type::ask, deadline);
+}
+
+// As slow as the last one, or a few times so.
+bool joint_acquire::round_fits() const {
+  return std::max(round_reserve * heard_after_, to_nanoseconds(least_reserve)) <= asked_.deadline - now_;
 }
 
 void joint_acquire::count_at_once(answer said) {
@@ -236,7 +247,11 @@ void joint_acquire::sleep(milliseconds least, milliseconds most) {
   bits ^= bits >> 31;
   nanoseconds const span = to_nanoseconds(most - least);
   nanoseconds const more(static_cast<nanoseconds::rep>(bits % static_cast<std::uint64_t>(span.count() + 1)));
-  sleeps_until_ = std::min(after(now_, least + more), asked_.deadline);
+  sleep_until(std::min(after(now_, least + more), asked_.deadline));
+}
+
+void joint_acquire::sleep_until(instant end) {
+  sleeps_until_ = end;
   actions_.push_back({.what = action::type::sleep, .when = sleeps_until_});
 }
 

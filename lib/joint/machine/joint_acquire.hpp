@@ -88,6 +88,7 @@ class joint_acquire {
 
   void next_step();
   void next_round();
+  bool round_fits() const;
   void ask(std::vector<std::size_t> const& members, action::type how, instant deadline);
   void count_in_step(std::size_t member, answer said);
   void judge_step();
@@ -97,6 +98,7 @@ class joint_acquire {
   void judge_round();
   void conclude();
   void sleep(milliseconds least, milliseconds most);
+  void sleep_until(instant end);
   void give_everything_back();
   void cancel_asked();
   void no_more();
@@ -127,6 +129,8 @@ class joint_acquire {
   bool untried_ = false;
   std::size_t refused_ = 0;
   std::size_t hopeless_ = 0;
+  instant round_began_{};
+  nanoseconds heard_after_{0};  // the last answer that came
   error_code error_;
   std::string text_;
   std::size_t blocking_ = 0;  // whom to wait for after the pause
