@@ -36,6 +36,8 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   }
 
   ~impl() {
+    shared.out = &unheard;
+    for (auto const& name : names) takeover::end(*name);  // servers go before names
     shared.timers.clear();
     shared.lost_holds.clear();
   }
@@ -208,6 +210,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     }
   }
 
+  actions unheard;  // what the end itself would ask for
   context shared;
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;

@@ -21,10 +21,7 @@ name_machine::name_machine(context& shared, home& at, kind const& which, std::st
   turn_due_.of = this;
 }
 
-name_machine::~name_machine() {
-  shared_.timers.drop(turn_due_);
-  for (owner_state& one : owners_) one.own.reset();
-}
+name_machine::~name_machine() { shared_.timers.drop(turn_due_); }
 
 owner_state& name_machine::state_of(std::uint64_t owner) {
   owner_state* const one = known(owner);

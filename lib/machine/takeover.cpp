@@ -40,6 +40,10 @@ void takeover::move(name_machine& name, home& to) {
   if (!closed) look_after_holds(name);
 }
 
+void takeover::end(name_machine& name) {
+  for (owner_state& one : name.owners_) one.own.reset();
+}
+
 void takeover::release_again(name_machine& name, recent_releases::entry const& was) {
   // It may stand for what another one holds, or what this one asks for as another kind.
   if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;

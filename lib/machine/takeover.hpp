@@ -17,6 +17,8 @@ struct takeover {
   static void move(name_machine& name, home& to);
   // An owner who had released it is to have nothing there.
   static void release_again(name_machine& name, recent_releases::entry const& was);
+  // No server has it any more: what waits for its messages there goes first.
+  static void end(name_machine& name);
   // An extension that waits for the answer of a server that was replaced keeps no release waiting.
   static void forgo_extension(owner_state& one);
 };
