@@ -12,8 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace machine_failover_walk {
 
@@ -24,20 +27,23 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int moves = 160;
+constexpr int most_failovers = 6;  // of a walk
 constexpr std::array<char const*, 3> names{"k", "other", "{k}2"};
 constexpr std::size_t clients = 3;
 constexpr std::size_t replicas = 2;
 constexpr milliseconds most_skew{200};
 
-config settings_of(int needed) {
+config settings_of(int needed, bool local_turns) {
   config made;
   made.lock_watchdog_timeout = 3s;
   made.timeout = 1s;
   made.connect_timeout = 1s;
   made.retry_delay = 100ms;
+  made.scan_interval = 1s;
   made.replicas_sync_timeout = 500ms;
   made.min_synced_replicas = needed;
   made.clock_margin = most_skew;
+  made.local_turns = local_turns;
   made.local_handoff = {.max_streak = 3, .max_time = 50ms};
   return made;
 }
@@ -47,6 +53,14 @@ detail::kind const& kind_of(std::uint64_t seed) {
                                      &detail::fenced_kind(),     &detail::plain_kind(),         &detail::fair_kind(),
                                      &detail::read_write_kind(), &detail::reentrant_kind()};
   return *all[seed % std::size(all)];
+}
+
+bool lost_more_than_releases(model::keyspace& was, model::keyspace& copy) {
+  auto const keys = was.keys();
+  return std::any_of(keys.begin(), keys.end(), [&](auto const& key) {
+    auto const *there = was.find(key), *copied = copy.find(key);
+    return !copied || copied->ends != there->ends || copied->holds != there->holds;
+  });
 }
 
 task* any(world& w, bool (*fits)(task&)) {
@@ -64,7 +78,7 @@ bool kept(task& one) { return held(one) && !one.shown.lost; }
 class walk {
  public:
   walk(std::uint64_t seed, int needed, bool exclusive, world::known how)
-      : w_(settings_of(needed), clients, how), kind_(kind_of(seed)) {
+      : w_(settings_of(needed, seed / 8 % 2 == 1), clients, how), kind_(kind_of(seed)) {
     w_.any_order = seed * 2 + 1;
     w_.faulty = true;
     w_.late_bytes = false;
@@ -161,9 +175,20 @@ class walk {
 
   void end() {
     heal();
+    for (auto const& one : w_.tasks())  // or what is left ends while they wait
+      if (waits(*one) && w_.random(4) > 0) w_.cancel(*one);
     w_.late_bytes = true;
     w_.resolve();
     // Whoever has nothing to do with a server does not ask who it is; then each has heard of the last failover.
+    std::vector<task*> all;
+    for (std::size_t i = 0; i < clients; ++i)
+      for (std::string const name : {"{k}w", "{other}w"})
+        all.push_back(&w_.acquire(8, {.name = name + std::to_string(i), .client = i}));
+    for (task* one : all) w_.await(*one);
+    w_.pass(1'100ms);
+    for (task* one : all) w_.release(*one);
+    w_.resolve();
+    look_for_ghosts();
     for (std::size_t i = 0; i < clients; ++i)
       for (auto const* name : names) {
         task& last = w_.acquire(9, {.name = name, .client = i, .which = &kind_, .mode = kind_.rules().modes > 1});
@@ -171,6 +196,10 @@ class walk {
         w_.release(last);
       }
     w_.resolve();
+    look_for_ghosts();
+  }
+
+  void look_for_ghosts() {
     for (auto const& left : ghosts()) w_.fail("a ghost is left: " + left);
   }
 
@@ -181,6 +210,8 @@ class sentinel_walk final : public walk {
  public:
   sentinel_walk(std::uint64_t seed, int needed, bool exclusive)
       : walk(seed, needed, exclusive, world::known::by_sentinel) {
+    w_.add_server();  // so that a world knows that what one server says is not all
+    w_.resolve_to(w_.server);
     become_master(w_.server);
     watch(w_.server);
   }
@@ -211,12 +242,33 @@ class sentinel_walk final : public walk {
       case 3:
       case 4: copy_ = master_->redis.data; return;
       case 5: master_->run_left_behind(); return;
+      case 6:
+      case 7: return there_and_back();
+      case 8: return fail_over_twice();
       default: return;
     }
   }
 
+  // Nobody has heard of the one between.
+  void there_and_back() {
+    if (deposed_ || failovers_ >= most_failovers) return end_of_deposed();
+    promote_to(*master_, copy_);
+    sentinels::promote(w_, *master_, false);
+    sentinels::promote(w_, *master_, w_.random(4) == 0);
+    master_->hang_up();
+    become_master(*master_);
+  }
+
+  void fail_over_twice() {
+    if (deposed_) end_of_deposed();
+    fail_over();
+    for (auto i = w_.random(12); i > 0; --i) w_.step();
+    end_of_deposed();
+    fail_over();
+  }
+
   void fail_over() {
-    if (deposed_ || failovers_ == 3) return end_of_deposed();
+    if (deposed_ || failovers_ >= most_failovers) return end_of_deposed();
     stepped_server& old = *master_;
     bool const back = replica_ && w_.random(3) > 0;
     stepped_server& next = back ? *std::exchange(replica_, nullptr) : w_.add_server();
@@ -271,6 +323,7 @@ class cluster_walk final : public walk {
  private:
   struct side {
     std::size_t node = 0;
+    std::optional<std::size_t> replica{};  // was its master
     model::keyspace copy{};
     bool linked = true;
   };
@@ -299,8 +352,29 @@ class cluster_walk final : public walk {
       case 4: return replicate(one);
       case 5:
       case 6: return move_on();
+      case 7:
+      case 8: return there_and_back(one);
+      case 9: return fail_over_twice(one);
+      case 10: master(one).run_left_behind(); return;
       default: return;
     }
+  }
+
+  // Nobody has heard of the one between. A WAIT for what was lost ends with its connection.
+  void there_and_back(side& of) {
+    if (failovers_ >= most_failovers) return;
+    bool const lost = lost_more_than_releases(master(of).redis.data, of.copy);
+    promote_to(master(of), of.copy);
+    nodes::take_over(w_, of.node, of.node, false);
+    if (lost || w_.random(2) == 0) master(of).hang_up();
+    of.linked = true;
+    replicate(of);
+  }
+
+  void fail_over_twice(side& of) {
+    fail_over(of);
+    for (auto i = w_.random(12); i > 0; --i) w_.step();
+    fail_over(of);
   }
 
   // MIGRATE waits for no replica: what moves is taken to be everywhere at once.
@@ -317,12 +391,16 @@ class cluster_walk final : public walk {
   }
 
   void fail_over(side& of) {
-    if (half_moved_ || failovers_ == 3) return;
-    stepped_server& one = w_.add_server();
+    if (failovers_ >= most_failovers) return;
+    bool const back = of.replica && w_.random(3) > 0;
+    bool const gone = w_.random(2) == 0;
+    std::size_t const next = back ? *of.replica : ++last_;
+    stepped_server& one = back ? nodes::at(w_, next) : w_.add_server();
     promote_to(one, of.copy);
-    watch(one);
-    std::size_t const next = ++last_;
-    nodes::take_over(w_, std::exchange(of.node, next), next, w_.random(2) == 0);
+    if (!back) watch(one);
+    std::size_t const before = std::exchange(of.node, next);
+    nodes::take_over(w_, before, next, gone);
+    of.replica = before;
     of.linked = true;
     replicate(of);
   }

@@ -120,12 +120,14 @@ void nodes::move(world& in, std::string_view name, std::size_t to) {
 void nodes::take_over(world& in, std::size_t from, std::size_t to, bool gone) {
   in.remember(node_name(to) + " takes over from " + node_name(from));
   if (in.most_at_ == from) in.most_at_ = to;
-  for (auto& [slot, one] : in.slots_)
+  for (auto& [slot, one] : in.slots_) {
     if (one.owner == from) one.owner = to;
+    if (one.moves_to == from) one.moves_to = to;
+  }
   std::uint64_t most = 0;
   for (auto const& [number, epoch] : in.epochs_) most = std::max(most, epoch);
-  in.epochs_[to] = most + 1;
   in.epochs_.erase(from);
+  in.epochs_[to] = most + 1;
   if (gone)
     at(in, from).restart(true);
   else
