@@ -66,7 +66,7 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
 error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters) {
   if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
   std::vector<slot_map::change> changes;
-  std::vector<node_address> places, known;
+  std::vector<node_address> places, known, again;
   bool any = false;
   for (auto const& one : masters) {
     node_address& at = places.emplace_back(place_of(one, by));
@@ -81,10 +81,12 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
     if (!one.failed) known.push_back(at);
     if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = at;
     if (!one.name.empty() && !one.at.host.empty()) named_[to_string(one.at)] = at;
+    if (slots_.elected_again(one.id, at, one.epoch, one.slots)) again.push_back(at);
     any = slots_.claim(one.id, at, one.epoch, one.slots, changes) || any;
   }
   note_changes(changes);
   follow(changes);
+  for (auto const& at : again) lead_again(at);
   // All of them, and so not in every round of those that follow each other while one is missing.
   bool const asks = shared_.now >= roles_due_;
   if (asks) roles_due_ = after(shared_.now, cluster_scout::usual_pause(shared_.settings) / 2);
@@ -135,6 +137,17 @@ void cluster_guide::follow(std::vector<slot_map::change> const& changes) {
     quarantine(shared_, there->names());
   }
   if (!changes.empty()) servers_.move_names();
+}
+
+// What was asked of it before is asked once more, by new connections: a WAIT on the old ones says nothing of what was
+// lost meanwhile.
+void cluster_guide::lead_again(node_address const& at) {
+  shard* const led = leading_to(at);
+  if (!led) return;
+  shared_.note(event_type::topology_changed, {}, 0, {},
+               to_string(at) + " was elected again, epoch " + std::to_string(slots_.epoch_of(at)));
+  quarantine(shared_, led->names());
+  led->lead_to(at);
 }
 
 // Whose slots all have gone, and who is no master any more, is not asked again, and not believed.

@@ -40,6 +40,7 @@ class cluster_guide final : public guide, private cluster_user {
   void note_changes(std::vector<slot_map::change> const& changes);
   void note_uncovered();
   void follow(std::vector<slot_map::change> const& changes);
+  void lead_again(node_address const& at);
   void give_up_replaced(std::vector<node_address> const& masters);
 
   error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters) override;

@@ -8,8 +8,9 @@ routes::verdict routes::claim(node_address at, std::uint64_t epoch, bool works) 
   if (now_ && epoch < now_->epoch) return verdict::stale;
   bool const same = now_ && (now_->at == at || (works && epoch == now_->epoch));
   if (same) {
+    bool const later = epoch > now_->epoch;
     now_->epoch = epoch;
-    return verdict::known;
+    return later ? verdict::again : verdict::known;
   }
   now_ = route{std::move(at), epoch};
   return verdict::changes;

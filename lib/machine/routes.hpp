@@ -18,6 +18,7 @@ class routes {
   enum class verdict : unsigned char {
     stale,    // a later claim is known
     known,    // nothing changes
+    again,    // the same server, elected again: another one had them meanwhile, and perhaps not all of what was done
     changes,  // from now on they are there
   };
 

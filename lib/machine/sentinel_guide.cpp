@@ -22,7 +22,7 @@ routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t e
   auto const verdict = routes_.claim(where, epoch, one.up());
   if (verdict != routes::verdict::stale) one.names().replicas.named = replicas;
   if (verdict == routes::verdict::known && one.now()) one.now()->links().ask_role();
-  if (verdict != routes::verdict::changes) return verdict;
+  if (verdict != routes::verdict::changes && verdict != routes::verdict::again) return verdict;
   std::string text = "slots 0-16383: ";
   if (!before.empty()) text += "from " + before + ' ';
   text += "to " + to_string(where) + ", epoch " + std::to_string(epoch);

@@ -324,6 +324,41 @@ TEST_CASE("cluster: a release that the replica has not heard of is repeated ther
 }
 
 // A thousand clients that wait for a failover would ask fifty masters a quarter of a million times a second.
+TEST_CASE("cluster: a node that is elected again has lost what a new one would have lost", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  auto const copy = c.first.redis.data;
+  c.w.await(c.w.release(held));
+  auto& fixed = c.w.acquire(2, {.name = "other", .lease = 60s});
+  c.w.await(fixed);
+  c.w.pass(1s);
+  c.first.redis.data = copy;
+  nodes::take_over(c.w, 0, 0, false);
+  c.w.pass(6s);
+  CHECK_FALSE(c.first.exists("k"));
+  CHECK(fixed.losses == 1);
+  CHECK(c.w.noted(event_type::topology_changed) == 2);
+}
+
+// Its epoch is greater for what it has got.
+TEST_CASE("cluster: a node that gets a slot goes on with its connections", "[unit][machine][cluster]") {
+  bool const by_moved = GENERATE(true, false);
+  cluster c;
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  nodes::move(c.w, "other", 1);
+  c.w.await(c.w.acquire(2, {.name = "other"}));
+  c.w.pass(6s);
+  int const opened = c.w.opened;
+  nodes::move(c.w, "k", 1);
+  if (by_moved) c.w.await(c.w.acquire(3, {.name = "k", .wait = 10ms}));
+  c.w.pass(12s);
+  CHECK(c.second.exists("k"));
+  CHECK(c.w.opened <= opened + 3);  // of the scout, at most
+  CHECK(held.losses == 0);
+}
+
 TEST_CASE("cluster: while a node is missed the others are not asked who they are again and again",
           "[unit][machine][cluster]") {
   cluster c;

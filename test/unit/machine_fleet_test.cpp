@@ -193,6 +193,7 @@ TEST_CASE("routes: of two claims the one with the greater epoch is believed", "[
   using verdict = detail::routes::verdict;
   CHECK(table.empty());
   CHECK(table.claim({"a", 1}, 5, false) == verdict::changes);
+  CHECK(table.claim({"a", 1}, 6, true) == verdict::again);
   CHECK(table.claim({"a", 1}, 6, true) == verdict::known);
   CHECK(table.claim({"b", 1}, 5, true) == verdict::stale);
   CHECK(table.claim({"b", 1}, 6, true) == verdict::known);  // another name of it
@@ -203,6 +204,27 @@ TEST_CASE("routes: of two claims the one with the greater epoch is believed", "[
   CHECK_FALSE(table.empty());
 }
 
+// Nobody has heard of the other one, which was master between.
+TEST_CASE("fleet: a server that is elected again has lost what a new one would have lost", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  f.copy();
+  f.w.await(f.w.release(held));
+  auto& fixed = f.w.acquire(2, {.name = "other", .lease = 60s});
+  f.w.await(fixed);
+  auto const before = f.w.serial(role::shared);
+  f.w.server.redis.data = f.next.redis.data;
+  f.promote(false);
+  sentinels::promote(f.w, f.w.server, false);
+  f.w.pass(1'100ms);
+  CHECK_FALSE(f.w.server.exists("k"));
+  CHECK(fixed.losses == 1);
+  CHECK(f.w.serial(role::shared) != before);  // what a WAIT says there is of the time before
+  CHECK(f.w.noted(event_type::topology_changed) == 2);
+}
+
+// Nobody told it so, but it may still run; and it does, before the client hears of the second change.
 TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {
   failover f;
   auto& held = f.w.acquire(1);

@@ -47,6 +47,29 @@ TEST_CASE("slot map: a slot is taken only with a greater epoch", "[unit][machine
   CHECK(map.claim("id-b", b, 2, none, changes));
 }
 
+TEST_CASE("slot map: a node that has what it had, by a greater epoch, was elected again", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1}, b{"b", 1};
+  std::vector<detail::slot_map::change> changes;
+  std::vector<range> const low{{0, 99}}, high{{100, 16383}}, one{{50, 50}}, more{{50, 50}, {100, 16383}};
+  CHECK_FALSE(map.elected_again("id-a", a, 1, low));
+  map.claim("id-a", a, 1, low, changes);
+  map.claim("id-b", b, 2, high, changes);
+  CHECK_FALSE(map.elected_again("id-a", a, 1, low));
+  CHECK_FALSE(map.elected_again("id-a", a, 0, low));
+  CHECK_FALSE(map.elected_again("id-a", a, 3, {}));
+  CHECK(map.elected_again("id-a", a, 3, low));
+  CHECK(map.elected_again("id-b", b, 3, high));
+  CHECK_FALSE(map.elected_again("id-x", b, 3, high));
+  CHECK_FALSE(map.elected_again("id-b", b, 3, more));  // that takes one from another
+  map.moved(50, b);
+  CHECK_FALSE(map.elected_again("id-b", b, 3, more));  // which is known already
+  CHECK_FALSE(map.elected_again("id-b", a, 3, one));
+  map.claim("id-b", b, 3, more, changes);
+  CHECK_FALSE(map.elected_again("id-b", b, 3, more));
+  CHECK(map.elected_again("id-b", b, 4, more));
+}
+
 TEST_CASE("slot map: what nobody has claimed", "[unit][machine]") {
   detail::slot_map map;
   node_address const a{"a", 1};
