@@ -188,6 +188,9 @@ home* cluster_guide::redirected(shard& by, redirection const& to) {
   if (!there) return nullptr;
   if (node_address const* const owner = slots_.at(to.slot); owner && *owner == at) return &there->names();
   slots_.moved(to.slot, at);
+  // What one may not begin here one may not begin there either; what two nodes say to and fro makes that no longer.
+  home& next = there->names();
+  next.quarantined_until = std::max(next.quarantined_until, by.names().quarantined_until);
   servers_.move_names();
   return &there->names();
 }

@@ -72,6 +72,8 @@ slot_map::change slot_map::readdress(node_address const& from, node_address cons
   }
   for (auto& one : owners_)
     if (one.at == from) one.at = to;
+  for (auto& [slot, one] : claimed_)
+    if (one.at == from) one.at = to;
   return made;
 }
 
@@ -118,10 +120,13 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
   if (of_[run.first] != nobody && (same ? epoch < before.epoch : epoch <= before.epoch)) return false;
   if (same && epoch == before.epoch) return true;
   std::uint16_t const to = owner_of(id, at, epoch);
+  auto const first_claim = claimed_.find(run.first);
+  node_address const from = same && first_claim != claimed_.end() ? first_claim->second.at : before.at;
   for (unsigned slot = run.first; slot <= run.second; ++slot) give(static_cast<std::uint16_t>(slot), to);
-  if (same) return true;
-  auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == before.at; });
-  if (found == made.end()) found = made.insert(made.end(), {before.at, at, epoch, {}});
+  claimed_.erase(claimed_.lower_bound(run.first), claimed_.upper_bound(run.second));
+  if (from == at) return true;
+  auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == from; });
+  if (found == made.end()) found = made.insert(made.end(), {from, at, epoch, {}});
   if (!found->slots.empty() && found->slots.back().second + 1 == run.first)
     found->slots.back().second = run.second;
   else
@@ -130,8 +135,12 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
 }
 
 void slot_map::moved(std::uint16_t slot, node_address const& to) {
-  std::uint64_t const epoch = of_[slot] == nobody ? 0 : owners_[of_[slot]].epoch;
-  give(slot, owner_of({}, to, epoch));
+  owner const before = of_[slot] == nobody ? owner{} : owners_[of_[slot]];
+  if (!before.id.empty()) claimed_.emplace(slot, before);
+  auto const claim = claimed_.find(slot);
+  bool const back = claim != claimed_.end() && claim->second.at == to;
+  give(slot, owner_of(back ? claim->second.id : std::string(), to, before.epoch));
+  if (back) claimed_.erase(claim);
 }
 
 }  // namespace latchkey::detail

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,7 +47,8 @@ class slot_map {
   node_address const* left_by(std::string const& id, node_address const& at, std::uint64_t epoch) const;
   // It has the slots that it had.
   change readdress(node_address const& from, node_address const& to);
-  // The node that had it says so itself; until somebody claims it with the epoch that this one has.
+  // The node that had it says so itself; until somebody claims it with a greater epoch, which is a change then: perhaps
+  // it was an election. Back to the node that has claimed it last it goes as if nothing had been said.
   void moved(std::uint16_t slot, node_address const& to);
 
  private:
@@ -66,7 +68,8 @@ class slot_map {
   void give(std::uint16_t slot, std::uint16_t to);
 
   std::vector<owner> owners_;
-  std::vector<std::uint16_t> of_;  // of each slot, where its owner stands
+  std::vector<std::uint16_t> of_;           // of each slot, where its owner stands
+  std::map<std::uint16_t, owner> claimed_;  // by whom slots were claimed that are elsewhere by the word of another node
 };
 
 }  // namespace latchkey::detail

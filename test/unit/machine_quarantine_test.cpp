@@ -82,3 +82,26 @@ TEST_CASE("quarantine: what the old master never answered is asked for when it i
   q.w.run();
   q.gets_it_late(asks);
 }
+
+TEST_CASE("quarantine: a slot that moves takes nothing out of it", "[unit][machine][cluster]") {
+  cluster c(1, quarantined::with_quarantine());
+  world& w = c.w;
+  auto& third = w.add_server();
+  nodes::move(w, "other", 1);
+  auto& held = w.acquire(1);
+  w.await(held);
+  w.await(w.acquire(2, {.name = "other"}));
+  w.pass(20s);
+  third.redis.data = c.first.redis.data;
+  nodes::take_over(w, 0, 2, true);
+  auto& asks = w.acquire(3, {.name = "{k}2"});
+  w.pass(3s);
+  CHECK_FALSE(asks.done());
+  nodes::move(w, "k", 1);
+  w.await(w.release(held));
+  w.run();
+  CHECK_FALSE(asks.done());
+  CHECK_FALSE(c.second.exists("{k}2"));
+  w.pass(30s);
+  CHECK(asks.granted());
+}

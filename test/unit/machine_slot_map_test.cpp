@@ -70,6 +70,30 @@ TEST_CASE("slot map: a node that has what it had, by a greater epoch, was electe
   CHECK(map.elected_again("id-b", b, 4, more));
 }
 
+TEST_CASE("slot map: what nodes say of each other hides no election", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1}, b{"b", 1};
+  std::vector<detail::slot_map::change> changes;
+  std::vector<range> const low{{0, 99}}, one{{50, 50}}, more{{50, 50}, {100, 16383}};
+  map.claim("id-a", a, 1, low, changes);
+  map.claim("id-b", b, 2, std::vector<range>{{100, 16383}}, changes);
+  changes.clear();
+  map.moved(50, b);
+  map.moved(50, a);  // to and fro
+  CHECK(map.elected_again("id-a", a, 3, low));
+  map.moved(50, b);
+  CHECK(map.claim("id-b", b, 2, more, changes));
+  CHECK(map.claim("id-b", b, 3, more, changes));
+  REQUIRE(changes.size() == 1);  // of which nothing was known but that word
+  CHECK(changes[0].from == a);
+  CHECK(changes[0].to == b);
+  CHECK(changes[0].slots == one);
+  map.moved(50, a);
+  map.readdress(b, {"c", 1});
+  map.moved(50, {"c", 1});
+  CHECK(map.elected_again("id-b", {"c", 1}, 4, one));
+}
+
 TEST_CASE("slot map: what nobody has claimed", "[unit][machine]") {
   detail::slot_map map;
   node_address const a{"a", 1};
