@@ -126,7 +126,7 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 
   bool const keeps = call->keeps;
   if (keeps) {
-    if (shared_.may_move) shared_.released.forget(one, was.mode);
+    if (shared_.may_move && !one.client) shared_.released.forget(one, was.mode);
     instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
     holders_.keep(one, *call, was.mode, sent, own_end);
     tenure_.granted(one, was, deadline);

@@ -97,6 +97,7 @@ void name_machine::advance(owner_state& one) {
     one.behind.pop_front();
     dispatch(one, next);
   }
+  if (shared_.released.owes_any()) takeover::catch_up(one);
   leave_line(one);
 }
 

@@ -1,6 +1,7 @@
 #include <machine/orphans.hpp>
 
 #include <machine/name_machine.hpp>
+#include <machine/takeover.hpp>
 #include <wire/server_error.hpp>
 
 #include <algorithm>
@@ -23,6 +24,11 @@ void orphans::give_up(remains&& left, error_code const& why, std::string_view te
            call.what == sent_call::type::renewals;
   });
   if (sent_anything) add(std::move(gone));
+}
+
+void orphans::let_go(home const& at) {
+  for (owner_state* one : in_doubt_) takeover::may_run_later(*one, at);
+  resolve();
 }
 
 void orphans::fence() {

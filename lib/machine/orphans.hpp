@@ -45,7 +45,7 @@ class orphans {
   std::size_t size() const { return all_.size(); }
   bool any_in_doubt() const { return !in_doubt_.empty(); }
   // What waits for them is resolved all the same: it goes to another server. docs/topologies.md says why it may.
-  void let_go() { resolve(); }
+  void let_go(home const& at);
   // Until they are gone nothing new begins elsewhere for whom they may concern.
   void fence();
   bool fencing() const;

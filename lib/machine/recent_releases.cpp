@@ -3,6 +3,7 @@
 #include <machine/name_machine.hpp>
 
 #include <iterator>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -19,10 +20,7 @@ void recent_releases::add(home const& at_home, owner_state const& one, unsigned 
 
 void recent_releases::forget(owner_state const& one, unsigned char mode) noexcept {
   auto const known = by_key_.find(key_of(one, mode));
-  if (known == by_key_.end()) return;
-  auto const forgotten = known->second;
-  by_key_.erase(known);
-  all_.erase(forgotten);
+  if (known != by_key_.end()) erase(known->second);
 }
 
 bool recent_releases::has(owner_state const& one, unsigned char mode) const {
@@ -42,9 +40,23 @@ std::vector<recent_releases::entry> recent_releases::lately(home const& at_home,
   return made;
 }
 
-void recent_releases::drop_oldest() {
-  by_key_.erase(key_of(all_.front()));
-  all_.pop_front();
+void recent_releases::owe(entry const& one) {
+  auto const known = by_key_.find(key_of(one));
+  if (known == by_key_.end() || std::exchange(known->second->owed, true)) return;
+  ++owed_;
+}
+
+bool recent_releases::take_owed(owner_state const& one, unsigned char mode) {
+  auto const known = by_key_.find(key_of(one, mode));
+  if (known == by_key_.end() || !std::exchange(known->second->owed, false)) return false;
+  --owed_;
+  return true;
+}
+
+void recent_releases::erase(std::list<entry>::iterator one) {
+  owed_ -= one->owed;
+  by_key_.erase(key_of(*one));
+  all_.erase(one);
 }
 
 }  // namespace latchkey::detail

@@ -30,7 +30,8 @@ class recent_releases {
     std::uint64_t owner;  // whose number the server had it under
     unsigned char mode;
     instant at;
-    instant over_at;  // by then its lease has ended
+    instant over_at;    // by then its lease has ended
+    bool owed = false;  // it was to be released again, and could not be yet
   };
 
   void add(home const& at_home, owner_state const& one, unsigned char mode, instant now);
@@ -39,6 +40,11 @@ class recent_releases {
   bool has(owner_state const& one, unsigned char mode) const;
 
   bool any(home const& at_home, instant now) const;
+  // It is released again as soon as that can be.
+  void owe(entry const& one);
+  bool owes_any() const { return owed_ > 0; }
+  bool take_owed(owner_state const& one, unsigned char mode);
+
   // What is not too old. It stays: the next server that takes over may know as little of it.
   std::vector<entry> lately(home const& at_home, instant now) const;
 
@@ -47,10 +53,12 @@ class recent_releases {
   using key = std::tuple<std::string_view, std::uint64_t, unsigned char>;
   static key key_of(entry const& one) { return {one.name, one.owner, one.mode}; }
   static key key_of(owner_state const& one, unsigned char mode);
-  void drop_oldest();
+  void erase(std::list<entry>::iterator one);
+  void drop_oldest() { erase(all_.begin()); }
 
   std::list<entry> all_;  // oldest first
   std::map<key, std::list<entry>::iterator> by_key_;
+  std::size_t owed_ = 0;
 };
 
 }  // namespace latchkey::detail

@@ -66,7 +66,7 @@ void session::retire() {
   links_.abandon();
   plain_.restart_connects();
   orphans_.fence();
-  orphans_.let_go();
+  orphans_.let_go(at_);
 }
 
 void session::lead() {

@@ -48,7 +48,11 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   // It may stand for what another one holds, or what this one asks for as another kind.
   if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;
   owner_state& one = name.state_of(was.owner);
-  if (one.client) return name.tidy(one);  // stands for what another client has left to it
+  // It stands for what another client has left to it, or has its turn in the field of another owner.
+  if (one.client || one.field != was.owner) {
+    name.shared_.released.owe(was);
+    return name.tidy(one);
+  }
   request& asked = one.ask_;
   bool const says_so = asked.under_way() && asked.mode == was.mode && asked.what != ask::leave;
   if (one.live(was.mode) == 0 && !says_so) {
@@ -59,6 +63,25 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   bool const asks = asked.what == ask::acquire || asked.grantee;
   if (says_so && asks && asked.where == request::place::outbox) asked.owes = true;
   name.tidy(one);
+}
+
+void takeover::may_run_later(owner_state& one, home const& at) {
+  name_machine& name = one.of;
+  auto const& rules = name.kind_.rules();
+  if (!rules.exclusive || !rules.takes) return;
+  for (owner_state* of : {&one, one.ask_.partner}) {
+    if (!of || of->client || of->live(of->ask_.mode) > 0) continue;
+    request const& asked = of->ask_;
+    if (asked.what != ask::acquire && asked.what != ask::release && asked.what != ask::hand_off) continue;
+    if (asked.lease > 0) of->lasts_until(after(name.shared_.now, milliseconds(asked.lease)));
+    name.shared_.released.add(at, *of, asked.mode, name.shared_.now);
+  }
+}
+
+void takeover::catch_up(owner_state& one) {
+  if (one.client || one.field != one.owner || one.of.tenure_.lent(one) || one.of.in_use_elsewhere(one.owner)) return;
+  for (unsigned char mode = 0; mode < one.of.kind_.rules().modes; ++mode)
+    if (one.live(mode) == 0 && one.of.shared_.released.take_owed(one, mode)) one.of.repair(one, mode);
 }
 
 void takeover::forgo_extension(owner_state& one) {

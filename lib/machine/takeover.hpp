@@ -17,6 +17,11 @@ struct takeover {
   static void move(name_machine& name, home& to);
   // An owner who had released it is to have nothing there.
   static void release_again(name_machine& name, recent_releases::entry const& was);
+  // A server that was replaced has not answered this request. If it becomes the master again, or has been, its owner is
+  // to have nothing there but what he holds.
+  static void may_run_later(owner_state& one, home const& at);
+  // What could not be released again as long as its owner stood under another one's field.
+  static void catch_up(owner_state& one);
   // No server has it any more: what waits for its messages there goes first.
   static void end(name_machine& name);
   // An extension that waits for the answer of a server that was replaced keeps no release waiting.

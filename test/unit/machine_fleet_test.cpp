@@ -225,6 +225,78 @@ TEST_CASE("fleet: a server that is elected again has lost what a new one would h
 }
 
 // Nobody told it so, but it may still run; and it does, before the client hears of the second change.
+TEST_CASE("fleet: what a master has not answered is released where it may have run", "[unit][machine]") {
+  failover f;
+  world& w = f.w;
+  w.late_bytes = false;
+  w.await(w.acquire(9, {.name = "other", .lease = 60s}));
+  f.copy();
+  f.next.stranger_takes("k", "stranger:1", 60'000);
+  w.deafen(role::shared);
+  auto& asks = w.acquire(1, {.wait = 100ms, .lease = 60s});
+  w.run();
+  w.unreachable = "no route";  // and so it is not told to forget it
+  w.only_host = "node0";
+  w.lose(role::shared, fate::late);
+  f.promote();
+  w.await(asks);
+  CHECK_FALSE(asks.granted());
+  CHECK(f.next.stranger_releases("k", "stranger:1"));
+  w.server.redis.data = f.next.redis.data;
+  sentinels::promote(w, w.server, false);
+  CHECK(w.server.run_left_behind() > 0);
+  CHECK(w.server.exists("k"));
+  w.unreachable.clear();
+  w.pass(2'500ms);
+  CHECK_FALSE(w.server.exists("k"));
+  CHECK(w.server.exists("other"));
+}
+
+TEST_CASE("fleet: a re-entry that was not answered makes no release of what is held", "[unit][machine]") {
+  config given = impatient();
+  given.local_turns = false;
+  failover f(1, given);
+  world& w = f.w;
+  auto& held = w.acquire(1, {.lease = 60s});
+  w.await(held);
+  w.mute(role::shared);
+  auto& again = w.acquire(1, {.lease = 60s});
+  w.run();
+  w.cancel(again);
+  w.run();
+  f.copy();
+  f.promote();
+  w.pass(1s);
+  CHECK(f.next.count("k", w.field(1)) == 1);
+  transfers::detach(w, held);
+  w.await(w.acquire(2, {.name = "other"}));
+  w.server.redis.data = f.next.redis.data;
+  sentinels::promote(w, w.server);
+  w.pass(1s);
+  CHECK(w.server.exists("k"));
+}
+
+TEST_CASE("fleet: a release is repeated when its owner has left the field of another one", "[unit][machine]") {
+  config given = impatient();
+  given.local_turns = true;
+  failover f(1, given);
+  auto& first = f.w.acquire(1);
+  f.w.await(first);
+  f.copy();
+  f.w.await(f.w.release(first));
+  auto& second = f.w.acquire(2);
+  f.w.await(second);
+  auto& turn = f.w.acquire(1);
+  f.w.run();
+  f.w.await(f.w.release(second));
+  REQUIRE(turn.granted());
+  CHECK(f.w.server.count("k", f.w.field(2)) == 1);
+  f.promote();
+  f.w.pass(1s);
+  CHECK(turn.losses == 1);
+  CHECK_FALSE(f.next.exists("k"));
+}
+
 TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {
   failover f;
   auto& held = f.w.acquire(1);
