@@ -149,7 +149,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   void moved(home& at) override {
     if (shared.closed()) return;
     for (auto const& name : names)
-      if (name->at_ == &at) takeover::look_after_holds(*name);
+      if (name->at_ == &at || at.passing.has(name->name())) takeover::look_after_holds(*name);
     for (auto const& one : shared.released.lately(at, shared.now))
       takeover::release_again(of(*one.which, one.name), one);
   }

@@ -45,9 +45,10 @@ struct context {
   // When a lease that was asked for then ends for its holder, whatever clock ends it on a server.
   instant trusted_end(instant sent, milliseconds lease) const;
 
-  fenced_owners fenced;      // until servers that were replaced have answered
-  recent_releases released;  // stays empty where no other server ever takes over
-  bool may_move = false;     // another server may have a name one day
+  fenced_owners fenced;           // until servers that were replaced have answered
+  recent_releases released;       // stays empty where no other server ever takes over
+  bool may_move = false;          // another server may have a name one day
+  home const* answers = nullptr;  // of the server whose answer is being read
 
   // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.
   bool lane_offered = false;

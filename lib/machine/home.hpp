@@ -5,6 +5,9 @@
 #include <machine/watchdog.hpp>
 
 #include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
 
 namespace latchkey::detail {
 
@@ -28,6 +31,17 @@ struct home {
     std::size_t named = 0;      // as others say
     bool missed = false;        // there was none to confirm a grant, which was told
   } replicas;
+
+  // Of another server still, and sent on to this one because their keys are on their way (ASK): what was done here is
+  // looked after here. Of too many all are meant.
+  struct passers {
+    static constexpr std::size_t most = 16'384;
+    std::set<std::string, std::less<>> names;
+    void add(std::string const& name) {
+      if (names.size() < most) names.insert(name);
+    }
+    bool has(std::string const& name) const { return names.size() >= most || names.contains(name); }
+  } passing;
 
   // Until then nobody begins to hold anything there.
   instant quarantined_until{};

@@ -90,7 +90,8 @@ void name_machine::conclude_release(owner_state& one, request const& was, outcom
   if (shared_.may_move && was.target == 0 && kind_.rules().exclusive && !one.client) {
     // (Without this what is released again at every change of masters would never grow old.)
     bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(one, was.mode);
-    if (!known) shared_.released.add(*at_, one, was.mode, shared_.now);
+    // Behind an ASK it ran where the name is not yet.
+    if (!known) shared_.released.add(shared_.answers ? *shared_.answers : *at_, one, was.mode, shared_.now);
   }
   switch (answer.what) {
     case outcome::type::released: break;

@@ -118,6 +118,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     recovered(sickness::all);
   }
   bool turned_away = false, goes_again = false;
+  shared_.answers = &at_;
   std::size_t const asked = call.owners.size() + call.renewals.size();
   bool const whole = answer.is_array() && answer.elements.size() == asked;
   for (std::size_t i = 0; i < asked; ++i) {
@@ -153,6 +154,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     else
       side->of->of.renewed(*side, found);
   }
+  shared_.answers = nullptr;
   if (turned_away || goes_again) {  // by a server that may say so again at once
     turned_away_ = turned_away;
     pause();
@@ -202,10 +204,12 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
     rest(at, of);
   };
   for (owner_state* one : call.owners) {
+    if (to->once) there->passing.add(one->of.name());
     send_on(one->ask_.sent_on, (to->once ? there : one->of.at_)->requests);
     one->of.not_run(*one, nullptr, {}, to->once ? there : nullptr);
   }
   for (renewal* side : call.renewals) {
+    if (to->once) there->passing.add(side->of->of.name());
     outbox& at = (to->once ? there : side->of->of.at_)->requests;
     send_on(side->sent_on, at);
     at.add(*side);

@@ -18,6 +18,7 @@ void takeover::look_after_holds(name_machine& name) {
 
 void takeover::move(name_machine& name, home& to) {
   home& from = *std::exchange(name.at_, &to);
+  to.passing.names.erase(name.name());
   bool const closed = name.shared_.closed();  // what was held is left to its leases
   if (!closed)
     for (owner_state const* one : name.holders_.all()) {

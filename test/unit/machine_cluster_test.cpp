@@ -324,6 +324,26 @@ TEST_CASE("cluster: a release that the replica has not heard of is repeated ther
 }
 
 // A thousand clients that wait for a failover would ask fifty masters a quarter of a million times a second.
+TEST_CASE("cluster: what ran where a slot is going is looked after when that node is replaced",
+          "[unit][machine][cluster]") {
+  bool const has_slots = GENERATE(false, true);
+  cluster c;
+  auto& third = c.w.add_server();
+  if (has_slots) nodes::move(c.w, "other", 1);
+  auto& held = c.held_and_half_moved();
+  auto const copy = c.second.redis.data;
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  auto& lost = c.w.acquire(2, {.name = "{k}2", .lease = 60s});
+  c.w.await(lost);
+  CHECK(c.second.exists("{k}2"));
+  third.redis.data = copy;
+  nodes::take_over(c.w, 1, 2, true);
+  c.w.pass(6s);
+  CHECK_FALSE(third.exists("k"));
+  CHECK(lost.losses == 1);
+}
+
 TEST_CASE("cluster: a node that is elected again has lost what a new one would have lost", "[unit][machine][cluster]") {
   cluster c;
   auto& held = c.w.acquire(1);
