@@ -40,8 +40,18 @@ home& fleet::anywhere() {
 
 void fleet::turn(io_actions& io) {
   if (guide_) guide_->turn(io);
+  collect_debts();
   for (auto const& one : shards_) one->turn(io);
   if (!one_for_all()) let_go_of_empty_shards();
+}
+
+// Whoever asks a server now sends the KILLs that others owe to it first. docs/safety.md, "After a failover", rule 7.
+void fleet::collect_debts() {
+  for (auto const& owes : shards_) {
+    if (!owes->owes()) continue;
+    for (auto const& asks : shards_)
+      if (asks->now()) owes->pass_debts(*asks->now());
+  }
 }
 
 void fleet::let_go_of_empty_shards() {

@@ -94,6 +94,7 @@ class fleet final : private shard_user, private guided {
   shard& first() { return *shards_.front(); }
   shard& of(home const& names);
   bool one_for_all() const { return !guide_ || guide_->one_for_all(); }
+  void collect_debts();
   void let_go_of_empty_shards();
   // What stands there because of an ASK goes back to where its name is. By whose requests it was.
   std::vector<name_machine*> send_back(home& from);

@@ -167,6 +167,19 @@ void orphans::forgive() {
   resolve();
 }
 
+void orphans::take(orphans& from, bool all, std::string_view id, std::string_view run_id) {
+  auto const first = std::stable_partition(from.all_.begin(), from.all_.end(), [&](orphan const& one) {
+    return !all && (run_id.empty() || one.run_id != run_id);
+  });
+  if (first == from.all_.end()) return;
+  for (auto one = first; one != from.all_.end(); ++one) {
+    one->asked = false;
+    all_.push_back(std::move(*one));
+  }
+  from.all_.erase(first, from.all_.end());
+  if (!id.empty()) forget_outlived(id, run_id);
+}
+
 void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
   auto const first =
       std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id, run_id); });

@@ -53,6 +53,9 @@ class orphans {
   void unfence(std::string_view address);
   // They are no more asked for: nothing of them can run, or nothing can be done about it.
   void forgive();
+  // From now on they are asked for here: those of `from` that this process has, or all; those of another one, if it is
+  // up, have ended with that.
+  void take(orphans& from, bool all, std::string_view id, std::string_view run_id);
   // Its calls are told. Whether it is an orphan depends on what they were.
   void give_up(remains&& left, error_code const& why, std::string_view text);
   // It was on its way already. True: the first of this connection.

@@ -1,5 +1,6 @@
 #include <machine/session.hpp>
 
+#include <algorithm>
 #include <system_error>
 
 namespace latchkey::detail {
@@ -88,6 +89,14 @@ void session::see_to_fences() {
   instant const end = after(aside_since_, shared_.settings.connect_timeout);
   if (end > shared_.now) return shared_.timers.set_lazily(timer_, end);
   orphans_.unfence(links_.who().address);
+}
+
+void session::take_debts(session& aside) {
+  std::size_t const before = orphans_.size();
+  orphans_.take(aside.orphans_, aside.where() == where(), up() ? std::string_view(links_.of(role::shared).id) : "",
+                up() ? std::string_view(links_.server().run_id) : "");
+  // Owners go on to wait as long as they did.
+  if (orphans_.size() > before) aside_since_ = std::max(aside_since_, aside.aside_since_);
 }
 
 void session::forgive() {

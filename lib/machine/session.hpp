@@ -76,6 +76,9 @@ class session final : private connections_user, private orphans_user, private wr
   void lead();
   // A turn while it is aside, at most so long.
   void turn_aside(io_actions& io, milliseconds most);
+  // What the other one, which is aside, left behind at this server, to which its address or another one leads: before
+  // anything more is asked of it.
+  void take_debts(session& aside);
   // What it left behind is no more asked for.
   void forgive();
   // Nothing is left to be said to its server.

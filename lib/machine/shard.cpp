@@ -49,6 +49,10 @@ void shard::retire() {
   before_.push_back(std::move(leaving));
 }
 
+void shard::pass_debts(session& to) {
+  for (auto const& one : before_) to.take_debts(*one);
+}
+
 bool shard::missed() const {
   if (!now_ || now_->up()) return false;
   return now_->needed() || (!shared_.closed() && shared_.released.any(names_, shared_.now));

@@ -61,6 +61,9 @@ class shard final : private session_user {
   void lead_to(node_address const& at);
   // It has no names any more, and is not asked again.
   void retire();
+  // What it owes to the server to which this one leads passes to it.
+  void pass_debts(session& to);
+  bool owes() const { return !before_.empty(); }
   // Nothing of it is left.
   bool gone() const { return !now_ && before_.empty() && names_.requests.empty(); }
 

@@ -1,6 +1,8 @@
-// Rule 8 of docs/safety.md, "After a failover": what a master that was replaced may still run when it is master again.
+// Rules 7 and 8 of docs/safety.md, "After a failover": what a master that was replaced may still run when it is master
+// again.
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
+#include <support/unit/topologies.hpp>
 
 #include <wire/kinds.hpp>
 
@@ -49,6 +51,21 @@ struct fail_back {
 
   world w;
   stepped_server& next;
+};
+
+// A release that the first node of a cluster has not read, since when it cannot be reached by the name that it had.
+struct unread : cluster {
+  explicit unread(config const& given = brief()) : cluster(1, given) {
+    w.late_bytes = false;
+    task& held = w.acquire(1);
+    w.await(held);
+    w.pass(500ms);
+    w.deafen(role::shared);
+    w.release(held);
+    w.run();
+    w.nobody_answers = true;
+    w.only_host = "node0";
+  }
 };
 
 }  // namespace
@@ -178,4 +195,55 @@ TEST_CASE("rule 8: a network that does not lead to a replaced master says nothin
   f.w.pass(1500ms);
   CHECK(again.granted());
   CHECK(f.w.noted(event_type::unfenced) == 1);
+}
+
+TEST_CASE("rule 7: a node that has slots again owes nothing of before, whichever shard asks it now",
+          "[unit][machine][cluster]") {
+  unread c;
+  c.second.redis.data = c.first.redis.data;
+  nodes::take_over(c.w, 0, 1, false);
+  c.w.until([&] { return c.w.noted(event_type::unfenced) == 1; });
+  auto& again = c.w.acquire(1);
+  c.w.await(again);
+  nodes::move(c.w, "k", 0);
+  c.w.nobody_answers = false;
+  c.w.await(c.w.acquire(2, {.name = "{k}2"}));  // hears where the slot is
+  CHECK(c.first.run_left_behind() == 0);
+  CHECK(c.first.count("k", c.w.field(1)) == 1);
+  c.w.pass(1s);
+  CHECK(again.losses == 0);
+  CHECK(c.w.snapshot().nodes.at(0).kills_owed + c.w.snapshot().nodes.at(1).kills_owed == 0);
+}
+
+TEST_CASE("rule 8: what another shard owes keeps its owners waiting as long as it did", "[unit][machine][cluster]") {
+  unread c;
+  c.second.redis.data = c.first.redis.data;
+  nodes::take_over(c.w, 0, 1, false);
+  c.w.until([&] { return c.second.ran("EVALSHA release") == 1; });
+  auto& again = c.w.acquire(1);
+  nodes::move(c.w, "k", 0);
+  c.w.acquire(2, {.name = "{k}2"});
+  c.w.pass(1500ms);
+  CHECK(c.w.noted(event_type::unfenced) == 0);
+  c.w.pass(1s);
+  CHECK(c.w.noted(event_type::unfenced) == 1);
+  c.w.nobody_answers = false;
+  c.w.await(again);
+  CHECK(again.granted());
+  CHECK(c.first.run_left_behind() == 0);
+}
+
+TEST_CASE("rule 7: what a node owes under one of its names is asked for under the other", "[unit][machine][cluster]") {
+  config given = brief();
+  given.tls.ca_file = "ca.crt";
+  unread c(given);
+  c.w.nodes_announce_names = true;
+  c.w.until([&] { return c.first.ran("EVALSHA release") == 1; });
+  auto& again = c.w.acquire(1);
+  c.w.run();
+  CHECK(again.granted());
+  CHECK(c.first.run_left_behind() == 0);
+  c.w.pass(3s);
+  CHECK(again.losses == 0);
+  CHECK(c.w.noted(event_type::unfenced) == 0);
 }

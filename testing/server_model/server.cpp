@@ -106,7 +106,7 @@ void server::restart(bool with_data) {
   loaded_.clear();
   next_id_ = 1;
   ++starts_;
-  if (!run_id.empty()) run_id = std::to_string(starts_);
+  if (!run_id.empty()) run_id += '.' + std::to_string(starts_);  // no other process has it
 }
 
 std::string const& server::load(std::string_view text) {

@@ -51,7 +51,7 @@ void world::listen_to(stepped_server& one) {
 
 stepped_server& world::add_server() {
   resolved_ = others_.emplace_back(std::make_unique<stepped_server>(now)).get();
-  resolved_->redis.run_id = "another";
+  resolved_->redis.run_id = "another" + std::to_string(others_.size());
   resolved_->redis.next_port = 50'000;
   if (how_ == known::by_nodes) nodes::join(*this, *resolved_, others_.size());
   listen_to(*resolved_);
