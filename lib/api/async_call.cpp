@@ -1,41 +1,60 @@
 #include <api/async_call.hpp>
 
+#include <boost/asio/prefer.hpp>
+
 #include <optional>
 
 namespace latchkey::detail {
 
-async_call::async_call(lock_key const& key, asio::cancellation_slot slot)
-    : key_(key),
+async_call::async_call(core& engine, lock_key const* key, std::shared_ptr<void const> kept,
+                       asio::cancellation_slot slot)
+    : kept_(std::move(kept)),
+      engine_(engine),
+      key_(key),
       slot_(std::move(slot)),
-      client_executor_(key.engine->forked() ? asio::any_io_executor(asio::system_executor())
-                                            : key.engine->threads().tracked_executor()) {}
+      place_{engine.forked() ? asio::any_io_executor(asio::system_executor()) : engine.threads().tracked_executor(),
+             {}} {}
 
-void async_call::run_on(asio::any_completion_executor const& executor) {
-  on_client_executor_ = executor == asio::any_completion_executor(client_executor_) ||
-                        executor == asio::any_completion_executor(executor_of(key_));
+async_call::~async_call() {
+  if (posted_) engine_.threads().completed().arrived();  // nobody runs it any more
+}
+
+void async_call::run_on(asio::any_io_executor const& where) {
+  bool const forked = engine_.forked();
+  on_client_executor_ = !where || where == place_.by || (!forked && engine_.threads().is_handler_executor(where));
+  if (on_client_executor_) return;
   // The way to an executor of the user's is not to lead through his callbacks; but one that runs a handler wherever it
   // is given one must not run it on the thread for I/O.
-  bool const inline_there = executor.target<asio::system_executor>() != nullptr;
-  if (!on_client_executor_ && !inline_there && !key_.engine->forked())
-    client_executor_ = key_.engine->threads().tracked_io_executor();
-  handler_executor_ = asio::prefer(executor, asio::execution::outstanding_work.tracked);
+  if (!forked && !where.target<asio::system_executor>()) place_.by = engine_.threads().tracked_io_executor();
+  place_.where = asio::prefer(where, asio::execution::outstanding_work.tracked);
+}
+
+void async_call::run_on_other(asio::any_completion_executor const& where) {
+  if (!where.target<asio::system_executor>() && !engine_.forked()) place_.by = engine_.threads().tracked_io_executor();
+  other_ =
+      std::make_unique<asio::any_completion_executor>(asio::prefer(where, asio::execution::outstanding_work.tracked));
 }
 
 void async_call::begin(refusal const& wrong) {
-  self_ = shared_from_this();
   if (wrong) {
     error = wrong.code;
     text = wrong.text;
-    return complete();
+    return end();
   }
+  self_ = shared_from_this();
   try {
     connect();
-    key_.start(*this);
+    key_->start(*this);
   } catch (...) {  // nothing has begun
     disconnect();
     self_.reset();
     throw;
   }
+}
+
+void async_call::end() {
+  self_ = shared_from_this();
+  complete();
 }
 
 void async_call::connect() {
@@ -45,26 +64,49 @@ void async_call::connect() {
         asio::cancellation_type::terminal | asio::cancellation_type::partial | asio::cancellation_type::total;
     if ((asked & accepted) == asio::cancellation_type::none) return;
     // Too late is no harm: the machine leaves completed calls alone.
-    if (auto self = weak.lock()) self->key_.cancel(*self);
+    if (auto self = weak.lock()) self->key_->cancel(*self);
   });
   connected_ = true;
 }
 
 void async_call::complete() noexcept {
+  if (!engine_.threads().completed().keep(*this)) post();
+}
+
+void async_call::post() noexcept {
+  engine_.threads().completed().posted();
+  posted_ = true;
   // Whoever runs the handler may be done with it before the posting has returned.
+  auto arrives = [one = std::move(self_)]() mutable {
+    async_call& it = *one;
+    it.self_ = std::move(one);
+    it.arrive();
+  };
+  // By way of the client's executor, because the type of a handler's executor may have lost the ability to post.
+  if (!other_) {
+    handler_place const at = place_;
+    at.post(std::move(arrives));
+  } else {
+    auto const by = place_.by;
+    asio::post(by, asio::bind_executor(*other_, std::move(arrives)));
+  }
+}
+
+void async_call::arrive() {
+  posted_ = false;
+  engine_.threads().completed().arrived();
+  engine_.threads().completed().run(*this);
+}
+
+bool async_call::completes_on(asio::any_io_executor const& here) const noexcept {
+  return on_client_executor_ && engine_.threads().handlers_beside_io() && here == engine_.threads().executor() &&
+         engine_.threads().completed().empty();
+}
+
+void async_call::call_handler() {
   auto const kept = std::move(self_);
-  // By way of the client's executor, because the type of a handler's executor has lost the ability to post.
-  asio::post(client_executor_, asio::bind_executor(handler_executor_, [one = kept] { one->deliver_marked(); }));
-}
-
-void async_call::complete_here() {
-  auto const one = std::move(self_);
-  one->deliver_marked();
-}
-
-void async_call::deliver_marked() {
   std::optional<executor_probe::mark> here;
-  if (on_client_executor_) here.emplace(key_.engine->threads().probe());
+  if (on_client_executor_) here.emplace(engine_.threads().probe());
   deliver();
 }
 

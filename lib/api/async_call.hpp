@@ -1,6 +1,6 @@
 #pragma once
 
-#include <engine/call.hpp>
+#include <engine/deliveries.hpp>
 #include <engine/lock_key.hpp>
 #include <engine/requests.hpp>
 #include <latchkey/detail/initiate.hpp>
@@ -11,7 +11,6 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
 
 #include <memory>
 #include <tuple>
@@ -19,58 +18,73 @@
 
 namespace latchkey::detail {
 
-// A call with a completion handler. Keeps itself alive until the handler has been called or destroyed.
-class async_call : public call, public std::enable_shared_from_this<async_call> {
+// A call with a completion handler.
+class async_call : public handled_call, public std::enable_shared_from_this<async_call> {
  public:
   // Starts it, or lets it fail with what is wrong. Not to be touched afterwards.
   void begin(refusal const& wrong);
+  // The same for one that is over as it begins.
+  void end();
 
   // Never calls the handler itself: it may run on any thread, in the initiating call as well.
   void complete() noexcept override;
-  bool completes_on(asio::any_io_executor const& here) const noexcept override {
-    return on_client_executor_ && key_.engine->threads().handlers_beside_io() &&
-           here == key_.engine->threads().executor();
-  }
-  void complete_here() override;
+  bool completes_on(asio::any_io_executor const& here) const noexcept override;
+  void complete_here() override { engine_.threads().completed().run(*this); }
+
+  handler_place const* place() const noexcept override { return other_ ? nullptr : &place_; }
+  void call_handler() override;
+  void forget() noexcept override { self_.reset(); }
 
  protected:
-  async_call(lock_key const& key, asio::cancellation_slot slot);
-  virtual ~async_call() = default;
+  // `key`: of what is started and cancelled; null: nothing is.
+  // `kept`: what the engine, the key, the name and the link lie in.
+  async_call(core& engine, lock_key const* key, std::shared_ptr<void const> kept, asio::cancellation_slot slot);
+  virtual ~async_call();
 
   // On the handler's executor.
   virtual void deliver() = 0;
-  void run_on(asio::any_completion_executor const& executor);
-  asio::any_io_executor const& client_executor() const { return client_executor_; }
-  void deliver_marked();
+  void run_on(asio::any_io_executor const& where);
+  // Of a sort that cannot be compared.
+  void run_on_other(asio::any_completion_executor const& where);
+  asio::any_io_executor const& client_executor() const { return place_.by; }
   // Cancellation no longer reaches the call; just before the handler is called.
   void disconnect();
 
  private:
+  void post() noexcept;
+  void arrive();
   // Cancellation reaches the call from now on.
   void connect();
 
-  lock_key const& key_;  // kept by whoever derives
+  std::shared_ptr<void const> const kept_;
+  core& engine_;
+  lock_key const* key_;
   asio::cancellation_slot slot_;
   bool connected_ = false;
-  std::shared_ptr<async_call> self_;  // while it is under way
-  // Tracked: both run until the handler was called.
-  asio::any_io_executor client_executor_;
-  asio::any_completion_executor handler_executor_;
+  bool posted_ = false;
   bool on_client_executor_ = false;
+  std::shared_ptr<async_call> self_;  // while it is under way
+  // Tracked: they run until the handler was called.
+  handler_place place_;
+  std::unique_ptr<asio::any_completion_executor> other_;  // where the handler runs if `place_` cannot say it
 };
 
 // `Finish` makes the handler's arguments, a tuple, from the operation; its member `abandon`, if there is one, is
 // called when the handler is destroyed without a call.
 template <class Finish, class... Values>
 class typed_async_call final : public async_call {
+  using plain_handler = asio::any_completion_handler<void(error_code, Values...)>;
+
  public:
-  typed_async_call(lock_key const& key, std::shared_ptr<void const> kept, handler<void(error_code, Values...)> done,
-                   Finish finish)
-      : async_call(key, asio::get_associated_cancellation_slot(done)),
-        kept_(std::move(kept)),
-        done_(std::move(done)),
+  typed_async_call(core& engine, lock_key const* key, std::shared_ptr<void const> kept,
+                   handler<void(error_code, Values...)> done, Finish finish)
+      : async_call(engine, key, std::move(kept), asio::get_associated_cancellation_slot(done)),
+        done_(std::move(static_cast<plain_handler&>(done))),
         finish_(std::move(finish)) {
-    run_on(asio::get_associated_executor(done_, client_executor()));
+    if (done.has_other())
+      run_on_other(asio::get_associated_executor(done_, client_executor()));
+    else
+      run_on(done.where());
   }
 
   ~typed_async_call() override {
@@ -87,8 +101,7 @@ class typed_async_call final : public async_call {
     std::apply(std::move(done), std::move(result));
   }
 
-  std::shared_ptr<void const> kept_;  // what the name and the link lie in
-  handler<void(error_code, Values...)> done_;
+  plain_handler done_;
   Finish finish_;
   bool delivered_ = false;
 };
@@ -96,11 +109,22 @@ class typed_async_call final : public async_call {
 template <class Finish, class... Values>
 std::shared_ptr<async_call> make_async_call(lock_key const& key, std::shared_ptr<void const> kept,
                                             handler<void(error_code, Values...)> done, Finish finish) {
-  return std::make_shared<typed_async_call<Finish, Values...>>(key, std::move(kept), std::move(done),
-                                                               std::move(finish));
+  using type = typed_async_call<Finish, Values...>;
+  return std::make_shared<type>(*key.engine, &key, std::move(kept), std::move(done), std::move(finish));
 }
 
-// Calls a handler with these values, but never on this stack.
+// Calls a handler with these values behind all that was completed before, and never on this stack.
+template <class... Values>
+void complete_later(std::shared_ptr<core> const& engine, handler<void(error_code, Values...)> done,
+                    error_code const& failed, Values... values) {
+  auto finish = [failed, ... v = std::move(values)](operation const&) mutable {
+    return std::tuple<error_code, Values...>(failed, std::move(v)...);
+  };
+  using type = typed_async_call<decltype(finish), Values...>;
+  std::make_shared<type>(*engine, nullptr, engine, std::move(done), std::move(finish))->end();
+}
+
+// The same without a client.
 template <class... Values>
 void complete_later(asio::any_io_executor const& fallback, handler<void(error_code, Values...)> done,
                     error_code const& failed, Values... values) {

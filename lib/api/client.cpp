@@ -153,16 +153,17 @@ void client::close() {
 
 void client::start_close(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   if (core->forked()) return detail::complete_later(asio::system_executor(), std::move(done), errc::closed);
+  // Both run until it is told.
   auto const executor = core->threads().tracked_executor();
   auto const where =
       asio::prefer(asio::get_associated_executor(done, executor), asio::execution::outstanding_work.tracked);
   // Shared, since a std::function wants to copy what it holds.
   auto const shared = std::make_shared<detail::handler<void(error_code)>>(std::move(done));
-  auto call = [shared] {
+  core->on_closed([executor, where, shared, weak = std::weak_ptr(core)] {
     auto handler = std::move(*shared);
-    std::move(handler)(error_code());
-  };
-  core->on_closed([executor, where, call] { asio::post(executor, asio::bind_executor(where, call)); });
+    if (auto const still = weak.lock()) return detail::complete_later(still, std::move(handler), error_code());
+    detail::complete_later(executor, std::move(handler), error_code());
+  });
   core->begin_close();
 }
 

@@ -57,7 +57,8 @@ class async_adoption : public std::enable_shared_from_this<async_adoption> {
 
  private:
   void answered(error_code const& failed) {
-    if (failed || !is_there(asked_)) return detail::complete_later<lease>(fallback_, std::move(done_), failed, lease());
+    if (failed || !is_there(asked_))
+      return detail::complete_later<lease>(what_.key->engine, std::move(done_), failed, lease());
     auto state = state_of(what_);
     auto& link = *state;
     std::shared_ptr<void const> kept = state;
@@ -100,7 +101,7 @@ void client::start_adopt(std::shared_ptr<detail::core> const& core, std::string_
     return detail::complete_later<lease>(asio::system_executor(), std::move(done), errc::closed, lease());
   std::make_shared<async_adoption>(detail::read_adoption(core, token), std::move(done))->ask();
 } catch (lock_error const& error) {
-  detail::complete_later<lease>(core->threads().tracked_executor(), std::move(done), error.code(), lease());
+  detail::complete_later<lease>(core, std::move(done), error.code(), lease());
 }
 
 }  // namespace latchkey

@@ -21,10 +21,13 @@ bool trusted(std::shared_ptr<lease_state> const& state) noexcept {
   return live(state) && !state->is_lost() && !state->key().engine->forked();
 }
 
-// Where the handler of a call runs whose hold is over. A lease that was never granted knows no client.
-asio::any_io_executor executor_after(std::shared_ptr<lease_state> const& state) {
-  if (!state || state->key().engine->forked()) return asio::system_executor();
-  return state->key().engine->threads().tracked_executor();
+// Ends a call whose hold is over. A lease that was never granted knows no client.
+template <class Value>
+void complete_after(std::shared_ptr<lease_state> const& state, detail::handler<void(error_code, Value)> done,
+                    Value result) {
+  if (!state || state->key().engine->forked())
+    return detail::complete_later(asio::system_executor(), std::move(done), error_code(), result);
+  detail::complete_later(state->key().engine, std::move(done), error_code(), result);
 }
 
 // What the machine's answer to a release means for a lease.
@@ -126,8 +129,7 @@ void lease::start_extend(std::shared_ptr<detail::lease_state> const& state,
     bool const lost = one.error == errc::lease_lost || one.error == errc::not_owner;
     return std::tuple(lost ? error_code() : one.error, !lost && one.yes);
   };
-  if (!live(state))
-    return detail::complete_later(executor_after(state ? state : from), std::move(done), error_code(), false);
+  if (!live(state)) return complete_after(state ? state : from, std::move(done), false);
   auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
   call->begin(fill_extend(*call, state->key(), state->who(), state->hold(), length));
 }
@@ -183,8 +185,7 @@ void lease::start_release(std::shared_ptr<detail::lease_state> state, std::share
     return std::tuple(failed, result);
   };
   if (!live(state) || (!state->key().engine->forked() && !state->claim_release()))
-    return detail::complete_later(executor_after(state ? state : from), std::move(done), error_code(),
-                                  release_result::expired);
+    return complete_after(state ? state : from, std::move(done), release_result::expired);
   try {
     auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
     call->begin(fill_release(*call, state->key(), state->who(), state->hold()));

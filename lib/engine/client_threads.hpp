@@ -1,5 +1,6 @@
 #pragma once
 
+#include <engine/deliveries.hpp>
 #include <engine/executor_probe.hpp>
 #include <engine/fork_guard.hpp>
 #include <engine/io_thread.hpp>
@@ -31,12 +32,18 @@ class client_threads {
   asio::any_io_executor tracked_executor() const;
   // The same without the tracking.
   asio::any_io_executor handler_executor() const;
+  bool is_handler_executor(asio::any_io_executor const& given) const {
+    return callbacks_ ? given == handler_executor() : given == executor_;
+  }
   // The same two for what is the library's own, which no callback may delay.
   asio::any_io_executor tracked_io_executor() const;
   asio::any_io_executor io_executor() const;
   // Do handlers run where the sockets are? Else on a thread of their own.
   bool handlers_beside_io() const noexcept { return !callbacks_; }
   bool callbacks_finishing() const { return callbacks_ && callbacks_->finishing(); }
+
+  // The calls that are over, on the way to their handlers.
+  deliveries& completed() const { return *completed_; }
 
   executor_probe const& probe() const { return probe_; }
   // Would a blocking call on this thread wait for itself?
@@ -48,6 +55,7 @@ class client_threads {
   std::unique_ptr<io_thread> callbacks_;  // only beside thread_
   asio::any_io_executor executor_;
   executor_probe probe_;
+  std::shared_ptr<deliveries> const completed_ = std::make_shared<deliveries>();
 };
 
 }  // namespace latchkey::detail

@@ -1,0 +1,145 @@
+#include <engine/deliveries.hpp>
+
+namespace latchkey::detail {
+
+// While one lives its thread runs handlers of a client, and goes on with the queue afterwards.
+class deliveries::row {
+ public:
+  row(deliveries const& of, asio::any_io_executor const& where) noexcept : of_(of), where_(where), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~row() { innermost_ = outer_; }
+  row(row const&) = delete;
+  row& operator=(row const&) = delete;
+
+  static bool runs(deliveries const& of, asio::any_io_executor const& where) noexcept {
+    return innermost_ && &innermost_->of_ == &of && innermost_->where_ == where;
+  }
+
+ private:
+  static inline constinit thread_local row* innermost_ = nullptr;
+  deliveries const& of_;
+  asio::any_io_executor const& where_;
+  row* outer_;
+};
+
+// What the executor runs once for all that is in the queue. One that drops it drops them all.
+class deliveries::look {
+ public:
+  explicit look(std::shared_ptr<deliveries> of) : of_(std::move(of)) {}
+  ~look() {
+    if (of_) of_->dropped();
+  }
+  look(look&&) noexcept = default;
+  look& operator=(look&&) = delete;
+
+  void operator()() {
+    auto const of = std::move(of_);
+    of->on_look();
+  }
+
+ private:
+  std::shared_ptr<deliveries> of_;
+};
+
+bool deliveries::keep(handled_call& one) noexcept {
+  handler_place const* const at = one.place();
+  if (!at || forks_.forked()) return false;
+  auto const& where = at->runs();
+  bool const here = row::runs(*this, where);
+  handler_place looks;
+  {
+    std::scoped_lock const lock(mutex_);
+    if (queue_.empty()) {
+      // What was posted before it is to run before it.
+      if (!here || posted_.load(std::memory_order_relaxed) != 0 || (look_ && where_ != where)) return false;
+    } else if (where_ != where) {
+      return false;
+    }
+    queue_.push_back(one);
+    if (look_) return true;
+    look_ = true;
+    where_ = where;
+    looks = *at;  // `one` may be gone when the mutex is free
+  }
+  post_look(looks);
+  return true;
+}
+
+bool deliveries::empty() {
+  std::scoped_lock const lock(mutex_);
+  return queue_.empty();
+}
+
+void deliveries::run(handled_call& first) {
+  handler_place const* const at = first.place();
+  if (!at || forks_.forked()) return first.call_handler();
+  auto const kept = shared_from_this();  // the client may go with the handler
+  asio::any_io_executor const where = at->runs();
+  row const here(*this, where);
+  first.call_handler();
+  go_on(where);
+}
+
+void deliveries::go_on(asio::any_io_executor const& where) {
+  for (int i = 0; i < most_in_a_row; ++i) {
+    handled_call* const next = take(where);
+    if (!next) return;
+    next->call_handler();
+  }
+}
+
+handled_call* deliveries::take(asio::any_io_executor const& where) noexcept {
+  asio::any_io_executor over;
+  handled_call* next = nullptr;
+  bool looks = false;
+  {
+    std::scoped_lock const lock(mutex_);
+    if (queue_.empty() || where_ != where) return nullptr;
+    next = static_cast<handled_call*>(&queue_.front());
+    queue_.pop_front();
+    if (queue_.empty()) {
+      if (!look_) over.swap(where_);
+    } else {
+      looks = !std::exchange(look_, true);
+    }
+  }
+  if (looks) post_look(*next->place());
+  return next;
+}
+
+void deliveries::on_look() {
+  asio::any_io_executor where;
+  {
+    std::scoped_lock const lock(mutex_);
+    look_ = false;
+    if (queue_.empty())
+      where.swap(where_);
+    else
+      where = where_;
+    if (queue_.empty()) return;
+  }
+  row const here(*this, where);
+  go_on(where);
+}
+
+void deliveries::dropped() noexcept {
+  if (forks_.forked()) return;
+  asio::any_io_executor where;
+  boost::intrusive::list<operation> gone;
+  {
+    std::scoped_lock const lock(mutex_);
+    look_ = false;
+    gone.swap(queue_);
+    where.swap(where_);
+  }
+  while (!gone.empty()) {
+    auto* const one = static_cast<handled_call*>(&gone.front());
+    gone.pop_front();
+    one->forget();
+  }
+}
+
+void deliveries::post_look(handler_place const& at) noexcept { at.post(look(shared_from_this())); }
+
+}  // namespace latchkey::detail

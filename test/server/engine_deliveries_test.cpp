@@ -1,0 +1,343 @@
+#include <engine/deliveries.hpp>
+#include <latchkey/latchkey.hpp>
+#include <support/catch.hpp>
+#include <support/configs.hpp>
+#include <support/redis_server.hpp>
+#include <support/run_coro.hpp>
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace latchkey;
+using namespace latchkey::detail;
+using namespace latchkey::test;
+
+// The way of completions to their handlers: without a client as far as that goes, and with the turns of one.
+
+namespace {
+
+struct desk;
+
+// A call whose handler is a function.
+struct desk_call final : handled_call {
+  desk_call(desk& from, handler_place at, std::function<void()> does)
+      : of(from), where(std::move(at)), handler(std::move(does)) {}
+  handler_place const* place() const noexcept override { return &where; }
+  void complete() noexcept override;
+  void call_handler() override {
+    std::unique_ptr<desk_call> const self(this);
+    handler();
+  }
+  void forget() noexcept override;
+
+  desk& of;
+  handler_place where;
+  std::function<void()> handler;
+};
+
+struct desk {
+  asio::io_context io;
+  std::shared_ptr<deliveries> all = std::make_shared<deliveries>();
+  std::string said;
+  int forgotten = 0;
+
+  void complete(std::function<void()> handler) { complete_on(io.get_executor(), std::move(handler)); }
+  void complete_on(asio::any_io_executor where, std::function<void()> handler) {
+    handler_place at{asio::prefer(std::move(where), asio::execution::outstanding_work.tracked), {}};
+    (new desk_call(*this, std::move(at), std::move(handler)))->complete();
+  }
+  void say(char what) {
+    complete([this, what] { said += what; });
+  }
+  // A handler that completes another one, so many times.
+  void chain(int count, int& ran) {
+    complete([this, count, &ran] {
+      ++ran;
+      if (count > 1) chain(count - 1, ran);
+    });
+  }
+};
+
+void desk_call::complete() noexcept {
+  if (of.all->keep(*this)) return;
+  of.all->posted();
+  auto const at = where;
+  at.post([this] {
+    of.all->arrived();
+    of.all->run(*this);
+  });
+}
+
+void desk_call::forget() noexcept {
+  ++of.forgotten;
+  delete this;
+}
+
+constexpr int row = 1 + deliveries::most_in_a_row;
+
+}  // namespace
+
+TEST_CASE("deliveries: what a handler completes follows it, in order, and never inside it") {
+  desk d;
+  d.complete([&] {
+    for (char const what : {'a', 'b', 'c'}) d.say(what);
+    CHECK(d.said.empty());
+  });
+  CHECK(d.said.empty());
+  CHECK(d.io.run_one() == 1);
+  CHECK(d.said == "abc");
+  d.io.run();
+  CHECK(d.said == "abc");
+  CHECK(d.all->empty());
+}
+
+TEST_CASE("deliveries: what was posted earlier comes earlier") {
+  desk d;
+  d.complete([&] {
+    d.said += '1';
+    d.say('3');
+  });
+  d.say('2');
+  d.io.run();
+  CHECK(d.said == "123");
+}
+
+TEST_CASE("deliveries: a handler is followed by so many, and then by what else the executor has to run") {
+  desk d;
+  int ran = 0;
+  d.chain(100, ran);
+  bool other = false;
+  d.complete_on(d.io.get_executor(), [&] { asio::post(d.io, [&] { other = true; }); });
+  while (!other) d.io.run_one();
+  CHECK(ran <= 2 * row);
+  d.io.run();
+  CHECK(ran == 100);
+}
+
+TEST_CASE("deliveries: a stopped executor runs the row to its end, and the rest when it goes on") {
+  desk d;
+  int ran = 0;
+  d.complete([&] {
+    d.io.stop();
+    for (int i = 0; i < 40; ++i) d.complete([&] { ++ran; });
+  });
+  d.io.run();
+  CHECK(ran == deliveries::most_in_a_row);
+  d.io.restart();
+  d.io.run();
+  CHECK(ran == 40);
+}
+
+TEST_CASE("deliveries: a handler that runs the executor itself is given what it has completed") {
+  desk d;
+  bool seen = false;
+  d.complete([&] {
+    d.say('a');
+    d.say('b');
+    while (d.said != "ab") REQUIRE(d.io.run_one() == 1);
+    d.complete([&] {
+      d.say('d');
+      while (d.said != "abd") REQUIRE(d.io.poll() > 0);
+      seen = true;
+    });
+  });
+  d.io.run();
+  CHECK(seen);
+  CHECK(d.said == "abd");
+}
+
+TEST_CASE("deliveries: after a handler that throws the others are called") {
+  desk d;
+  d.complete([&] {
+    d.say('a');
+    d.complete([] { throw std::runtime_error("in the row"); });
+    d.say('b');
+    throw std::runtime_error("the first");
+  });
+  CHECK_THROWS_WITH(d.io.run(), "the first");
+  CHECK_THROWS_WITH(d.io.run(), "in the row");
+  d.io.run();
+  CHECK(d.said == "ab");
+}
+
+TEST_CASE("deliveries: a handler may wait for another one on a second thread") {
+  desk d;
+  asio::thread_pool pool(2);
+  std::promise<void> done;
+  d.complete_on(pool.get_executor(), [&] {
+    std::promise<void> inner;
+    d.complete_on(pool.get_executor(), [&] { inner.set_value(); });
+    CHECK(inner.get_future().wait_for(patience) == std::future_status::ready);
+    done.set_value();
+  });
+  CHECK(done.get_future().wait_for(patience) == std::future_status::ready);
+  pool.join();
+}
+
+TEST_CASE("deliveries: a strand runs one at a time, in order, whoever completes") {
+  desk d;
+  asio::thread_pool pool(3);
+  auto const strand = asio::make_strand(pool.get_executor());
+  std::atomic<int> inside{0}, worst{0}, ran{0};
+  std::vector<int> seen;  // guarded by the strand
+  std::function<void(int)> const step = [&](int left) {
+    if (++inside != 1) worst = 2;
+    if (left % 2 == 0) std::this_thread::yield();
+    ++ran;
+    // Two for each until there are enough: rows overflow again and again.
+    for (int const next : {left - 1, left - 2})
+      if (next > 0) d.complete_on(strand, [&step, next] { step(next); });
+    if (left == 1) {
+      for (int i = 0; i < 50; ++i) d.complete_on(strand, [&seen, i] { seen.push_back(i); });
+    }
+    --inside;
+  };
+  for (int i = 0; i < 4; ++i) d.complete_on(strand, [&] { step(12); });
+  pool.join();
+  CHECK(worst == 0);
+  CHECK(d.all->empty());
+  REQUIRE(seen.size() % 50 == 0);
+  CHECK(!seen.empty());
+}
+
+TEST_CASE("deliveries: another executor's handler is posted there") {
+  desk d;
+  asio::io_context other;
+  auto const on_other = [&](std::string text) { d.complete_on(other.get_executor(), [&d, text] { d.said += text; }); };
+  d.complete([&] {
+    on_other("x");
+    d.say('a');
+    on_other("y");
+  });
+  d.io.run();
+  CHECK((d.said.empty() || d.said == "a"));
+  other.run();
+  d.io.restart();
+  d.io.run();
+  CHECK(d.said.find('a') != std::string::npos);
+  CHECK(d.said.find('x') < d.said.find('y'));
+}
+
+TEST_CASE("deliveries: an executor that drops its functions drops the rest of the queue") {
+  desk d;
+  std::optional<asio::io_context> io(std::in_place);
+  int ran = 0;
+  d.complete_on(io->get_executor(), [&] {
+    io->stop();
+    for (int i = 0; i < 40; ++i) d.complete_on(io->get_executor(), [&] { ++ran; });
+  });
+  io->run();
+  CHECK(ran == deliveries::most_in_a_row);
+  io.reset();
+  CHECK(d.forgotten == 40 - ran);
+  CHECK(d.all->empty());
+  d.say('a');  // others are not held up by that
+  d.io.run();
+  CHECK(d.said == "a");
+}
+
+// With the turns of a client, which complete at once.
+
+namespace {
+
+struct turning {
+  redis_server server;
+  asio::io_context io{1};
+  std::optional<client> own{std::in_place, io, server.uri(), [] {
+                              auto made = steady_config();
+                              made.local_turns = true;
+                              return made;
+                            }()};
+  distributed_lock lock = own->get_lock("k");
+  owner const me = owner::make();
+  std::vector<int> seen;
+
+  void take() {
+    bool held = false;
+    lock.async_lock(me, [&](error_code failed) { held = !failed; });
+    REQUIRE(run_until(io, [&] { return held; }));
+    io.restart();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("deliveries: the end of a client does not overtake handlers of calls that ended earlier") {
+  turning t;
+  t.take();
+  bool inline_call = false, inside = false;
+  asio::post(t.io, [&] {
+    t.lock.async_lock(t.me, [&](error_code) {
+      inside = true;
+      for (int i = 0; i < 50; ++i)
+        t.lock.async_lock(t.me, [&, i](error_code failed) {
+          inline_call |= inside;
+          CHECK_FALSE(failed);
+          t.seen.push_back(i);
+        });
+      lease().async_release([](error_code, release_result) {});
+      t.own->async_close([&](error_code) { t.seen.push_back(-1); });
+      inside = false;
+    });
+  });
+  t.io.run();
+  CHECK_FALSE(inline_call);
+  REQUIRE(t.seen.size() == 51);
+  for (int i = 0; i < 50; ++i) CHECK(t.seen[static_cast<std::size_t>(i)] == i);
+  CHECK(t.seen.back() == -1);
+}
+
+TEST_CASE("deliveries: a client may go in a handler, and those behind it are called") {
+  turning t;
+  t.take();
+  t.lock.async_lock(t.me, [&](error_code) {
+    for (int i = 0; i < 20; ++i) t.lock.async_lock(t.me, [&](error_code) { t.seen.push_back(1); });
+    t.lock.async_lock(t.me, [&](error_code) {
+      t.own.reset();
+      t.lock = t.lock;
+    });
+    for (int i = 0; i < 20; ++i) t.lock.async_lock(t.me, [&](error_code) { t.seen.push_back(2); });
+  });
+  t.io.run();
+  CHECK(t.seen.size() == 40);
+}
+
+TEST_CASE("deliveries: a slot reaches no call that is over, and each handler runs where it belongs") {
+  turning t;
+  t.take();
+  asio::thread_pool pool(2);
+  auto const strand = asio::make_strand(pool.get_executor());
+  std::atomic<int> elsewhere{0}, astray{0};
+  std::vector<std::unique_ptr<asio::cancellation_signal>> signals;
+  t.lock.async_lock(t.me, [&](error_code) {
+    for (int i = 0; i < 30; ++i) {
+      auto& signal = *signals.emplace_back(std::make_unique<asio::cancellation_signal>());
+      t.lock.async_lock(t.me, asio::bind_cancellation_slot(signal.slot(), [&](error_code failed) {
+                          CHECK_FALSE(failed);
+                          t.seen.push_back(1);
+                        }));
+      t.lock.async_lock(t.me, asio::bind_executor(strand, [&](error_code failed) {
+                          if (failed || !strand.running_in_this_thread()) ++astray;
+                          ++elsewhere;
+                        }));
+    }
+    for (auto& one : signals) one->emit(asio::cancellation_type::terminal);
+  });
+  REQUIRE(run_until(t.io, [&] { return t.seen.size() == 30 && elsewhere == 30; }));
+  CHECK(astray == 0);
+  t.own->close();
+  t.io.restart();
+  t.io.run();
+  pool.join();
+}
