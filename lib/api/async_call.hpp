@@ -12,6 +12,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -69,6 +70,24 @@ class async_call : public handled_call, public std::enable_shared_from_this<asyn
   std::unique_ptr<asio::any_completion_executor> other_;  // where the handler runs if `place_` cannot say it
 };
 
+// Memory of a few calls that are over, kept by their thread for those that follow.
+void* take_call_memory(std::size_t size);
+void give_call_memory(void* block, std::size_t size) noexcept;
+
+template <class T>
+struct call_allocator {
+  using value_type = T;
+
+  call_allocator() = default;
+  template <class Other>
+  call_allocator(call_allocator<Other> const&) noexcept {}
+
+  T* allocate(std::size_t count) { return static_cast<T*>(take_call_memory(count * sizeof(T))); }
+  void deallocate(T* block, std::size_t count) noexcept { give_call_memory(block, count * sizeof(T)); }
+
+  friend bool operator==(call_allocator const&, call_allocator const&) noexcept { return true; }
+};
+
 // `Finish` makes the handler's arguments, a tuple, from the operation; its member `abandon`, if there is one, is
 // called when the handler is destroyed without a call.
 template <class Finish, class... Values>
@@ -110,7 +129,8 @@ template <class Finish, class... Values>
 std::shared_ptr<async_call> make_async_call(lock_key const& key, std::shared_ptr<void const> kept,
                                             handler<void(error_code, Values...)> done, Finish finish) {
   using type = typed_async_call<Finish, Values...>;
-  return std::make_shared<type>(*key.engine, &key, std::move(kept), std::move(done), std::move(finish));
+  return std::allocate_shared<type>(call_allocator<type>(), *key.engine, &key, std::move(kept), std::move(done),
+                                    std::move(finish));
 }
 
 // Calls a handler with these values behind all that was completed before, and never on this stack.
