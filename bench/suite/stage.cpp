@@ -58,7 +58,7 @@ latchkey::config quiet_config() {
 
 namespace {
 
-constexpr std::array<group, 17> groups{{
+constexpr std::array<group, 18> groups{{
     {"pair", "a free pair from a thread, in six regimes, beside bare clients that sleep or poll", run_pair},
     {"tls", "a free pair by TLS, beside a bare client with OpenSSL, and beside the same without TLS", run_tls},
     {"scope", "a lease whose release nobody waits for, on many locks and again and again on one", run_scope},
@@ -67,6 +67,7 @@ constexpr std::array<group, 17> groups{{
     {"cluster", "many locks at once on three shards of a cluster, beside one server", run_cluster},
     {"failover", "how long nobody is granted a lock while its master changes", run_failover},
     {"one_lock", "one lock that many callers of one process want", run_one_lock},
+    {"turns", "local turns: inner pairs of a thread and of a coroutine, and 64 coroutines", run_turns},
     {"processes", "one lock that 2 to 16 processes want", run_processes},
     {"holds", "100,000 holds that are renewed", run_holds},
     {"waiter", "what one waiter costs", run_waiter},

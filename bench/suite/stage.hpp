@@ -55,6 +55,7 @@ void run_crowd(stage& on);
 void run_cluster(stage& on);
 void run_failover(stage& on);
 void run_one_lock(stage& on);
+void run_turns(stage& on);
 void run_processes(stage& on);
 void run_holds(stage& on);
 void run_waiter(stage& on);
