@@ -17,6 +17,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace latchkey;
@@ -340,4 +341,57 @@ TEST_CASE("deliveries: a slot reaches no call that is over, and each handler run
   t.io.restart();
   t.io.run();
   pool.join();
+}
+
+TEST_CASE("deliveries: an answer that is read meanwhile does not overtake the rest of a queue") {
+  turning t;
+  t.take();
+  auto const before = t.own->snapshot().commands;
+  t.server.pause();
+  t.own->get_lock("other").async_is_locked([&](error_code, bool) { t.seen.push_back(-1); });
+  REQUIRE(run_until(t.io, [&] { return t.own->snapshot().commands > before; }));
+  t.io.restart();
+  t.lock.async_lock(t.me, [&](error_code) {
+    t.server.resume();
+    t.server.admin().ok("PING");  // it answers one after the other
+    for (int i = 0; i < 40; ++i) t.lock.async_lock(t.me, [&, i](error_code) { t.seen.push_back(i); });
+  });
+  REQUIRE(run_until(t.io, [&] { return t.seen.size() == 41; }));
+  for (int i = 0; i < 40; ++i) CHECK(t.seen[static_cast<std::size_t>(i)] == i);
+  t.own->close();
+  t.io.restart();
+  t.io.run();
+}
+
+TEST_CASE("deliveries: with threads of the client's own each handler runs where it belongs") {
+  redis_server const server;
+  auto settings = steady_config();
+  settings.local_turns = true;
+  client own(server.uri(), settings);
+  auto const lock = own.get_lock("k");
+  auto const me = owner::make();
+  asio::io_context io;
+  int astray = 0;
+  auto const play = [&]() -> asio::awaitable<void> {
+    for (int i = 0; i < 100; ++i) {
+      co_await lock.async_lock(me);
+      if (!io.get_executor().running_in_this_thread()) ++astray;
+    }
+    for (int i = 0; i < 100; ++i) {
+      co_await lock.async_unlock(me);
+      if (!io.get_executor().running_in_this_thread()) ++astray;
+    }
+  };
+  run_coro(io, play());
+  CHECK(astray == 0);
+  // And those that have no executor, on the thread for callbacks.
+  std::promise<std::thread::id> done;
+  std::vector<std::thread::id> where;
+  lock.async_lock(me, [&](error_code) {
+    for (int i = 0; i < 40; ++i) lock.async_lock(me, [&](error_code) { where.push_back(std::this_thread::get_id()); });
+    lock.async_lock(me, [&](error_code) { done.set_value(std::this_thread::get_id()); });
+  });
+  auto told = done.get_future();
+  REQUIRE(told.wait_for(patience) == std::future_status::ready);
+  CHECK(where == std::vector<std::thread::id>(40, told.get()));
 }
