@@ -18,9 +18,7 @@ TEST_CASE("history 1: a late release does not end a later hold") {
     CHECK(ended->released == release_result::released);
     granted(w, w.acquire(1));
     w.server.run_left_behind();
-    task& b = w.once(1, {.client = 1});
-    w.await(b);
-    CHECK(b.busy());
+    CHECK(w.await(w.once(1, {.client = 1})).busy());
     w.drop(warm);
     w.finish();
   }
@@ -29,13 +27,11 @@ TEST_CASE("history 1: a late release does not end a later hold") {
 TEST_CASE("history 2: a late hand-off does not grant again") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& c = w.acquire(3);
-  w.run();
+  task& c = w.run(w.acquire(3));
   leave_unread(w, role::shared, [&] { w.release(a); });
   w.await(c);
   REQUIRE(c.granted());
-  task& back = w.acquire(1);
-  w.run();
+  task& back = w.run(w.acquire(1));
   w.release(c);
   w.await(back);
   REQUIRE(back.granted());
@@ -52,8 +48,7 @@ TEST_CASE("history 3: a late acquire whose caller gave up leaves no ghost") {
   REQUIRE(w.server.all().size() == 1);
   w.resolve();
   leave_unread(w, role::shared, [&] {
-    task& a = w.acquire(1);
-    w.run();
+    task& a = w.run(w.acquire(1));
     w.cancel(a);
   });
   w.resolve();
@@ -64,8 +59,7 @@ TEST_CASE("history 3: a late acquire whose caller gave up leaves no ghost") {
 
 TEST_CASE("history 4: a late acquire does not run after a busy answer") {
   world w;
-  w.drop(granted(w, w.acquire(1, {.name = "other"})));
-  w.run();
+  w.drop(granted(w, w.acquire(1, {.name = "other"}))).run();
   task* a = nullptr;
   leave_unread(w, role::shared, [&] { a = &w.once(1); });
   w.server.stranger_takes("k", "stranger:1", 60'000);
@@ -101,9 +95,7 @@ TEST_CASE("history 5: where KILL is refused, the count that a request names heal
   w.await(w.release(*inner));
   w.server.run_left_behind();
   REQUIRE(w.server.count("k", w.field(1)) == 2);
-  task& ended = w.release(outer);
-  w.await(ended);
-  CHECK(ended.released == release_result::released);
+  CHECK(w.await(w.release(outer)).released == release_result::released);
   CHECK(w.server.all().empty());
   w.finish();
 }
@@ -140,11 +132,9 @@ TEST_CASE("history 13: KILL comes first, and nothing is repeated before its answ
   leave_unread(w, role::shared, [&] { w.release(a); });
   std::size_t const before = w.server.log.size();
   w.until([&] { return w.server.ran("CLIENT KILL") == 1; });
-  w.mute(role::shared);
-  w.run();
+  w.mute(role::shared).run();
   for (std::size_t i = before; i < w.server.log.size(); ++i) CHECK_FALSE(w.server.log[i].starts_with("EVAL"));
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(w.server.ran("EVALSHA release") == 1);
   CHECK(w.server.run_left_behind() == 0);
   w.finish();
@@ -155,14 +145,11 @@ TEST_CASE("history 14: one request of an owner at a time, even if a script must 
   task& a = granted(w, w.acquire(1));
   w.server.refuse("EVALSHA release", "NOSCRIPT No matching script. Please use EVAL.");
   w.deafen(role::shared);
-  task& ended = w.release(a);
-  w.run();
-  task& again = w.acquire(1);
-  w.run();
+  task& ended = w.run(w.release(a));
+  task& again = w.run(w.acquire(1));
   CHECK(again.where == task::place::behind_owner);
   w.deafen(role::shared, false);
-  w.await(ended);
-  w.await(again);
+  w.await(ended, again);
   CHECK(again.granted());
   CHECK(w.server.count("k", w.field(1)) == 1);
   w.finish();
@@ -173,14 +160,12 @@ TEST_CASE("history 6: a re-entry that is answered after the outer hold lapsed le
   task& outer = granted(w, w.acquire(1, {.lease = 5s}));
   w.pass(4s);
   w.mute(role::shared);
-  task& inner = w.acquire(1, {.wait = 1s, .lease = 50s});
-  w.run();
+  task& inner = w.run(w.acquire(1, {.wait = 1s, .lease = 50s}));
   REQUIRE(w.server.count("k", w.field(1)) == 2);
   w.pass(2s);
   CHECK(outer.losses == 1);
   w.cancel(inner);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(w.server.all().empty());
   w.drop(outer);
   w.finish();
@@ -212,9 +197,7 @@ TEST_CASE("history 9: a partial release keeps the longest lease that stays") {
   granted(w, w.acquire(1, {.lease = 100s}));
   granted(w, w.acquire(1, {.lease = 2s}));
   task& third = granted(w, w.acquire(1, {.lease = 50s}));
-  task& ended = w.release(third);
-  w.await(ended);
-  CHECK(ended.released == release_result::still_held);
+  CHECK(w.await(w.release(third)).released == release_result::still_held);
   CHECK(w.server.ttl("k") == 100'000);
   w.finish();
 }
@@ -236,8 +219,7 @@ TEST_CASE("history 10: a hold lost while its renewal is under way is given back"
   w.deafen(role::shared);
   w.pass(20s);
   w.mute(role::shared);
-  w.deafen(role::shared, false);
-  w.run();
+  w.deafen(role::shared, false).run();
   REQUIRE(w.server.ttl("k") == 30'000);
   w.pass(1s);
   CHECK(a.losses == 1);
@@ -256,8 +238,7 @@ TEST_CASE("history 10: a hold lost while its re-entry is under way is given back
   task& inner = w.acquire(1, {.lease = 50s});
   w.pass(2s);
   CHECK(outer.losses == 1);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(inner.granted());
   CHECK(w.server.count("k", w.field(1)) == 1);
   w.drop(outer);
@@ -296,8 +277,7 @@ TEST_CASE("history 11: absent in the first answer means expired") {
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
   w.server.redis.data.clear();
-  task& ended = w.release(a);
-  w.await(ended);
+  task& ended = w.await(w.release(a));
   CHECK(ended.released == release_result::expired);
   CHECK(ended.error == errc::lease_lost);
   w.finish();
@@ -312,8 +292,7 @@ TEST_CASE("history 12: a hand-off that found the holder expired grants, and does
   task& ended = w.release(a);
   w.pass(200ms);
   w.lose(role::shared, fate::ran);
-  w.await(ended);
-  w.await(c);
+  w.await(ended, c);
   CHECK(ended.released == release_result::unknown);
   CHECK(c.granted());
   CHECK(w.server.all() == std::set<std::string>{"k/" + w.field(3) + "=1"});
@@ -328,8 +307,7 @@ TEST_CASE("history 15: a lease counts from when its request was sent") {
     instant const sent = w.now;
     task& a = w.acquire(1, {.lease = 5s, .direct = direct});
     w.pass(2s);
-    w.mute(direct ? role::direct : role::shared, false);
-    w.run();
+    w.mute(direct ? role::direct : role::shared, false).run();
     REQUIRE(a.granted());
     CHECK(a.shown.until() == sent + 5s);
     w.finish();
@@ -343,8 +321,7 @@ TEST_CASE("a hold whose time is over does not come to life by the late answer to
   w.mute(role::shared);
   w.pass(2ms);
   w.now += 25s;  // the process stood still, and reads before it looks at its timers
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(a.losses == 1);
   CHECK_FALSE(a.trusted(w.now));
   w.finish();

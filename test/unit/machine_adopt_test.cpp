@@ -1,5 +1,6 @@
 // Holds that leave one client without a release and go on in another one.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/transfers.hpp>
 #include <wire/kinds.hpp>
 
@@ -16,17 +17,24 @@ detail::kind const& kind_of(int index) {
 }
 
 bool free_of(world& w, task const& held) {
-  task& asked = w.ask(detail::query::is_locked, 0, {.name = held.key, .which = held.which, .mode = held.mode});
-  w.await(asked);
+  task& asked = w.await(w.ask(detail::query::is_locked, 0, {.name = held.key, .which = held.which, .mode = held.mode}));
   return asked.value == 0;
+}
+
+// Granted to owner 1 of the first client, detached, and adopted by owner 77 of the second one.
+task& adopted(world& w, milliseconds lease) {
+  task& held = granted(w, w.acquire(1, {.lease = lease}));
+  if (transfers::detach(w, held).owner.empty()) w.fail("it should be detached");
+  task& mine = transfers::adopt(w, 77, held, {.client = 1});
+  if (!mine.yes) w.fail("it should be adopted");
+  return mine;
 }
 
 }  // namespace
 
 TEST_CASE("a detached hold is neither renewed nor released", "[unit][machine]") {
   world w;
-  task& held = w.acquire(1);
-  w.await(held);
+  task& held = w.await(w.acquire(1));
   w.pass(25s);
   auto const made = transfers::detach(w, held);
   CHECK(made.refused.empty());
@@ -44,10 +52,8 @@ TEST_CASE("a detached hold is neither renewed nor released", "[unit][machine]") 
 
 TEST_CASE("who waits behind a detached hold waits for its lease", "[unit][machine]") {
   world w;
-  task& held = w.acquire(1);
-  w.await(held);
-  task& next = w.acquire(2);
-  w.run();
+  task& held = w.await(w.acquire(1));
+  task& next = w.run(w.acquire(2));
   REQUIRE(transfers::detach(w, held).refused.empty());
   w.run();
   CHECK_FALSE(next.done());
@@ -64,8 +70,7 @@ TEST_CASE("another client adopts a hold, extends and releases it", "[unit][machi
   int const index = GENERATE(range(0, 6));
   auto const& which = kind_of(index);
   INFO(which.rules().name);
-  task& held = w.acquire(1, {.lease = 20s, .which = &which});
-  w.await(held);
+  task& held = w.await(w.acquire(1, {.lease = 20s, .which = &which}));
   w.pass(5s);
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task& mine = transfers::adopt(w, 77, held, {.client = 1});
@@ -73,9 +78,7 @@ TEST_CASE("another client adopts a hold, extends and releases it", "[unit][machi
   CHECK(mine.shown.until() <= w.now + 15s);
   CHECK(mine.shown.until() > w.now + 14s);
   CHECK(w.snapshot(1).held == 1);
-  task& asked = w.ask(detail::query::is_held_by, 77, {.client = 1, .which = &which});
-  w.await(asked);
-  CHECK(asked.value == 1);
+  CHECK(w.await(w.ask(detail::query::is_held_by, 77, {.client = 1, .which = &which})).value == 1);
   w.await(w.extend(mine, 60s));
   CHECK(mine.shown.until() > w.now + 59s);
   w.pass(50s);
@@ -97,16 +100,14 @@ TEST_CASE("each side of a read-write lock is adopted with its own time", "[unit]
   auto const& which = detail::read_write_kind();
   task& reads = w.acquire(1, {.lease = 20s, .which = &which});
   task& longer = w.acquire(2, {.lease = 90s, .which = &which});
-  w.await(reads);
-  w.await(longer);
+  w.await(reads, longer);
   REQUIRE_FALSE(transfers::detach(w, reads).owner.empty());
   task& mine = transfers::adopt(w, 77, reads, {.client = 1});
   REQUIRE(mine.yes);
   CHECK(mine.shown.until() <= w.now + 20s);
   w.await(w.release(mine));
   w.await(w.release(longer));
-  task& writes = w.acquire(3, {.lease = 30s, .which = &which, .mode = 1});
-  w.await(writes);
+  task& writes = w.await(w.acquire(3, {.lease = 30s, .which = &which, .mode = 1}));
   CHECK(transfers::detach(w, writes).owner == w.field(3));
   task& taken = transfers::adopt(w, 78, writes, {.client = 1});
   REQUIRE(taken.yes);
@@ -118,8 +119,7 @@ TEST_CASE("each side of a read-write lock is adopted with its own time", "[unit]
 
 TEST_CASE("the client that detached a hold adopts it under its own owner", "[unit][machine]") {
   world w;
-  task& held = w.acquire(1, {.lease = 20s});
-  w.await(held);
+  task& held = w.await(w.acquire(1, {.lease = 20s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task& again = transfers::adopt(w, 1, held);
   REQUIRE(again.yes);
@@ -132,8 +132,7 @@ TEST_CASE("the client that detached a hold adopts it under its own owner", "[uni
 
 TEST_CASE("an adopted hold is detached once more, under the owner who was granted it", "[unit][machine]") {
   world w(seen_by_the_server(), 3);
-  task& held = w.acquire(1, {.lease = 20s});
-  w.await(held);
+  task& held = w.await(w.acquire(1, {.lease = 20s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task& mine = transfers::adopt(w, 77, held, {.client = 1});
   REQUIRE(mine.yes);
@@ -149,15 +148,10 @@ TEST_CASE("an adopted hold is detached once more, under the owner who was grante
 
 TEST_CASE("an owner who has lost an adopted hold acquires under its own name", "[unit][machine]") {
   world w(seen_by_the_server(), 2);
-  task& held = w.acquire(1, {.lease = 10s});
-  w.await(held);
-  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
-  task& mine = transfers::adopt(w, 77, held, {.client = 1});
-  REQUIRE(mine.yes);
+  task& mine = adopted(w, 10s);
   w.pass(11s);
   CHECK(mine.losses == 1);
-  task& own = w.acquire(77, {.lease = 10s, .client = 1});
-  w.await(own);
+  task& own = w.await(w.acquire(77, {.lease = 10s, .client = 1}));
   CHECK(w.server.has("k", w.field(77, 1)));
   CHECK_FALSE(w.server.has("k", w.field(1)));
   w.drop(mine);
@@ -169,13 +163,8 @@ TEST_CASE("who has adopted a hold takes it once more, and is renewed, under the 
           "[unit][machine]") {
   world w(seen_by_the_server(), 2);
   w.watch_holds = false;  // looks for the owner's own field
-  task& held = w.acquire(1, {.lease = 20s});
-  w.await(held);
-  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
-  task& mine = transfers::adopt(w, 77, held, {.client = 1});
-  REQUIRE(mine.yes);
-  task& inner = w.acquire(77, {.client = 1});
-  w.await(inner);
+  task& mine = adopted(w, 20s);
+  task& inner = w.await(w.acquire(77, {.client = 1}));
   CHECK(w.server.count("k", w.field(1)) == 2);
   CHECK_FALSE(w.server.has("k", w.field(77, 1)));
   w.pass(70s);
@@ -189,8 +178,7 @@ TEST_CASE("who has adopted a hold takes it once more, and is renewed, under the 
 
 TEST_CASE("an adopted hold that ends by time is told, and what others have of it is left alone", "[unit][machine]") {
   world w(seen_by_the_server(), 3);
-  task& held = w.acquire(1, {.lease = 10s});
-  w.await(held);
+  task& held = w.await(w.acquire(1, {.lease = 10s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task& early = transfers::adopt(w, 77, held, {.client = 1});
   task& late = transfers::adopt(w, 78, held, {.client = 2});
@@ -209,28 +197,20 @@ TEST_CASE("an adopted hold that ends by time is told, and what others have of it
 
 TEST_CASE("what the server shows no more is not adopted", "[unit][machine]") {
   world w(seen_by_the_server(), 2);
-  task& held = w.acquire(1, {.lease = 10s});
-  w.await(held);
+  task& held = w.await(w.acquire(1, {.lease = 10s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   w.pass(11s);
-  task& asked = w.ask(detail::query::rest, 0, {.client = 1, .argument = w.field(1)});
-  w.await(asked);
-  CHECK(asked.value == -2);
-  task& other = w.acquire(2, {.lease = 10s});
-  w.await(other);
-  task& again = w.ask(detail::query::rest, 0, {.client = 1, .argument = w.field(1)});
-  w.await(again);
-  CHECK(again.value == -2);
+  CHECK(w.await(w.ask(detail::query::rest, 0, {.client = 1, .argument = w.field(1)})).value == -2);
+  task& other = w.await(w.acquire(2, {.lease = 10s}));
+  CHECK(w.await(w.ask(detail::query::rest, 0, {.client = 1, .argument = w.field(1)})).value == -2);
   w.await(w.release(other));
   w.finish();
 }
 
 TEST_CASE("what an owner has besides keeps a hold from being detached", "[unit][machine]") {
   world w;
-  task& outer = w.acquire(1, {.lease = 10s});
-  w.await(outer);
-  task& inner = w.acquire(1, {.lease = 10s});
-  w.await(inner);
+  task& outer = w.await(w.acquire(1, {.lease = 10s}));
+  task& inner = w.await(w.acquire(1, {.lease = 10s}));
   CHECK(transfers::detach(w, inner).refused == "its owner holds the lock more than once");
   w.await(w.release(inner));
   task& extension = w.extend(outer, 20s);
@@ -243,13 +223,9 @@ TEST_CASE("what an owner has besides keeps a hold from being detached", "[unit][
 }
 
 TEST_CASE("a hold that began as a local turn under another owner is not detached", "[unit][machine]") {
-  config settings = seen_by_the_server();
-  settings.local_turns = true;
-  world w(settings);
-  task& first = w.acquire(1);
-  w.await(first);
-  task& second = w.acquire(2);
-  w.run();
+  world w({.local_turns = true});
+  task& first = w.await(w.acquire(1));
+  task& second = w.run(w.acquire(2));
   w.drop(first);
   w.await(second);
   REQUIRE(second.granted());
@@ -261,11 +237,7 @@ TEST_CASE("a hold that began as a local turn under another owner is not detached
 
 TEST_CASE("a force-unlock of one field ends an adopted hold of it alone", "[unit][machine]") {
   world w(seen_by_the_server(), 2);
-  task& held = w.acquire(1, {.lease = 10s});
-  w.await(held);
-  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
-  task& mine = transfers::adopt(w, 77, held, {.client = 1});
-  REQUIRE(mine.yes);
+  task& mine = adopted(w, 10s);
   w.await(w.force_unlock({.client = 1, .argument = w.field(77, 1)}));
   CHECK(mine.losses == 0);
   w.await(w.force_unlock({.client = 1, .argument = w.field(1)}));

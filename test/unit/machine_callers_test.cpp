@@ -11,14 +11,11 @@ TEST_CASE("sweep: one-shot calls while others try and wait") {
     task& b = w.once(2);
     task& c = w.acquire(3);
     task& d = w.once(4, {.direct = true});
-    w.await(a);
-    w.await(b);
-    w.await(d);
+    w.await(a, b, d);
     w.expect(a.granted() && b.busy() && d.busy() && !c.done(), "one has it, the one-shots are told so");
     if (a.granted()) w.await(w.release(a));
     w.await(c);
-    task& e = w.once(5);
-    w.await(e);
+    task& e = w.await(w.once(5));
     w.expect(c.granted() && e.busy(), "the waiter has it");
   }});
 }
@@ -28,12 +25,10 @@ TEST_CASE("sweep: one-shot calls at a stranger's lock") {
     w.server.stranger_takes("k", "stranger:1", 40'000);
     task& a = w.once(1);
     task& b = w.once(2, {.direct = true});
-    w.await(a);
-    w.await(b);
+    w.await(a, b);
     w.expect(a.busy() && b.busy(), "busy");
     w.server.stranger_releases("k", "stranger:1");
-    task& c = w.once(3, {.direct = true});
-    w.await(c);
+    task& c = w.await(w.once(3, {.direct = true}));
     w.expect(c.granted(), "free");
   }});
 }
@@ -58,8 +53,7 @@ TEST_CASE("sweep: tasks that share an owner do not exclude each other") {
 TEST_CASE("sweep: max_hold ends the hold, on the server too") {
   for (milliseconds const bound : {500ms, 25'000ms, 30'000ms, 31'000ms, 65'000ms})
     sweep({.play = [bound](world& w) {
-      task& one = w.acquire(1, {.max_hold = bound});
-      w.await(one);
+      task& one = w.await(w.acquire(1, {.max_hold = bound}));
       auto const end = detail::after(one.done_at, bound);
       auto const rest = [&] { return std::chrono::floor<milliseconds>(end - w.now); };
       for (int i = 8; i > 0; --i) {
@@ -77,12 +71,9 @@ TEST_CASE("sweep: max_hold ends the hold, on the server too") {
 
 TEST_CASE("sweep: of an owner's holds the longest counts, and what max_hold bounds ends alone") {
   sweep({.play = [](world& w) {
-    task& bounded = w.acquire(1, {.max_hold = 12s});
-    w.await(bounded);
-    task& fixed = w.acquire(1, {.lease = 20s});
-    w.await(fixed);
-    task& renewed = w.acquire(1);
-    w.await(renewed);
+    task& bounded = w.await(w.acquire(1, {.max_hold = 12s}));
+    task& fixed = w.await(w.acquire(1, {.lease = 20s}));
+    task& renewed = w.await(w.acquire(1));
     w.pass(13s);
     w.expect(bounded.losses == 1 && fixed.trusted(w.now) && renewed.trusted(w.now), "one is lost");
     w.expect(w.server.count("k", w.field(1)) == 2, "two are there");
@@ -97,24 +88,21 @@ TEST_CASE("sweep: of an owner's holds the longest counts, and what max_hold boun
 TEST_CASE("sweep: questions") {
   sweep({.play = [](world& w) {
     using detail::query;
-    task& one = w.acquire(1, {.lease = 15s});
-    w.await(one);
+    w.await(w.acquire(1, {.lease = 15s}));
     task& locked = w.ask(query::is_locked);
     task& held = w.ask(query::is_held_by, 1, {.direct = true});
     task& count = w.ask(query::hold_count, 1);
     task& time = w.ask(query::time_to_live);
     for (task* asked : {&locked, &held, &count, &time}) w.await(*asked);
     w.expect(locked.value == 1 && held.value == 1 && count.value == 1 && time.value == 15'000, "held");
-    task& none = w.ask(query::time_to_live, 0, {.name = "other"});
-    w.await(none);
+    task& none = w.await(w.ask(query::time_to_live, 0, {.name = "other"}));
     w.expect(none.value == -2, "free");
   }});
 }
 
 TEST_CASE("sweep: close with a holder, waiters and a question") {
   sweep({.play = [](world& w) {
-    task& a = w.acquire(1);
-    w.await(a);
+    task& a = w.await(w.acquire(1));
     task& b = w.acquire(2);
     task& c = w.acquire(3, {.name = "other"});
     task& d = w.ask(detail::query::is_locked);
@@ -133,8 +121,7 @@ TEST_CASE("sweep: scripts are forgotten by the server") {
     w.server.flush_scripts();
     task& a = w.acquire(1);
     task& b = w.acquire(2, {.name = "other", .direct = true});
-    w.await(a);
-    w.await(b);
+    w.await(a, b);
     w.server.flush_scripts();
     if (a.granted()) w.await(w.release(a, true));
     if (b.granted()) w.await(w.release(b));
@@ -145,8 +132,7 @@ TEST_CASE("sweep: scripts are forgotten by the server") {
 
 TEST_CASE("sweep: what is asked in one turn leaves in one call per script") {
   sweep_one_server({.play = [](world& w) {
-    task& warm = w.acquire(1, {.name = "warm"});
-    w.await(warm);
+    task& warm = w.await(w.acquire(1, {.name = "warm"}));
     std::size_t const before = w.server.ran("EVALSHA");
     std::vector<task*> all;
     for (int i = 0; i < 20; ++i) all.push_back(&w.acquire(1, {.name = "k" + std::to_string(i)}));
@@ -164,8 +150,7 @@ TEST_CASE("sweep: watchdog renewals over several periods") {
   sweep_one_server({.play = [](world& w) {
     task& a = w.acquire(1);
     task& b = w.acquire(2, {.name = "other", .direct = true});
-    w.await(a);
-    w.await(b);
+    w.await(a, b);
     task& waiter = w.acquire(3, {.wait = 65s});
     w.pass(65s);
     w.expect(a.losses == 0 && b.losses == 0 && w.server.ran("EVALSHA renew") == 6, "six periods, one call each");

@@ -14,26 +14,21 @@ constexpr auto loading = "LOADING Redis is loading the dataset in memory";
 
 TEST_CASE("connect: three connections, one script, nothing left") {
   world w;
-  task& one = w.connect(10s);
-  w.run();
+  task& one = w.run(w.connect(10s));
   CHECK(one.completions == 1);
   CHECK(one.error == error_code());
   for (role const as : {role::shared, role::direct, role::messages}) CHECK(w.connected(as));
   CHECK(w.server.subscriptions() == 0);
   int const before = w.opened;
   std::size_t const commands = w.server.log.size();
-  task& again = w.connect(10s);
-  w.run();
-  CHECK(again.error == error_code());
+  CHECK(w.run(w.connect(10s)).error == error_code());
   CHECK(w.opened == before);
   CHECK(w.server.log.size() == commands + 1);
   w.finish();
 }
 
 TEST_CASE("connect: tries until its wait ends, whatever the attempts of others, and says the last words") {
-  config settings = seen_by_the_server();
-  settings.retry_attempts = 0;
-  world w(settings);
+  world w({.retry_attempts = 0});
   w.server.refuse("EVALSHA nothing", loading, -1);
   task& one = w.connect(5s);
   w.pass(4'990ms);
@@ -71,8 +66,7 @@ TEST_CASE("connect: a link that cannot be had is not waited for, one that dies a
   world w;
   w.server.refuse("CLIENT LIST", "NOPERM this user has no permissions to run the 'client|list' command", -1);
   w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to run the 'subscribe' command", -1);
-  task& one = w.connect(10s);
-  w.run();
+  task& one = w.run(w.connect(10s));
   CHECK(one.done());
   CHECK(one.error == error_code());
   CHECK_FALSE(w.connected(role::direct));
@@ -83,8 +77,7 @@ TEST_CASE("connect: a link that cannot be had is not waited for, one that dies a
   world v;
   task& two = v.connect(10s);
   v.until([&] { return v.connected(role::messages); });
-  v.deafen(role::messages);
-  v.run();
+  v.deafen(role::messages).run();
   REQUIRE_FALSE(two.done());
   v.lose(role::shared, fate::gone);
   v.pass(1s);
@@ -116,11 +109,7 @@ TEST_CASE("connect: cancelled or closed at every moment") {
 
 namespace {
 
-config watched(milliseconds watchdog = 30s) {
-  config settings = seen_by_the_server();
-  settings.lock_watchdog_timeout = watchdog;
-  return settings;
-}
+config watched(milliseconds watchdog = 30s) { return {.lock_watchdog_timeout = watchdog}; }
 
 // As by lock(): no lease shows it.
 task& unshown(world& w, std::uint64_t owner, how const& options = {}) {
@@ -136,8 +125,7 @@ task& unshown(world& w, std::uint64_t owner, how const& options = {}) {
 TEST_CASE("closing: a lease is told, renewed on, and its release goes to the server") {
   world w(watched(900ms));
   task& held = granted(w, w.acquire(1));
-  w.close();
-  w.run();
+  w.close().run();
   CHECK(held.losses == 1);
   CHECK(held.why_lost == errc::closed);
   CHECK(held.shown.lost);
@@ -145,9 +133,7 @@ TEST_CASE("closing: a lease is told, renewed on, and its release goes to the ser
   w.pass(1'200ms);
   CHECK(w.server.count("k", w.field(1)) == 1);
   CHECK(w.snapshot().renewals >= 3);
-  task& ended = w.release(held);
-  w.run();
-  CHECK(ended.released == release_result::released);
+  CHECK(w.run(w.release(held)).released == release_result::released);
   CHECK(w.server.all().empty());
   CHECK(w.machine().closed());
   CHECK(w.noted(event_type::left_to_lease) == 0);
@@ -185,8 +171,7 @@ TEST_CASE("closing: the closing thread's own holds are released, others' without
   world w(watched());
   unshown(w, 1, {.name = "mine"});
   unshown(w, 2, {.name = "yours", .lease = 5s});
-  w.close(0, 1);
-  w.run();
+  w.close(0, 1).run();
   CHECK(w.machine().closed());
   CHECK(w.server.count("mine", w.field(1)) == 0);
   CHECK(w.server.count("yours", w.field(2)) == 1);
@@ -207,15 +192,13 @@ TEST_CASE("closing: while a lease is awaited only what gives back is served") {
   task& again = w.acquire(2);
   task& asked = w.ask(detail::query::is_locked);
   task& forced = w.force_unlock();
-  task& unlocked = w.unlock(2);
-  w.run();
+  task& unlocked = w.run(w.unlock(2));
   CHECK(extension.yes);
   for (task* one : {&more, &taken, &again, &asked, &forced}) CHECK(one->error == errc::closed);
   CHECK_FALSE(unlocked.error);
   CHECK(w.server.count("k", w.field(2)) == 0);
   CHECK_FALSE(w.machine().closed());
-  w.drop(held);
-  w.run();
+  w.drop(held).run();
   CHECK(w.machine().closed());
   w.finish();
 }
@@ -225,13 +208,11 @@ TEST_CASE("closing: the release of one hold ends no other of its owner that is l
   task& outer = granted(w, w.acquire(1, {.lease = 20s}));
   task& inner = granted(w, w.acquire(1, {.lease = 20s}));
   w.close();
-  w.deafen(role::shared);
-  w.run();
+  w.deafen(role::shared).run();
   w.drop(inner);
   w.pass(1'900ms);
   CHECK(w.machine().closed());
-  w.deafen(role::shared, false);
-  w.run();
+  w.deafen(role::shared, false).run();
   CHECK(w.server.count("k", w.field(1)) == 1);
   CHECK(w.server.ttl("k") > 10'000);
   w.pass(20'001ms);
@@ -243,8 +224,7 @@ TEST_CASE("sweep: close with leases that are released meanwhile") {
   sweep({.play = [](world& w) {
     task& a = w.acquire(1);
     task& b = w.acquire(2, {.name = "other", .direct = true});
-    w.await(a);
-    w.await(b);
+    w.await(a, b);
     w.close();
     if (a.granted()) w.await(w.release(a, true));
     if (b.granted()) w.drop(b);

@@ -28,22 +28,18 @@ std::vector<std::string> warnings(world const& w) {
 TEST_CASE("clock_margin is taken off grants, renewals, extensions and what an inner release leaves",
           "[unit][case-t50]") {
   auto const story = [](world& w) {
-    task& outer = w.acquire(1, {.lease = 60s});
-    w.await(outer);
-    task& inner = w.acquire(1, {.lease = 5s});
-    w.await(inner);
+    task& outer = w.await(w.acquire(1, {.lease = 60s}));
+    task& inner = w.await(w.acquire(1, {.lease = 5s}));
     if (inner.granted()) w.await(w.extend(inner, 10s));
     if (outer.granted()) w.await(w.extend(outer, 4s));
     w.pass(1s);
     if (inner.granted()) w.await(w.release(inner));
     w.pass(3s);
-    task& renewed = w.acquire(2);
-    w.await(renewed);
+    task& renewed = w.await(w.acquire(2));
     w.pass(25s);
     w.expect(renewed.trusted(w.now), "renewed");
     task& next = w.acquire(3, {.max_hold = 12s});
-    task& last = w.acquire(4, {.lease = 7s});
-    w.run();
+    task& last = w.run(w.acquire(4, {.lease = 7s}));
     if (renewed.granted()) w.release(renewed);
     w.await(next);
     w.pass(13s);
@@ -61,8 +57,7 @@ TEST_CASE("clock_margin is taken off what a permit is given anew", "[unit][case-
     w.exclusive = false;
     w.watch_holds = false;
     w.server.set("k", 1);
-    task& one = w.acquire(1, a_permit(20s));
-    w.await(one);
+    task& one = w.await(w.acquire(1, a_permit(20s)));
     REQUIRE(one.granted());
     auto const sent = w.now;
     auto options = a_permit(lease);

@@ -20,14 +20,7 @@ std::string bulk(std::string_view text) {
   return '$' + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
 }
 
-config settings() {
-  config made;
-  made.connect_timeout = 5s;
-  made.timeout = 3s;
-  made.retry_delay = 1s;
-  made.ping_interval = 30s;
-  return made;
-}
+config settings() { return {.connect_timeout = 5s, .timeout = 3s, .retry_delay = 1s, .ping_interval = 30s}; }
 
 struct room final : connections_user {
   room() {

@@ -35,12 +35,10 @@ TEST_CASE("fair lock: served in the order of arrival over two clients, by one me
   CHECK(line(w).size() == 5);
   for (std::size_t i = 0; i + 1 < all.size(); ++i) {
     CHECK_FALSE(all[i + 1]->done());
-    w.release(*all[i]);
-    w.run();
+    w.run(w.release(*all[i]));
     CHECK(all[i + 1]->granted());
   }
-  w.release(*all.back());
-  w.run();
+  w.run(w.release(*all.back()));
   CHECK(line(w).empty());
   w.finish();
 }
@@ -49,14 +47,10 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that one 
           "[unit][machine]") {
   world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, in_line()));
-  task& b = w.acquire(2, in_line());
-  w.run();
-  task& other = w.acquire(3, in_line(-1ms, 1));
-  w.run();
-  task& d = w.acquire(4, in_line());
-  w.run();
-  w.release(a);
-  w.run();
+  task& b = w.run(w.acquire(2, in_line()));
+  task& other = w.run(w.acquire(3, in_line(-1ms, 1)));
+  task& d = w.run(w.acquire(4, in_line()));
+  w.run(w.release(a));
   CHECK(b.granted());
   CHECK(w.snapshot().handed_off == 1);
   CHECK(w.server.ran("(publish)") == 0);
@@ -67,8 +61,7 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that one 
   CHECK(w.snapshot().handed_off == 1);
   CHECK(w.server.ran("(publish)") == 1);
   CHECK(line(w) == std::vector{w.field(4)});
-  w.release(other);
-  w.run();
+  w.run(w.release(other));
   CHECK(d.granted());
   w.release(d);
   w.finish();
@@ -79,8 +72,7 @@ TEST_CASE("fair lock: a caller whose time is over takes no wake-up with him that
   world w;
   w.server.stranger_takes("k", stranger, 1'500);
   task& late = w.acquire(2, in_line(1'100ms));
-  task& stays = w.acquire(2, in_line());
-  w.run();
+  task& stays = w.run(w.acquire(2, in_line()));
   w.now += 1'400ms;  // the process stood still: the next look and the end of the wait are due at once
   w.pass(2s);
   CHECK_FALSE(late.granted());
@@ -93,16 +85,13 @@ TEST_CASE("fair lock: a caller whose time is over takes no wake-up with him that
 TEST_CASE("fair lock: a release takes an unsent try along, and whoever is first gets it", "[unit][machine]") {
   world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, in_line()));
-  task& theirs = w.acquire(2, in_line(-1ms, 1));
-  w.run();
+  task& theirs = w.run(w.acquire(2, in_line(-1ms, 1)));
   task& b = w.acquire(3, in_line());  // leaves in one turn with the release
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(theirs.granted());
   CHECK_FALSE(b.done());
   CHECK(line(w) == std::vector{w.field(3)});
-  w.release(theirs);
-  w.run();
+  w.run(w.release(theirs));
   CHECK(b.granted());
   w.release(b);
   w.finish();
@@ -113,12 +102,9 @@ TEST_CASE("fair lock: who does not hear yet when the lock comes free keeps its p
   task& a = granted(w, w.acquire(1, in_line()));
   w.mute(role::messages, true, 1);
   w.deafen(role::messages, true, 1);
-  task& b = w.acquire(2, in_line(-1ms, 1));
-  w.run();
-  task& c = w.acquire(3, in_line(-1ms, 1));
-  w.run();
-  task& d = w.acquire(4, in_line());
-  w.run();
+  task& b = w.run(w.acquire(2, in_line(-1ms, 1)));
+  task& c = w.run(w.acquire(3, in_line(-1ms, 1)));
+  task& d = w.run(w.acquire(4, in_line()));
   // Nobody listens for the first two: they may be dead. They look for themselves before that is decided, and what a
   // grant takes off their time leaves them enough.
   w.release(a);
@@ -128,8 +114,7 @@ TEST_CASE("fair lock: who does not hear yet when the lock comes free keeps its p
   w.pass(500ms);
   REQUIRE(c.granted());
   CHECK_FALSE(d.done());
-  w.release(c);
-  w.run();
+  w.run(w.release(c));
   CHECK(d.granted());
   w.release(d);
   w.mute(role::messages, false, 1);
@@ -142,11 +127,9 @@ TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[uni
   task& a = granted(w, w.acquire(1, in_line()));
   auto brief = in_line(7s);
   brief.line_time = 7s;
-  task& b = w.acquire(2, brief);
-  w.run();
+  task& b = w.run(w.acquire(2, brief));
   task& other = w.acquire(2, in_line());  // the same owner: it stands there already
-  task& c = w.acquire(3, in_line());
-  w.run();
+  task& c = w.run(w.acquire(3, in_line()));
   auto const& log = w.server.log;
   auto const ran = [&](std::string const& script, std::string const& end) {
     return std::any_of(log.begin(), log.end(), [&](auto const& line) {
@@ -158,12 +141,10 @@ TEST_CASE("fair lock: a waiter leaves with the time that it entered with", "[uni
   auto const last = score(w, 3);
   CHECK(last == score(w, 2) + 300'000);
   w.cancel(b);
-  w.cancel(other);
-  w.run();
+  w.cancel(other).run();
   CHECK(ran("fair_leave", w.field(2) + " 7000 publish"));
   CHECK(score(w, 3) == last - 7'000);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(c.granted());
   w.finish();
 }
@@ -173,8 +154,7 @@ TEST_CASE("fair lock: a dead head costs the others its grace where nobody listen
   task& a = granted(w, w.acquire(1, in_line()));
   w.server.ask({"RPUSH", queue, "dead:1"});
   w.server.ask({"ZADD", scores, "1000000000", "dead:1"});
-  task& b = w.acquire(2, in_line());
-  w.run();
+  task& b = w.run(w.acquire(2, in_line()));
   w.release(a);
   w.pass(699ms);
   CHECK_FALSE(b.done());
@@ -193,21 +173,16 @@ TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
 TEST_CASE("sweep: fair lock: re-entry, a one-shot, and a second turn of the same owner") {
   sweep_one_server({.play =
                         [](world& w) {
-                          task& a = w.acquire(1, in_line());
-                          w.await(a);
-                          task& again = w.acquire(1, in_line());
-                          w.await(again);
-                          task& b = w.acquire(2, in_line(-1ms, 1));
-                          w.run();
-                          task& once = w.once(3, in_line());
-                          w.await(once);
+                          task& a = w.await(w.acquire(1, in_line()));
+                          task& again = w.await(w.acquire(1, in_line()));
+                          task& b = w.run(w.acquire(2, in_line(-1ms, 1)));
+                          task& once = w.await(w.once(3, in_line()));
                           w.expect(once.busy(), "somebody has it");
                           if (again.granted()) w.release(again);
                           if (a.granted()) w.release(a);
                           w.await(b);
                           w.expect(b.granted(), "after the last release");
-                          task& back = w.acquire(1, in_line());
-                          w.run();
+                          task& back = w.run(w.acquire(1, in_line()));
                           if (b.granted()) w.release(b);
                           w.await(back);
                           w.expect(back.granted(), "its next turn");
@@ -225,14 +200,12 @@ TEST_CASE("fair lock: who leaves the client's queue because another was granted 
   w.acquire(2, in_line());
   task& waited = w.acquire(3, in_line(1'400ms));
   task& tried = w.once(3, in_line());  // one request of an owner at a time: it waits for the first one's turn
-  w.acquire(2, in_line());
-  w.run();
+  w.run(w.acquire(2, in_line()));
   REQUIRE(line(w).size() == 2);
   w.pass(1'401ms);
   REQUIRE(waited.busy());
   REQUIRE_FALSE(tried.done());
-  w.release(held);
-  w.run();
+  w.run(w.release(held));
   CHECK(tried.busy());
   CHECK(line(w).empty());
   w.finish();
@@ -240,9 +213,7 @@ TEST_CASE("fair lock: who leaves the client's queue because another was granted 
 
 TEST_CASE("fair lock: those far from the head look seldom, and each is served by its message", "[unit][machine]") {
   constexpr std::size_t many = 2'000;
-  config settings = seen_by_the_server();
-  settings.local_handoff.max_streak = 0;
-  world w(settings, 2);
+  world w({.local_handoff = {.max_streak = 0}}, 2);
   w.keeps_history = false;
   w.most_steps = 1'000'000;
   task& held = granted(w, w.acquire(1, in_line(-1ms, 1)));

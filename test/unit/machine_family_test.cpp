@@ -43,24 +43,20 @@ TEST_CASE("sweep: family: a holder, a waiter, and one whose wait ends") {
   INFO(one.name);
   detail::kind const& which = one.kind();
   sweep({.play = [&](world& w) {
-    task& a = w.acquire(1, {.which = &which});
-    w.await(a);
-    task& again = w.acquire(1, {.which = &which});
-    w.await(again);
+    task& a = w.await(w.acquire(1, {.which = &which}));
+    task& again = w.await(w.acquire(1, {.which = &which}));
     if (one.once)
       w.expect(again.error == errc::already_held, "taken once only");
     else
       w.expect(again.granted(), "taken again");
     task& b = w.acquire(2, {.direct = true, .which = &which});
-    task& c = w.acquire(3, {.wait = 300ms, .which = &which});
-    w.await(c);
+    task& c = w.await(w.acquire(3, {.wait = 300ms, .which = &which}));
     for (task* held : {&again, &a})
       if (held->granted()) w.release(*held);
     w.await(b);
     w.expect(b.granted() && !c.granted(), "the one who still waits");
     if (b.granted()) w.drop(b);
-    task& d = w.acquire(4, {.lease = 5s, .which = &which});
-    w.await(d);
+    task& d = w.await(w.acquire(4, {.lease = 5s, .which = &which}));
     w.expect(d.granted(), "and then the last");
     if (which.rules().tokens) expect_rising(w, {&a, &again, &b, &d});
   }});
@@ -72,10 +68,8 @@ TEST_CASE("sweep: family: two clients") {
   detail::kind const& which = one.kind();
   sweep({.play =
              [&](world& w) {
-               task& a = w.acquire(1, {.which = &which});
-               w.await(a);
-               task& b = w.acquire(2, {.client = 1, .which = &which});
-               w.run();
+               task& a = w.await(w.acquire(1, {.which = &which}));
+               task& b = w.run(w.acquire(2, {.client = 1, .which = &which}));
                if (a.granted()) w.drop(a);
                w.await(b);
                w.expect(b.granted(), "the other client's turn");
@@ -126,8 +120,7 @@ TEST_CASE("fenced lock: a repeated grant has a token of its own, above those of 
   w.await(*one);
   CHECK(before.token == 1);
   CHECK(one->token == 3);
-  task& next = w.acquire(2, {.which = &which});
-  w.run();
+  task& next = w.run(w.acquire(2, {.which = &which}));
   w.release(*one);
   w.await(next);
   CHECK(next.token == 4);  // by a hand-off
@@ -146,11 +139,9 @@ TEST_CASE("spin lock: waiters of one client are one who looks, and a release nee
   CHECK(tries >= 10'000 / 129);
   CHECK(tries <= 10'000 / 64 + 10);
   CHECK(w.server.ran("SUBSCRIBE") == 0);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(b.granted());
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   CHECK(c.granted());
   CHECK(w.server.ran("EVALSHA spin_hand_off") == 2);
   w.finish();
@@ -180,8 +171,7 @@ task* streak(world& w, task* held, int hand_offs, milliseconds work, how const& 
   for (int i = 0; i < hand_offs; ++i) {
     task& waits = w.acquire(held->owner + 1, by);
     w.pass(work);
-    w.release(*held);
-    w.run();
+    w.run(w.release(*held));
     held = &waits;
   }
   return held;
@@ -217,9 +207,7 @@ TEST_CASE("spin lock: after a streak it stays free for as long as that was, so t
 }
 
 TEST_CASE("spin lock: a release that nobody is told of lets the next one of the client look soon") {
-  config settings = seen_by_the_server();
-  settings.local_handoff.max_streak = 0;
-  world w(settings);
+  world w({.local_handoff = {.max_streak = 0}});
   how const spin{.which = &detail::spin_kind()};
   for (int i = 0; i < 8; ++i) {
     task& a = granted(w, w.acquire(1, spin));
@@ -229,8 +217,7 @@ TEST_CASE("spin lock: a release that nobody is told of lets the next one of the 
     w.pass(10ms);
     CHECK(b.granted());
     w.await(b);
-    w.release(b);
-    w.run();
+    w.run(w.release(b));
   }
   w.finish();
 }
@@ -239,11 +226,9 @@ TEST_CASE("spin lock: contended, two calls a turn within a client, and one try m
   world w(seen_by_the_server(), 2);
   how const spin{.which = &detail::spin_kind()}, elsewhere{.client = 1, .which = &detail::spin_kind()};
   task& a = granted(w, w.acquire(1, spin));
-  task& b = w.acquire(2, elsewhere);
-  w.run();
+  task& b = w.run(w.acquire(2, elsewhere));
   CHECK(w.server.ran("EVALSHA") == 2);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK_FALSE(b.done());
   w.pass(3ms);
   CHECK(b.granted());
@@ -255,18 +240,15 @@ TEST_CASE("plain lock: a message wakes a waiter at once, and without one he look
   world w(seen_by_the_server(), 2);
   how const plain{.which = &detail::plain_kind()}, elsewhere{.client = 1, .which = &detail::plain_kind()};
   task& a = granted(w, w.acquire(1, plain));
-  task& b = w.acquire(2, elsewhere);
-  w.run();
+  task& b = w.run(w.acquire(2, elsewhere));
   CHECK(w.server.ran("EVALSHA plain_acquire") == 3);  // b's second is the one after the confirmation
   w.pass(8s);
   std::size_t const tries = w.server.ran("EVALSHA plain_acquire");
   CHECK(tries >= 8'000 / 257);
   CHECK(tries <= 8'000 / 128 + 10);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(b.granted());
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   w.server.ask({"SET", "k", "another library", "PX", "600000"});
   task& c = w.acquire(3, plain);
   w.pass(5s);
@@ -295,8 +277,7 @@ TEST_CASE("spin lock: who has it over and over in one client leaves it to others
   world w(seen_by_the_server(), 2);
   how const spin{.which = &detail::spin_kind()};
   task* held = &granted(w, w.acquire(1, spin));
-  task& other = w.acquire(9, {.client = 1, .which = &detail::spin_kind()});
-  w.run();
+  task& other = w.run(w.acquire(9, {.client = 1, .which = &detail::spin_kind()}));
   held = taken_again_until_busy(w, held, spin);
   w.pass(9ms);
   REQUIRE(other.granted());
@@ -346,8 +327,7 @@ TEST_CASE("spin lock: a try without a wait that stands behind a waiter is not ke
   REQUIRE(held->granted());
   w.drop(*held);  // it is really released, and nobody has been told yet that it is busy
   task& waits = w.acquire(7, spin);
-  task& tries = w.once(8, spin);
-  w.run();
+  task& tries = w.run(w.once(8, spin));
   w.pass(5ms);
   CHECK(tries.done());
   CHECK(waits.granted());

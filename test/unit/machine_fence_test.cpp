@@ -12,13 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-config brief() {
-  config made;
-  made.timeout = 3s;
-  made.connect_timeout = 2s;
-  made.check_lock_synced_replicas = false;
-  return made;
-}
+config brief() { return {.check_lock_synced_replicas = false, .connect_timeout = 2s, .timeout = 3s}; }
 
 // History F5: a release that the first master has not read was repeated at the second one, and the first is to be
 // master again.
@@ -28,12 +22,10 @@ struct fail_back {
     w.late_bytes = false;
     w.await(w.acquire(9, {.name = "warm"}));
     w.await(w.acquire(9, {.name = "warm", .wait = 1ms, .client = 1}));
-    task& held = w.acquire(1);
-    w.await(held);
+    task& held = w.await(w.acquire(1));
     w.pass(500ms);
     w.deafen(role::shared);
-    w.release(held);
-    w.run();
+    w.run(w.release(held));
     next.redis.data = w.server.redis.data;
   }
   void promote_next() {
@@ -130,20 +122,17 @@ TEST_CASE("rule 8: an extension waits for a late release, too", "[unit][machine]
   w.resolve_to(w.server);
   w.late_bytes = false;
   task& outer = w.acquire(1);
-  task& inner = w.acquire(1);
-  w.await(inner);
+  task& inner = w.await(w.acquire(1));
   w.pass(500ms);
   w.deafen(role::shared);
-  w.release(inner);
-  w.run();
+  w.run(w.release(inner));
   next.redis.data = w.server.redis.data;
   w.nobody_answers = true;
   w.only_host = "node0";
   test::sentinels::promote(w, next);
   w.until([&] { return next.ran("EVALSHA release") == 1; });
   w.run();
-  auto& longer = w.extend(outer, 20s);
-  w.run();
+  auto& longer = w.run(w.extend(outer, 20s));
   CHECK_FALSE(longer.done());
   w.pass(2500ms);
   CHECK(longer.yes);

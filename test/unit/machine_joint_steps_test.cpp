@@ -174,8 +174,10 @@ TEST_CASE("joint: after several lost rounds it pauses, longer each time, before 
   CHECK(longest > 100ms);
 }
 
-TEST_CASE("joint: a pause ends with the wait", "[unit][joint]") {
-  joint_script one(in_order(2), {.deadline = instant(1h) + 1us});
+namespace {
+
+// Of two members each time the other one is busy, until it pauses.
+void lose_rounds(joint_script& one) {
   one.begin();
   one.busy(0);
   for (std::size_t const mine : {0u, 1u}) {
@@ -184,6 +186,13 @@ TEST_CASE("joint: a pause ends with the wait", "[unit][joint]") {
   }
   one.grant(0);
   REQUIRE(one.busy(1).back() == "sleep");
+}
+
+}  // namespace
+
+TEST_CASE("joint: a pause ends with the wait", "[unit][joint]") {
+  joint_script one(in_order(2), {.deadline = instant(1h) + 1us});
+  lose_rounds(one);
   CHECK(one.last.when <= instant(1h) + 1us);
   one.now = instant(1h) + 1us;
   CHECK(one.wake() == said{"busy"});
@@ -203,14 +212,7 @@ TEST_CASE("joint: a caller who leaves takes everything back, and what is granted
 
 TEST_CASE("joint: a caller who leaves during a pause is told at once", "[unit][joint]") {
   joint_script one(in_order(2));
-  one.begin();
-  one.busy(0);
-  for (std::size_t const mine : {0u, 1u}) {
-    one.grant(mine);
-    one.busy(1 - mine);
-  }
-  one.grant(0);
-  REQUIRE(one.busy(1).back() == "sleep");
+  lose_rounds(one);
   CHECK(one.cancel(errc::closed) == said{"failed: " + error_code(errc::closed).message()});
   CHECK(one.wake().empty());
 }

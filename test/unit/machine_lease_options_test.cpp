@@ -10,15 +10,13 @@ using namespace std::chrono_literals;
 
 TEST_CASE("a lock delay is added on the server and not trusted here", "[unit][machine]") {
   world w;
-  task& fixed = w.acquire(1, {.lease = 10s, .lock_delay = 5s});
-  w.await(fixed);
+  task& fixed = w.await(w.acquire(1, {.lease = 10s, .lock_delay = 5s}));
   CHECK(fixed.shown.until() <= w.now + 10s);
   CHECK(w.server.ttl("k") > 14'000);
   w.pass(10s + 1ms);
   CHECK(fixed.losses == 1);
   CHECK(w.server.has("k", w.field(1)));
-  task& other = w.acquire(2);
-  w.run();
+  task& other = w.run(w.acquire(2));
   CHECK_FALSE(other.done());
   w.pass(3s);
   CHECK_FALSE(other.done());
@@ -31,8 +29,7 @@ TEST_CASE("a lock delay is added on the server and not trusted here", "[unit][ma
 
 TEST_CASE("renewals, extensions and max_hold carry the lock delay, a release ends it", "[unit][machine]") {
   world w;
-  task& renewed = w.acquire(1, {.lock_delay = 5s});
-  w.await(renewed);
+  task& renewed = w.await(w.acquire(1, {.lock_delay = 5s}));
   w.pass(45s);
   CHECK(renewed.losses == 0);
   CHECK(w.server.ttl("k") > 25'000 - 1);
@@ -42,13 +39,11 @@ TEST_CASE("renewals, extensions and max_hold carry the lock delay, a release end
   CHECK(renewed.shown.until() <= w.now + 8s);
   w.await(w.release(renewed));
   CHECK_FALSE(w.server.has("k", w.field(1)));
-  task& bounded = w.acquire(2, {.max_hold = 40s, .lock_delay = 5s});
-  w.await(bounded);
+  task& bounded = w.await(w.acquire(2, {.max_hold = 40s, .lock_delay = 5s}));
   w.pass(40s + 1ms);
   CHECK(bounded.losses == 1);
   CHECK(w.server.ttl("k") > 4'900);
-  w.drop(bounded);
-  w.run();
+  w.drop(bounded).run();
   CHECK(w.server.has("k", w.field(2)));
   w.pass(6s);
   CHECK_FALSE(w.server.has("k", w.field(2)));
@@ -57,12 +52,10 @@ TEST_CASE("renewals, extensions and max_hold carry the lock delay, a release end
 
 TEST_CASE("the owner of a lost hold comes back within its lock delay", "[unit][machine]") {
   world w;
-  task& first = w.acquire(1, {.lease = 1s, .lock_delay = 20s});
-  w.await(first);
+  task& first = w.await(w.acquire(1, {.lease = 1s, .lock_delay = 20s}));
   w.pass(2s);
   CHECK(first.losses == 1);
-  task& again = w.acquire(1, {.lease = 1s});
-  w.await(again);
+  task& again = w.await(w.acquire(1, {.lease = 1s}));
   CHECK(again.granted());
   CHECK(w.server.count("k", w.field(1)) == 1);
   w.await(w.release(again));
@@ -73,10 +66,8 @@ TEST_CASE("the owner of a lost hold comes back within its lock delay", "[unit][m
 
 TEST_CASE("a hand-off carries the lock delay of who is granted", "[unit][machine]") {
   world w;
-  task& first = w.acquire(1);
-  w.await(first);
-  task& next = w.acquire(2, {.lease = 10s, .lock_delay = 5s});
-  w.run();
+  task& first = w.await(w.acquire(1));
+  task& next = w.run(w.acquire(2, {.lease = 10s, .lock_delay = 5s}));
   w.release(first);
   w.await(next);
   CHECK(next.shown.until() <= w.now + 10s);
@@ -112,8 +103,7 @@ TEST_CASE("work without progress is renewed no longer, and the other holds are",
 
 TEST_CASE("work that shows progress until late is lost one lease after it stopped", "[unit][machine]") {
   world w;
-  task& one = w.acquire(1, {.progress_within = 1s});
-  w.await(one);
+  task& one = w.await(w.acquire(1, {.progress_within = 1s}));
   for (int i = 0; i < 100; ++i) {
     w.pass(500ms);
     one.shown.progress(w.now);

@@ -63,8 +63,7 @@ TEST_CASE("a first try that is answered within a moment counts, however short th
     task& one = w.acquire(1, {.wait = 1ms, .direct = direct});
     w.pass(least - 5ms);
     CHECK_FALSE(one.done());
-    w.mute(way, false);
-    w.run();
+    w.mute(way, false).run();
     CHECK(one.granted());
     w.finish();
   }
@@ -100,8 +99,7 @@ TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for 
     world w;
     warm_lane(w);
     w.mute(role::shared);
-    task& one = w.acquire(1, {.wait = wait});
-    w.run();
+    task& one = w.run(w.acquire(1, {.wait = wait}));
     w.unreachable = "refused";
     w.lose(role::shared, fate::late);
     check_bound(w, one, wait);
@@ -121,8 +119,7 @@ TEST_CASE("a waiter whose latest try is unanswered when his wait ends is not tol
     world w;
     warm_up(w);
     w.server.stranger_takes("k", stranger, 60'000);
-    task& one = w.acquire(1, {.wait = 1s});
-    w.run();
+    task& one = w.run(w.acquire(1, {.wait = 1s}));
     w.pass(1s - before);
     w.deafen(role::shared);
     w.server.stranger_releases("k", stranger);
@@ -141,16 +138,14 @@ TEST_CASE("a waiter's latest try that is answered a moment after his wait counts
     world w;
     warm_up(w);
     w.server.stranger_takes("k", stranger, 60'000);
-    task& one = w.acquire(1, {.wait = 1s});
-    w.run();
+    task& one = w.run(w.acquire(1, {.wait = 1s}));
     w.pass(990ms);
     w.mute(role::shared);
     w.server.stranger_releases("k", stranger);
     if (!free) w.server.stranger_takes("k", stranger, 60'000);
     w.pass(20ms);
     CHECK_FALSE(one.done());
-    w.mute(role::shared, false);
-    w.run();
+    w.mute(role::shared, false).run();
     CHECK(one.granted() == free);
     CHECK(one.busy() == !free);
     if (!free) w.server.stranger_releases("k", stranger);
@@ -185,14 +180,12 @@ TEST_CASE("whoever was asked and never answered is not told that nothing is left
   warm_lane(w);
   w.mute(role::shared);
   task& one = w.once(1);
-  task& waits = w.acquire(2, {.name = "other"});
-  w.run();
+  task& waits = w.run(w.acquire(2, {.name = "other"}));
   REQUIRE(w.server.has("k", w.field(1)));
   SECTION("the new connection is refused for good") {
     w.server.redis.password = "changed";
     w.lose(role::shared, fate::ran);
-    w.await(one);
-    w.await(waits);
+    w.await(one, waits);
     CHECK(one.error == errc::connection_lost);
     CHECK(waits.error == errc::connection_lost);
     CHECK(one.text.find("NOAUTH") != std::string::npos);
@@ -217,8 +210,7 @@ TEST_CASE("an answer that comes after its lease is a late answer", "[edge-9]") {
   w.mute(role::shared);
   task& one = w.acquire(1, {.lease = 200ms});
   w.pass(300ms);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(one.error == errc::timeout);
   CHECK(one.text == "the lease had ended before its answer came");
   w.finish();
@@ -229,8 +221,7 @@ TEST_CASE("a release that ends without an answer goes on", "[edge-15]") {
   task& held = granted(w, w.acquire(1));
   w.unreachable = "Connection refused";
   w.lose(role::shared, fate::gone);
-  task& ended = w.release(held);
-  w.await(ended);
+  task& ended = w.await(w.release(held));
   CHECK(ended.error == errc::connection_lost);
   CHECK(ended.text.find("Connection refused") != std::string::npos);
   w.unreachable.clear();
@@ -243,19 +234,16 @@ TEST_CASE("a single try behind a waiter whom the server refused is refused, too"
   world w;
   warm_lane(w);
   w.server.redis.full = true;
-  task& waits = w.acquire(1);
-  w.run();
+  task& waits = w.run(w.acquire(1));
   REQUIRE_FALSE(waits.done());
   for (bool const direct : {false, true}) {
-    task& one = w.once(2, {.direct = direct});
-    w.run();
+    task& one = w.run(w.once(2, {.direct = direct}));
     CHECK(one.error == errc::server_error);
     CHECK(one.text.starts_with("OOM"));
   }
   SECTION("also one that was there before the answer") {
     w.until([&] { return waits.where == task::place::trying; });
-    task& early = w.once(3);
-    w.run();
+    task& early = w.run(w.once(3));
     CHECK(early.error == errc::server_error);
     CHECK(early.text.starts_with("OOM"));
   }
@@ -263,9 +251,7 @@ TEST_CASE("a single try behind a waiter whom the server refused is refused, too"
     w.server.redis.full = false;
     w.server.stranger_takes("k", "stranger", 60'000);
     w.pass(3s);
-    task& later = w.once(3);
-    w.run();
-    CHECK(later.busy());
+    CHECK(w.run(w.once(3)).busy());
     w.server.stranger_releases("k", "stranger");
   }
   w.server.redis.full = false;

@@ -73,6 +73,18 @@ TEST_CASE("timer queue: a lazy node keeps its earlier time") {
   CHECK(list.empty());
 }
 
+namespace {
+
+// On a connection, and who may want its channels.
+struct heard : room {
+  heard() { channels.connected(); }
+
+  subscriptions channels{shared};
+  ear a, b;
+};
+
+}  // namespace
+
 TEST_CASE("subscriptions: wanted before the connection is there") {
   room r;
   subscriptions channels(r.shared);
@@ -95,11 +107,7 @@ TEST_CASE("subscriptions: wanted before the connection is there") {
   CHECK(channels.size() == 0);
 }
 
-TEST_CASE("subscriptions: two who want one channel cost one command") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a, b;
+TEST_CASE_METHOD(heard, "subscriptions: two who want one channel cost one command") {
   channels.want("x", a);
   channels.want("x", b);
   CHECK(sent(channels) == "+x ");
@@ -113,11 +121,8 @@ TEST_CASE("subscriptions: two who want one channel cost one command") {
   channels.drop("x", b);
 }
 
-TEST_CASE("subscriptions: wanted again before the UNSUBSCRIBE was read, only the last confirmation counts") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a;
+TEST_CASE_METHOD(heard,
+                 "subscriptions: wanted again before the UNSUBSCRIBE was read, only the last confirmation counts") {
   channels.want("x", a);
   CHECK(sent(channels) == "+x ");
   channels.drop("x", a);
@@ -131,11 +136,7 @@ TEST_CASE("subscriptions: wanted again before the UNSUBSCRIBE was read, only the
   channels.drop("x", a);
 }
 
-TEST_CASE("subscriptions: after a reconnect everything is asked for and confirmed anew") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a, b;
+TEST_CASE_METHOD(heard, "subscriptions: after a reconnect everything is asked for and confirmed anew") {
   channels.want("x", a);
   channels.want("y", b);
   sent(channels);
@@ -150,11 +151,8 @@ TEST_CASE("subscriptions: after a reconnect everything is asked for and confirme
   channels.drop("y", b);
 }
 
-TEST_CASE("subscriptions: one that is refused keeps nobody else deaf, and is asked for anew on the next connection") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a, b;
+TEST_CASE_METHOD(
+    heard, "subscriptions: one that is refused keeps nobody else deaf, and is asked for anew on the next connection") {
   channels.want("x", a);
   channels.want("y", b);
   sent(channels);
@@ -176,16 +174,12 @@ TEST_CASE("subscriptions: one that is refused keeps nobody else deaf, and is ask
   channels.drop("y", b);
 }
 
-TEST_CASE("subscriptions: what was refused is asked for again by those who look, once at a time") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a;
+TEST_CASE_METHOD(heard, "subscriptions: what was refused is asked for again by those who look, once at a time") {
   channels.want("x", a);
   channels.ask_refused("x");
   CHECK(sent(channels) == "+x ");
   channels.refused_by_server("NOPERM");
-  CHECK(r.shared.counters.messages_refused);
+  CHECK(shared.counters.messages_refused);
   for (int looks = 0; looks < 2; ++looks) channels.ask_refused("x");
   CHECK(sent(channels) == "+x ");
   channels.ask_refused("x");
@@ -198,15 +192,11 @@ TEST_CASE("subscriptions: what was refused is asked for again by those who look,
   channels.confirmed("x");
   CHECK(a.listening() == listener::view::on);
   CHECK(a.heard == "refused confirmed ");
-  CHECK_FALSE(r.shared.counters.messages_refused);
+  CHECK_FALSE(shared.counters.messages_refused);
   channels.drop("x", a);
 }
 
-TEST_CASE("subscriptions: what was refused and is asked for again is not kept when nobody wants it") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a;
+TEST_CASE_METHOD(heard, "subscriptions: what was refused and is asked for again is not kept when nobody wants it") {
   for (bool const again : {false, true}) {
     channels.want("x", a);
     sent(channels);
@@ -218,15 +208,10 @@ TEST_CASE("subscriptions: what was refused and is asked for again is not kept wh
   }
 }
 
-TEST_CASE("subscriptions: where connections do not last, nobody waits for a confirmation") {
-  room r;
-  subscriptions channels(r.shared);
-  channels.connected();
-  ear a;
+TEST_CASE_METHOD(heard, "subscriptions: where connections do not last, nobody waits for a confirmation") {
   channels.want("x", a);
   channels.disconnected(true);
   CHECK(a.heard == "refused ");
-  ear b;
   channels.want("y", b);
   CHECK(b.listening() == listener::view::refused);
   channels.connected();

@@ -55,10 +55,8 @@ void serve(world& w, std::vector<task*> waiting, Then const& then) {
 TEST_CASE("semaphore: the waiters of a client are served in their order, the big request first if it came first") {
   world w;
   set_free(w, 1);
-  task& big = w.acquire(1, some(3));
-  w.run();
-  task& small = w.acquire(2, some(1));
-  w.run();
+  task& big = w.run(w.acquire(1, some(3)));
+  task& small = w.run(w.acquire(2, some(1)));
   CHECK_FALSE(small.done());
   w.await(w.command(release, some(1)));
   w.run();
@@ -74,8 +72,7 @@ TEST_CASE("semaphore: the waiters of a client are served in their order, the big
 TEST_CASE("semaphore: that there is too little for one says nothing to who wants less") {
   world w;
   set_free(w, 0);
-  task& before = w.acquire(9, some(1));
-  w.run();
+  task& before = w.run(w.acquire(9, some(1)));
   w.await(w.command(release, some(3)));
   w.run();
   REQUIRE(before.granted());  // two are left, and the channel is kept for a while
@@ -108,8 +105,7 @@ TEST_CASE("semaphore: what a client claims is renewed every second and left alon
 TEST_CASE("semaphore: a waiter that missed its message looks again") {
   world w;
   set_free(w, 0);
-  task& one = w.acquire(1, some(1));
-  w.run();
+  task& one = w.run(w.acquire(1, some(1)));
   w.server.set("k", 1);
   w.pass(10'001ms);
   CHECK(one.granted());
@@ -122,11 +118,9 @@ TEST_CASE("semaphore: a caller who leaves while he is granted gives back") {
   set_free(w, 2);
   w.await(w.command(release, some(1)));
   w.mute(role::shared);
-  task& one = w.acquire(1, some(3));
-  w.run();
+  task& one = w.run(w.acquire(1, some(3)));
   w.cancel(one);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(one.error);
   expect_free(w, 3);
   w.finish();
@@ -172,8 +166,7 @@ TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter
   how one = a_permit(9s);
   one.keeps = false;
   granted(w, w.acquire(1, one));
-  task& waits = w.acquire(2, a_permit());
-  w.run();
+  task& waits = w.run(w.acquire(2, a_permit()));
   one.lease = 500ms;
   one.argument = detail::permit_semaphore_kind().field("clientA", 1, 0);
   w.await(w.command(number(detail::permit_command::update), one));
@@ -190,8 +183,7 @@ TEST_CASE("permit semaphore: a permit that its client believes to hold is on the
   w.pass(50s);
   CHECK(one.trusted(w.now));
   CHECK(taken(w) == 1);
-  w.drop(one);
-  w.run();
+  w.drop(one).run();
   CHECK(taken(w) == 0);
   w.finish();
   expect_free(w, 2);
@@ -221,9 +213,7 @@ TEST_CASE("permit semaphore: of a permit without a lease whose release is refuse
   task& without = granted(w, w.acquire(1, a_permit()));
   task& with = granted(w, w.acquire(2, a_permit(10s)));
   w.server.answer_with(detail::permit_release(), each("NOPERM this user has no permissions to run this command"));
-  task& first = w.release(without);
-  w.await(first);
-  CHECK(first.error == errc::server_error);
+  CHECK(w.await(w.release(without)).error == errc::server_error);
   CHECK(w.noted(event_type::permit_lost) == 1);
   w.await(w.release(with));
   CHECK(w.noted(event_type::permit_lost) == 1);
@@ -261,13 +251,11 @@ TEST_CASE("sweep: permit semaphore: ids are given back by name, once") {
                           for (std::uint64_t i = 1; i <= 3; ++i) {
                             how one = a_permit();
                             one.keeps = false;
-                            task& id = w.acquire(i, one);
-                            w.await(id);
+                            task& id = w.await(w.acquire(i, one));
                             w.expect(id.granted(), "granted");
                             if (!id.granted()) continue;
                             one.argument = detail::permit_semaphore_kind().field("clientA", i, 0);
-                            task& gone = w.command(try_release, one);
-                            w.await(gone);
+                            task& gone = w.await(w.command(try_release, one));
                             if (gone.error || gone.value != 1) w.fail("whoever gave it back is told so");
                           }
                         },

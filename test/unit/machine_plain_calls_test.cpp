@@ -18,11 +18,7 @@ namespace {
 
 constexpr instant start{std::chrono::hours(1)};
 
-config patient() {
-  config made;
-  made.retry_attempts = 1;
-  return made;
-}
+config patient() { return {.retry_attempts = 1}; }
 
 reply integer(std::int64_t value) {
   reply made;

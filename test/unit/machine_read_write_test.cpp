@@ -32,11 +32,9 @@ TEST_CASE("read/write lock: a downgrade keeps the read hold, renewed, and lets o
   rw_world w(seen_by_the_server(), 2);
   task& writer = granted(w, w.acquire(1, on(write_side)));
   task& reader = granted(w, w.acquire(1, on(read_side)));
-  task& other = w.acquire(2, on(read_side, 1));
-  w.run();
+  task& other = w.run(w.acquire(2, on(read_side, 1)));
   CHECK_FALSE(other.done());
-  w.release(writer);
-  w.run();
+  w.run(w.release(writer));
   CHECK(other.granted());
   w.pass(100s);
   CHECK((reader.trusted(w.now) && other.trusted(w.now)));
@@ -51,16 +49,13 @@ TEST_CASE("read/write lock: holds of one owner end in any order, and the longest
   task& brief = granted(w, w.acquire(1, on(read_side, 0, 5s)));
   task& longer = granted(w, w.acquire(1, on(read_side, 0, 50s)));
   task& theirs = granted(w, w.acquire(2, on(read_side, 1, 1s)));
-  w.release(brief);
-  w.run();
+  w.run(w.release(brief));
   CHECK(w.stamp(1, 1) > 45'000);
   CHECK(w.stamp(1, 2) == -2);
-  w.release(theirs);
-  w.run();
+  w.run(w.release(theirs));
   CHECK(w.server.ttl("k") > 45'000);
   task& again = granted(w, w.acquire(1, on(read_side, 0, 5s)));
-  w.release(longer);
-  w.run();
+  w.run(w.release(longer));
   CHECK(w.server.ttl("k") <= 5'000);
   w.pass(6s);
   CHECK(again.losses == 1);
@@ -87,20 +82,16 @@ TEST_CASE("read/write lock: an acquire that corrects the count keeps the longest
 TEST_CASE("sweep: read/write lock: a writer, readers, a downgrade") {
   sweep({.play =
              [](world& w) {
-               task& writer = w.acquire(1, on(write_side));
-               w.await(writer);
+               task& writer = w.await(w.acquire(1, on(write_side)));
                task& own = w.acquire(1, on(read_side));
                task& a = w.acquire(2, on(read_side));
-               task& b = w.acquire(3, on(read_side, 1));
-               w.run();
+               task& b = w.run(w.acquire(3, on(read_side, 1)));
                w.await(own);
                if (writer.granted()) w.release(writer);
-               w.await(a);
-               w.await(b);
+               w.await(a, b);
                w.expect(own.granted() && a.granted() && b.granted(), "all read");
                task& second = w.acquire(4, on(write_side, 1));
-               task& third = w.acquire(5, on(read_side, 1));
-               w.run();
+               task& third = w.run(w.acquire(5, on(read_side, 1)));
                w.expect(!second.done() && !third.done(), "behind the readers");
                for (task* one : {&own, &a, &b})
                  if (one->granted()) w.release(*one);
@@ -115,18 +106,15 @@ TEST_CASE("sweep: read/write lock: a writer, readers, a downgrade") {
 
 TEST_CASE("sweep: read/write lock: both sides of one owner, leases, extend") {
   sweep({.play = [](world& w) {
-    task& writer = w.acquire(1, on(write_side));
-    w.await(writer);
+    task& writer = w.await(w.acquire(1, on(write_side)));
     task& reader = w.acquire(1, on(read_side, 0, 2s));
     task& again = w.acquire(1, on(write_side, 0, 1s));
-    w.await(reader);
-    w.await(again);
+    w.await(reader, again);
     if (reader.granted() && !reader.shown.lost) w.await(w.extend(reader, 20s));
     if (writer.granted()) w.release(writer);
     w.pass(1'500ms);
     w.expect(again.losses == 1 && reader.losses == 0, "the write lease is over, the read lease is not");
-    task& other = w.acquire(2, on(read_side));
-    w.await(other);
+    task& other = w.await(w.acquire(2, on(read_side)));
     w.expect(other.granted(), "the lock is open for readers");
   }});
 }

@@ -17,17 +17,14 @@ TEST_CASE("a server that runs a slow script is asked again, and a one-shot only 
   world w;
   task& a = granted(w, w.acquire(1));
   w.server.refuse("EVALSHA", busy, -1);
-  task& b = w.once(2, {.name = "other"});
-  w.await(b);
+  task& b = w.await(w.once(2, {.name = "other"}));
   CHECK(b.error == errc::server_error);
   CHECK(b.text == busy);
   task& ended = w.release(a);
-  task& c = w.acquire(3);
-  w.run();
+  task& c = w.run(w.acquire(3));
   CHECK_FALSE(ended.done());
   w.server.accept_all();
-  w.await(ended);
-  w.await(c);
+  w.await(ended, c);
   CHECK(c.granted());
   w.finish();
 }
@@ -37,8 +34,7 @@ TEST_CASE("one refused item does not touch the others of its call") {
   w.server.ask({"RPUSH", "wrong", "something"});
   task& a = w.acquire(1, {.name = "first"});
   task& b = w.acquire(1, {.name = "wrong"});
-  task& c = w.acquire(1, {.name = "last"});
-  w.run();
+  task& c = w.run(w.acquire(1, {.name = "last"}));
   CHECK(a.granted());
   CHECK(b.error == errc::wrong_type);
   CHECK(c.granted());
@@ -55,9 +51,7 @@ TEST_CASE("out of memory: a one-shot is told, a waiter goes on, a release works"
   w.await(a);
   CHECK(a.error == errc::server_error);
   CHECK(a.text.starts_with("OOM"));
-  task& ended = w.release(held);
-  w.await(ended);
-  CHECK(ended.released == release_result::released);
+  CHECK(w.await(w.release(held)).released == release_result::released);
   w.pass(3s);
   CHECK_FALSE(b.done());
   w.server.redis.full = false;
@@ -69,8 +63,7 @@ TEST_CASE("out of memory: a one-shot is told, a waiter goes on, a release works"
 TEST_CASE("no permission to run scripts ends a call at once") {
   world w;
   w.server.refuse("EVALSHA", "NOPERM this user has no permissions to run the 'evalsha' command", -1);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   CHECK(a.done());
   CHECK_FALSE(a.granted());
   CHECK(a.text.starts_with("NOPERM"));
@@ -82,8 +75,7 @@ TEST_CASE("READONLY in mid-session: the connection is given up, and the request 
   world w;
   granted(w, w.acquire(9, {.name = "other"}));
   w.server.refuse("EVALSHA acquire", "READONLY You can't write against a read only replica.", 1);
-  task& a = w.acquire(1);
-  w.await(a);
+  task& a = w.await(w.acquire(1));
   CHECK(a.granted());
   CHECK(w.snapshot().reconnects == 1);
   w.finish();
@@ -129,16 +121,11 @@ TEST_CASE("refused SUBSCRIBE: asked for again with every look, and whoever may l
 }
 
 TEST_CASE("refused PUBLISH: an event, released all the same, and who waits here is told") {
-  config settings = seen_by_the_server();
-  settings.local_handoff.max_streak = 0;
-  world w(settings);
+  world w({.local_handoff = {.max_streak = 0}});
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.server.redis.refuses_publish = true;
-  task& ended = w.release(a);
-  w.run();
-  CHECK(ended.released == release_result::released);
+  CHECK(w.run(w.release(a)).released == release_result::released);
   CHECK(w.noted(event_type::publish_refused) == 1);
   CHECK(b.granted());
   w.finish();
@@ -152,8 +139,7 @@ TEST_CASE("refused PUBLISH: who was refused once expects no message and polls") 
       return how{.client = client, .which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};
     };
     w.server.redis.refuses_publish = true;
-    w.release(granted(w, w.acquire(1, {.name = "other", .client = 1})));
-    w.run();
+    w.run(w.release(granted(w, w.acquire(1, {.name = "other", .client = 1}))));
     task& a = granted(w, w.acquire(1, how_of(0)));
     task& b = w.acquire(1, how_of(1));
     w.pass(5s);
@@ -161,8 +147,7 @@ TEST_CASE("refused PUBLISH: who was refused once expects no message and polls") 
     w.pass(1'100ms);
     CHECK(b.granted());
     w.server.redis.refuses_publish = false;
-    w.release(b);
-    w.run();
+    w.run(w.release(b));
     CHECK(w.noted(event_type::publish_refused) == 2);
     w.finish();
   }
@@ -172,8 +157,7 @@ TEST_CASE("answers of unexpected form are errors, and what they may have done is
   for (std::string const answer : {"{}", "1", "{-3, -3}", "{-99}", "{false}", "redis.status_reply('OK')", "'x'"}) {
     world w;
     w.server.answer_with(detail::reentrant_acquire(), "redis.call('hset', KEYS[1], ARGV[1], '1') return " + answer);
-    task& a = w.acquire(1);
-    w.run();
+    task& a = w.run(w.acquire(1));
     CHECK(a.error);
     CHECK_FALSE(a.granted());
     CHECK(w.server.all().empty());
@@ -186,8 +170,7 @@ TEST_CASE("bytes that are no RESP end the connection, and the request goes again
     world w;
     warm_up(w, true);
     w.deafen(lane);
-    task& a = w.acquire(1, {.direct = lane == role::direct});
-    w.run();
+    task& a = w.run(w.acquire(1, {.direct = lane == role::direct}));
     if (lane == role::shared) {
       w.inject(lane, "?what\r\n");
     } else {
@@ -204,8 +187,7 @@ TEST_CASE("bytes that are no RESP end the connection, and the request goes again
 TEST_CASE("a lock without a time to live is looked at every second, and an event says so") {
   world w;
   w.server.set("k", "stranger:1", 1);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   CHECK(w.noted(event_type::no_time_to_live) >= 1);
   std::size_t const before = w.server.ran("EVALSHA acquire");
   w.pass(5s);
@@ -219,8 +201,7 @@ TEST_CASE("a lock without a time to live is looked at every second, and an event
 
 TEST_CASE("a repeated acquire that is refused is given back: the copy before it may have been granted") {
   world w;
-  w.release(granted(w, w.acquire(9, {.name = "warm"})));
-  w.run();
+  w.run(w.release(granted(w, w.acquire(9, {.name = "warm"}))));
   task* a = nullptr;
   leave_unanswered(w, role::shared, [&] { a = &w.once(1); });
   CHECK(w.server.all() == std::set<std::string>{"k/clientA:1=1"});

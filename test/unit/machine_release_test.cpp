@@ -19,8 +19,7 @@ TEST_CASE("sweep: re-entry, three deep, released one by one") {
     for (int i = 2; i >= 0; --i) {
       auto const at = static_cast<std::size_t>(i);
       if (!held[at]->granted() || held[at]->shown.lost) continue;
-      task& ended = w.release(*held[at], i == 0);
-      w.await(ended);
+      task& ended = w.await(w.release(*held[at], i == 0));
       w.expect(ended.released == (i > 0 ? release_result::still_held : release_result::released), "one less");
       w.expect(w.server.count("k", w.field(1)) == i, "the server counts along");
     }
@@ -30,8 +29,7 @@ TEST_CASE("sweep: re-entry, three deep, released one by one") {
 TEST_CASE("sweep: a dropped lease, and the lock taken again at once") {
   sweep({.play = [](world& w) {
     for (std::uint64_t i = 0; i < 3; ++i) {
-      task& one = w.once(i == 2 ? 1 : i, {.direct = i == 1});
-      w.await(one);
+      task& one = w.await(w.once(i == 2 ? 1 : i, {.direct = i == 1}));
       w.expect(one.granted(), "never finds its own lock busy");
       if (one.granted()) w.drop(one);
     }
@@ -40,19 +38,16 @@ TEST_CASE("sweep: a dropped lease, and the lock taken again at once") {
 
 TEST_CASE("sweep: one owner drops a lease and comes back in the same turn") {
   sweep({.play = [](world& w) {
-    task& first = w.acquire(1);
-    w.await(first);
+    task& first = w.await(w.acquire(1));
     if (first.granted()) w.drop(first);
-    task& again = w.once(1);
-    w.await(again);
+    task& again = w.await(w.once(1));
     w.expect(again.granted() && w.server.ran("EVALSHA release") == 0, "the acquire says it all");
   }});
 }
 
 TEST_CASE("sweep: a dropped lease and two who come after it") {
   sweep({.play = [](world& w) {
-    task& first = w.acquire(1);
-    w.await(first);
+    task& first = w.await(w.acquire(1));
     if (first.granted()) w.drop(first);
     task& second = w.acquire(2);
     task& third = w.acquire(3, {.wait = 5s});
@@ -66,10 +61,8 @@ TEST_CASE("sweep: a dropped lease and two who come after it") {
 
 TEST_CASE("sweep: a fixed lease that ends by itself, with a waiter behind it") {
   sweep({.play = [](world& w) {
-    task& one = w.acquire(1, {.lease = 2s});
-    w.await(one);
-    task& next = w.acquire(2);
-    w.await(next);
+    task& one = w.await(w.acquire(1, {.lease = 2s}));
+    task& next = w.await(w.acquire(2));
     w.expect(one.losses == 1 && next.granted(), "lost, and the next one has it");
     w.expect(next.done_at - one.done_at < 2'010ms, "in time");
     if (one.granted()) w.drop(one);
@@ -78,35 +71,28 @@ TEST_CASE("sweep: a fixed lease that ends by itself, with a waiter behind it") {
 
 TEST_CASE("sweep: extend, shorter and longer") {
   sweep({.play = [](world& w) {
-    task& one = w.acquire(1);
-    w.await(one);
+    task& one = w.await(w.acquire(1));
     if (!one.granted()) return;
-    task& longer = w.extend(one, 60s);
-    w.await(longer);
+    task& longer = w.await(w.extend(one, 60s));
     w.expect(longer.yes && one.shown.until() - w.now == 60s, "longer");
-    task& shorter = w.extend(one, 3s, true);
-    w.await(shorter);
+    task& shorter = w.await(w.extend(one, 3s, true));
     w.expect(shorter.yes && one.shown.until() - w.now == 3s, "shorter");
     w.pass(4s);
     w.expect(one.losses == 1, "a fixed lease is not renewed");
-    task& late = w.extend(one, 3s);
-    w.await(late);
+    task& late = w.await(w.extend(one, 3s));
     w.expect(!late.yes, "too late");
   }});
 }
 
 TEST_CASE("sweep: an inner hold with a short lease does not shorten the outer one") {
   sweep({.play = [](world& w) {
-    task& outer = w.acquire(1, {.lease = 20s});
-    w.await(outer);
-    task& inner = w.acquire(1, {.lease = 1s});
-    w.await(inner);
+    task& outer = w.await(w.acquire(1, {.lease = 20s}));
+    task& inner = w.await(w.acquire(1, {.lease = 1s}));
     w.pass(2s);
     w.expect(inner.losses == 1 && outer.losses == 0, "only the inner one is lost");
     w.expect(w.server.count("k", w.field(1)) == 1, "it is given back on the server");
     if (outer.granted() && !outer.shown.lost) {
-      task& ended = w.release(outer);
-      w.await(ended);
+      task& ended = w.await(w.release(outer));
       w.expect(ended.released == release_result::released, "released");
     }
   }});
@@ -116,12 +102,9 @@ TEST_CASE("sweep: force_unlock from another client") {
   sweep({.play =
              [](world& w) {
                w.watch_holds = false;
-               task& one = w.acquire(1);
-               w.await(one);
-               task& waiter = w.acquire(2, {.wait = 25s, .client = 1});
-               w.run();
-               task& forced = w.force_unlock({.direct = true, .client = 1});
-               w.await(forced);
+               task& one = w.await(w.acquire(1));
+               task& waiter = w.run(w.acquire(2, {.wait = 25s, .client = 1}));
+               task& forced = w.await(w.force_unlock({.direct = true, .client = 1}));
                w.expect(forced.yes, "there was one");
                w.await(waiter);
                w.expect(waiter.granted(), "the waiter has it");
@@ -133,29 +116,22 @@ TEST_CASE("sweep: force_unlock from another client") {
 
 TEST_CASE("sweep: unlock by owner") {
   sweep({.play = [](world& w) {
-    task& one = w.acquire(1, {.leased = false});
-    w.await(one);
-    task& wrong = w.unlock(2);
-    w.await(wrong);
+    w.await(w.acquire(1, {.leased = false}));
+    task& wrong = w.await(w.unlock(2));
     if (wrong.error != errc::not_owner) w.fail("somebody else's lock was unlocked");
-    task& right = w.unlock(1, {.direct = true});
-    w.await(right);
+    task& right = w.await(w.unlock(1, {.direct = true}));
     w.expect(!right.error && right.released == release_result::released, "released");
   }});
 }
 
 TEST_CASE("sweep: unlock leaves what a lease shows") {
   sweep({.play = [](world& w) {
-    task& outer = w.acquire(1, {.leased = false});
-    w.await(outer);
-    task& leased = w.acquire(1);
-    w.await(leased);
-    task& first = w.unlock(1);
-    w.await(first);
+    task& outer = w.await(w.acquire(1, {.leased = false}));
+    task& leased = w.await(w.acquire(1));
+    task& first = w.await(w.unlock(1));
     w.expect(!first.error && first.released == release_result::still_held, "the hold without a lease");
     w.expect(leased.trusted(w.now) && w.server.count("k", w.field(1)) == 1, "the lease has its own");
-    task& second = w.unlock(1, {.direct = true});
-    w.await(second);
+    task& second = w.await(w.unlock(1, {.direct = true}));
     if (second.error != errc::not_owner && !outer.ended) w.fail("the hold of a lease was unlocked");
     w.expect(second.error == errc::not_owner && second.text.find("lease") != std::string::npos, "and why");
     w.expect(leased.trusted(w.now), "still");
@@ -227,11 +203,9 @@ TEST_CASE("a streak of retakes also ends by time") {
 TEST_CASE("who drops a fair lock and takes it again at once stands behind those who wait") {
   world w(seen_by_the_server(), 2);
   task& held = granted(w, w.acquire(1, {.which = &detail::fair_kind()}));
-  task& waiter = w.acquire(2, {.client = 1, .which = &detail::fair_kind()});
-  w.run();
+  task& waiter = w.run(w.acquire(2, {.client = 1, .which = &detail::fair_kind()}));
   w.drop(held);
-  task& again = w.acquire(1, {.which = &detail::fair_kind()});
-  w.run();
+  task& again = w.run(w.acquire(1, {.which = &detail::fair_kind()}));
   CHECK(waiter.granted());
   CHECK_FALSE(again.done());
   w.release(waiter);
@@ -249,9 +223,7 @@ TEST_CASE("a release whose place was taken by who cannot try at once is not forg
   w.drop(a);
   w.release(b);
   w.cancel(w.acquire(1, read));
-  task& writer = w.acquire(3, {.client = 1, .which = &detail::read_write_kind(), .mode = 1});
-  w.run();
-  CHECK(writer.granted());
+  CHECK(w.run(w.acquire(3, {.client = 1, .which = &detail::read_write_kind(), .mode = 1})).granted());
   w.finish();
 }
 
@@ -287,13 +259,11 @@ TEST_CASE("after a streak the lock is left to other clients for a moment") {
     task& a = granted(w, w.acquire(1));
     task& b = w.acquire(2);
     task& c = w.acquire(3);
-    task& other = w.acquire(4, {.client = 1});
-    w.run();
+    task& other = w.run(w.acquire(4, {.client = 1}));
     w.release(a);
     w.await(b);
     w.any_order = seed;
-    w.release(b);
-    w.run();
+    w.run(w.release(b));
     CHECK(other.granted());
     CHECK_FALSE(c.done());
     w.pass(1ms);
@@ -308,12 +278,10 @@ TEST_CASE("after a streak that nobody else waited behind the next waiter tries w
   world w(streak_of(1));
   task& a = granted(w, w.acquire(1));
   task& b = w.acquire(2);
-  task& c = w.acquire(3);
-  w.run();
+  task& c = w.run(w.acquire(3));
   w.release(a);
   w.await(b);
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   CHECK_FALSE(c.done());
   detail::instant const left = w.now;
   w.await(c);
@@ -361,8 +329,7 @@ TEST_CASE("a client that takes a lock again at once leaves it to another after a
     world w(streak_of(1'000, 3ms), 2);
     w.any_order = seed;
     task* one = &granted(w, w.acquire(1));
-    task& other = w.acquire(2, {.client = 1});
-    w.run();
+    task& other = w.run(w.acquire(2, {.client = 1}));
     int turns = 0;
     for (; !other.granted() && turns < 100; ++turns) {
       w.pass(1ms);
@@ -424,8 +391,7 @@ TEST_CASE("a lock that no other client wants is had again at once, however long"
 
 TEST_CASE("a streak also ends by time") {
   world w(streak_of(1'000, 10ms));
-  task& first = w.acquire(1);
-  w.await(first);
+  task& first = w.await(w.acquire(1));
   std::vector<task*> all;
   for (std::uint64_t i = 2; i <= 6; ++i) all.push_back(&w.acquire(i));
   w.run();
@@ -443,9 +409,7 @@ TEST_CASE("a streak also ends by time") {
 }
 
 TEST_CASE("without hand-off every release is published") {
-  config settings = seen_by_the_server();
-  settings.local_handoff.max_streak = 0;
-  world w(settings);
+  world w({.local_handoff = {.max_streak = 0}});
   all_take_turns(w, 5);
   CHECK(w.snapshot().acquired == 5);
   CHECK(w.snapshot().handed_off == 0);
@@ -455,8 +419,7 @@ TEST_CASE("without hand-off every release is published") {
 
 TEST_CASE("a hundred waiters cost one subscription, and about one command each") {
   world w;
-  task& first = w.acquire(1'000);
-  w.await(first);
+  task& first = w.await(w.acquire(1'000));
   std::vector<task*> all;
   for (std::uint64_t i = 1; i <= 100; ++i) all.push_back(&w.acquire(i, {.direct = i % 2 == 0}));
   w.run();
@@ -480,13 +443,11 @@ TEST_CASE("a hundred waiters cost one subscription, and about one command each")
 TEST_CASE("a streak has ended, also when its release did not run the first time") {
   world w(streak_of(1, 1s));
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.release(a);
   w.await(b);
   CHECK(w.snapshot().handed_off == 1);
-  task& c = w.acquire(3);
-  w.run();
+  task& c = w.run(w.acquire(3));
   w.server.flush_scripts();
   w.release(b);
   w.await(c);

@@ -8,10 +8,7 @@ using namespace std::chrono_literals;
 namespace {
 
 config with_password(std::string password, std::string user = {}) {
-  config made = seen_by_the_server();
-  made.username = std::move(user);
-  made.password = std::move(password);
-  return made;
+  return {.username = std::move(user), .password = std::move(password)};
 }
 
 constexpr auto no_permission = "NOPERM this user has no permissions to run this command";
@@ -39,8 +36,7 @@ TEST_CASE("handshake: a wrong password ends every call at once, and nobody tries
     w.server.redis.password = "secret";
     task& a = w.acquire(1);
     task& b = w.once(2);
-    task& c = w.ask(detail::query::is_locked);
-    w.run();
+    task& c = w.run(w.ask(detail::query::is_locked));
     for (task* one : {&a, &b, &c}) {
       CHECK(one->error == errc::auth_failed);
       CHECK_FALSE(one->text.empty());
@@ -54,12 +50,9 @@ TEST_CASE("handshake: a wrong password ends every call at once, and nobody tries
 }
 
 TEST_CASE("handshake: a database that is not there") {
-  config settings = seen_by_the_server();
-  settings.database = 99;
-  world w(settings);
+  world w({.database = 99});
   w.server.refuse("SELECT", "ERR DB index is out of range", -1);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   CHECK(a.error == errc::auth_failed);
   CHECK(a.text == "ERR DB index is out of range");
   w.finish();
@@ -87,11 +80,9 @@ TEST_CASE("handshake: where CLIENT INFO may not be used, there is no fence and n
   w.run();
   CHECK_FALSE(w.connected(role::direct));
   CHECK(w.noted(event_type::kill_refused) == 1);
-  task& b = w.acquire(2, {.direct = true});
-  w.run();
+  task& b = w.run(w.acquire(2, {.direct = true}));
   CHECK(w.server.subscriptions() == 1);
-  w.release(a, true);
-  w.run();
+  w.run(w.release(a, true));
   CHECK(b.granted());
   w.finish();
 }
@@ -100,8 +91,7 @@ TEST_CASE("handshake: where CLIENT LIST may not be used, there is no direct lane
   world w;
   w.server.refuse("CLIENT LIST", no_permission, -1);
   w.server.stranger_takes("k", "stranger:1", 60'000);
-  task& a = w.acquire(1, {.direct = true});
-  w.run();
+  task& a = w.run(w.acquire(1, {.direct = true}));
   CHECK_FALSE(w.connected(role::direct));
   CHECK(w.noted(event_type::lane_unchecked) == 1);
   w.server.stranger_releases("k", "stranger:1");
@@ -115,9 +105,7 @@ TEST_CASE("handshake: where CLIENT LIST may not be used, there is no direct lane
 }
 
 TEST_CASE("handshake: ROLE and SETNAME are not needed") {
-  config settings = seen_by_the_server();
-  settings.client_name = "shop";
-  world w(settings);
+  world w({.client_name = "shop"});
   w.server.refuse("ROLE", no_permission, -1);
   w.server.refuse("CLIENT SETNAME", no_permission, -1);
   granted(w, w.acquire(1));
@@ -169,8 +157,7 @@ TEST_CASE("handshake: a replica is left again; a one-shot is told so, a waiter w
 TEST_CASE("handshake: a peer that speaks something else") {
   world w;
   w.server.noise = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-  task& a = w.acquire(1);
-  w.await(a);
+  task& a = w.await(w.acquire(1));
   CHECK(a.error == errc::protocol_error);
   w.finish();
 }
@@ -193,8 +180,7 @@ TEST_CASE("handshake: a server that has no room says so, and has room later") {
 TEST_CASE("handshake: a server that is loading is asked again") {
   world w;
   w.server.refuse("ROLE", "LOADING Redis is loading the dataset in memory", 3);
-  task& a = w.once(1);
-  w.await(a);
+  task& a = w.await(w.once(1));
   CHECK(a.granted());
   w.finish();
 }
@@ -204,8 +190,7 @@ TEST_CASE("handshake: a connection that is never made is given up in time") {
   settings.connect_timeout = 2s;
   world w(settings);
   w.nobody_answers = true;
-  task& a = w.once(1);
-  w.await(a);
+  task& a = w.await(w.once(1));
   CHECK(a.error == errc::connect_failed);
   CHECK(w.opened == settings.retry_attempts + 1);
   w.finish();
@@ -229,8 +214,7 @@ TEST_CASE("reconnecting: the first time at once, then with growing pauses, then 
   w.pass(1s);
   CHECK(w.connected(role::shared));
   int const third = w.opened;
-  w.lose(role::shared, fate::gone);
-  w.run();
+  w.lose(role::shared, fate::gone).run();
   CHECK(w.opened > third);
   w.finish();
 }
@@ -268,8 +252,7 @@ TEST_CASE("session: a client that was stopped reads what has arrived before it j
     granted(w, w.acquire(1, {.lease = 60s}));
     auto const before = w.serial(role::shared);
     w.mute(role::shared);
-    task& asked = w.ask(detail::query::is_locked, 1);
-    w.run();
+    task& asked = w.run(w.ask(detail::query::is_locked, 1));
     w.now += 20s;  // nothing of the process ran meanwhile
     REQUIRE(w.wait_for_next());
     CHECK(w.serial(role::shared) == before);

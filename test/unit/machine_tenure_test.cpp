@@ -39,8 +39,7 @@ TEST_CASE("turns: a release lets the next waiter of the client have it, and asks
     world w(with_turns());
     task& a = granted(w, w.acquire(1, kind));
     task& b = w.acquire(2, kind);
-    task& c = w.acquire(3, kind);
-    w.run();
+    task& c = w.run(w.acquire(3, kind));
     auto const before = asked(w);
     task& ended = w.release(a);
     CHECK(ended.done());
@@ -79,8 +78,7 @@ TEST_CASE("turns: an inner hold whose outer one has ended unnoticed is given bac
   task& inner = granted(w, w.acquire(1));
   auto const before = asked(w);
   w.now += 60ms;  // no timer was looked at
-  w.release(inner);
-  w.run();
+  w.run(w.release(inner));
   CHECK(asked(w) == before + 1);
   w.finish();
 }
@@ -105,8 +103,7 @@ TEST_CASE("turns: a turn that lasts is looked after, and one that has nothing is
     world w(with_turns());
     w.watch_holds = false;
     task& a = granted(w, w.acquire(1, kind));
-    task& b = w.acquire(2, kind);
-    w.run();
+    task& b = w.run(w.acquire(2, kind));
     w.drop(a);
     CHECK(b.granted());
     w.server.remove("k");
@@ -123,8 +120,7 @@ TEST_CASE("turns: a question after a turn that is refused is asked again after p
     world w(with_turns());
     task& a = granted(w, w.acquire(1, kind));
     task& b = w.acquire(2, kind);
-    task& c = w.acquire(3, kind);
-    w.run();
+    task& c = w.run(w.acquire(3, kind));
     w.drop(a);
     CHECK(b.granted());
     w.server.refuse("EVALSHA", "NOAUTH Authentication required.", 40);
@@ -181,9 +177,7 @@ TEST_CASE("turns: who leaves the lock to others, and is then refused by the serv
         REQUIRE_FALSE(released.done());
         for (char const* call : {"EVALSHA", "EVAL "}) w.server.refuse(call, words, -1);
         kind.wait = 500ms;
-        task& b = w.acquire(2, kind);
-        w.await(b);
-        CHECK(b.error == errc::timeout);
+        CHECK(w.await(w.acquire(2, kind)).error == errc::timeout);
         w.server.accept_all();
         w.finish();
       }
@@ -193,11 +187,9 @@ TEST_CASE("turns: a spin lock that one holds for longer than a streak is then le
   how const spin{.which = &detail::spin_kind()};
   world w(with_turns());
   task& a = granted(w, w.acquire(1, spin));
-  task& b = w.acquire(2, spin);
-  w.run();
+  task& b = w.run(w.acquire(2, spin));
   w.pass(8ms);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK_FALSE(b.done());
   detail::instant const left = w.now;
   w.await(b);
@@ -222,8 +214,7 @@ TEST_CASE("turns: who drops it and takes it again over and over releases it at t
   for (bool const changes : {false, true}) {
     world w(turns_of(10, 60'000ms), 2);
     task* held = &granted(w, w.acquire(1));
-    task& other = w.acquire(9, {.client = 1});
-    w.run();
+    task& other = w.run(w.acquire(9, {.client = 1}));
     int turns = 0;
     while (!other.granted() && turns < 100) {
       w.drop(*held);
@@ -243,22 +234,16 @@ TEST_CASE("turns: who drops it and takes it again over and over releases it at t
 TEST_CASE("turns: after a turn the owner whose field it is waits like everybody") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.drop(a);
   CHECK(b.granted());
   CHECK(w.server.has("k", w.field(1)));
-  task& tried = w.once(1);
-  w.run();
-  CHECK(tried.busy());
-  task& again = w.acquire(1, {.direct = true});
-  w.run();
+  CHECK(w.run(w.once(1)).busy());
+  task& again = w.run(w.acquire(1, {.direct = true}));
   CHECK_FALSE(again.done());
   CHECK(b.losses == 0);
   w.pass(10ms);
-  task& later = w.once(1);
-  w.run();
-  CHECK(later.busy());
+  CHECK(w.run(w.once(1)).busy());
   w.release(b);
   w.await(again);
   CHECK(again.granted());
@@ -269,11 +254,9 @@ TEST_CASE("turns: a release that has left is followed by an answer before anybod
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
   w.deafen(role::shared);
-  task& ended = w.release(a);
-  w.run();
+  task& ended = w.run(w.release(a));
   task& again = w.acquire(1);
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   CHECK_FALSE((again.done() || b.done() || ended.done()));
   w.deafen(role::shared, false);
   w.await(ended);
@@ -326,15 +309,12 @@ TEST_CASE("turns: a turn ends with what the server was asked for, whenever it an
 TEST_CASE("turns: an owner whose field is lent has the name in no other kind") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.drop(a);
   REQUIRE(b.granted());
-  task& other = w.acquire(1, {.which = &detail::non_reentrant_kind()});
-  w.run();
+  task& other = w.run(w.acquire(1, {.which = &detail::non_reentrant_kind()}));
   CHECK(other.error == errc::bad_argument);
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   task& again = granted(w, w.acquire(1, {.which = &detail::non_reentrant_kind()}));
   w.release(again);
   w.finish();
@@ -343,19 +323,15 @@ TEST_CASE("turns: an owner whose field is lent has the name in no other kind") {
 TEST_CASE("turns: a client that ends has no more of them, and releases what it has") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.drop(a);
   REQUIRE(b.granted());
-  task& c = w.acquire(3);
-  w.run();
-  w.close();
-  w.run();
+  task& c = w.run(w.acquire(3));
+  w.close().run();
   CHECK(c.error == errc::closed);
   task& inner = w.acquire(2);
   CHECK(inner.error == errc::closed);
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   CHECK(w.server.all().empty());
 }
 
@@ -363,8 +339,7 @@ TEST_CASE("turns: a fixed lease that fits is told by its own clock, and asks for
   world w(with_turns());
   task& a = granted(w, w.acquire(1, {.lease = 1s}));
   CHECK(w.server.ttl("k") == 1'000);
-  task& b = w.acquire(2, {.lease = 500ms});
-  w.run();
+  task& b = w.run(w.acquire(2, {.lease = 500ms}));
   w.drop(a);
   CHECK(b.granted());
   CHECK(b.shown.until() == w.now + 500ms);
@@ -377,8 +352,7 @@ TEST_CASE("turns: a fixed lease that fits is told by its own clock, and asks for
   world equal(with_turns());
   equal.server.stranger_takes("k", "stranger:1", 5'000);
   task& first = equal.acquire(1, {.lease = 1s});
-  task& next = equal.acquire(2, {.lease = 1s});
-  equal.run();
+  task& next = equal.run(equal.acquire(2, {.lease = 1s}));
   equal.server.stranger_releases("k", "stranger:1");
   equal.await(first);
   CHECK(equal.server.ttl("k") == 1'003);
@@ -392,8 +366,7 @@ TEST_CASE("turns: a lease that does not fit asks the server") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1, {.lease = 1s}));
   auto const before = asked(w);
-  task& b = w.acquire(2, {.lease = 2s});
-  w.run();
+  task& b = w.run(w.acquire(2, {.lease = 2s}));
   w.drop(a);
   CHECK_FALSE(b.granted());
   w.await(b);
@@ -405,13 +378,10 @@ TEST_CASE("turns: a lease that does not fit asks the server") {
 TEST_CASE("turns: nobody has a turn while a force-unlock is on its way, or after one was heard of") {
   world w(with_turns(), 2);
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.mute(role::shared);
-  w.force_unlock();
-  w.run();
-  w.drop(a);
-  w.run();
+  w.run(w.force_unlock());
+  w.drop(a).run();
   CHECK_FALSE(b.granted());
   w.mute(role::shared, false);
   w.await(b);
@@ -421,16 +391,13 @@ TEST_CASE("turns: nobody has a turn while a force-unlock is on its way, or after
   world heard(with_turns(), 2);
   heard.watch_holds = false;
   task& held = granted(heard, heard.acquire(1));
-  task& next = heard.acquire(2);
-  heard.run();
-  task& other = heard.acquire(9, {.client = 1});
-  heard.run();
+  task& next = heard.run(heard.acquire(2));
+  task& other = heard.run(heard.acquire(9, {.client = 1}));
   heard.server.stranger_forces("k");
   heard.server.stranger_takes("k", "stranger:1", 5'000);
   heard.run();
   CHECK(held.losses == 1);
-  heard.drop(held);
-  heard.run();
+  heard.drop(held).run();
   CHECK_FALSE((next.granted() || other.granted()));
   heard.server.stranger_releases("k", "stranger:1");
   heard.finish();
@@ -439,13 +406,11 @@ TEST_CASE("turns: nobody has a turn while a force-unlock is on its way, or after
 TEST_CASE("turns: what is asked of an owner is answered for the one who has the turn") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.drop(a);
   granted(w, w.acquire(2));
   auto const value = [&](detail::query what, std::uint64_t owner) {
-    task& asked_for = w.ask(what, owner);
-    w.await(asked_for);
+    task& asked_for = w.await(w.ask(what, owner));
     return asked_for.value;
   };
   CHECK(value(detail::query::is_held_by, 2) == 1);
@@ -461,8 +426,7 @@ TEST_CASE("turns: switched off, the server sees every hold") {
   for (how const& kind : kinds_with_turns()) {
     world w;
     task& a = granted(w, w.acquire(1, kind));
-    task& b = w.acquire(2, kind);
-    w.run();
+    task& b = w.run(w.acquire(2, kind));
     auto const before = asked(w);
     w.drop(a);
     CHECK_FALSE(b.granted());
@@ -489,15 +453,13 @@ TEST_CASE("sweep: turns of three owners, with a re-entry") {
                      w.await(*one);
                      w.expect(one->granted(), "each in turn");
                      if (one == &b && reenters && b.granted()) {
-                       task& inner = w.acquire(2, how_to);
-                       w.await(inner);
+                       task& inner = w.await(w.acquire(2, how_to));
                        if (inner.granted()) w.release(inner);
                      }
                      if (one == &c) w.pass(8ms);
                      if (one->granted()) w.release(*one, one == &a);
                    }
-                   task& again = w.once(1, how_to);
-                   w.await(again);
+                   w.await(w.once(1, how_to));
                  },
              .settings = [] { return with_turns(); }});
     }

@@ -90,11 +90,7 @@ void foreign_step(world& w) {
 }
 
 void walk(lock of, std::uint64_t seed, bool faults) {
-  config settings = seen_by_the_server();
-  settings.local_handoff = {.max_streak = 3, .max_time = 50ms};
-  settings.lock_watchdog_timeout = 3s;
-  settings.timeout = 1s;
-  world w(settings, 2);
+  world w({.lock_watchdog_timeout = 3s, .timeout = 1s, .local_handoff = {.max_streak = 3, .max_time = 50ms}}, 2);
   w.any_order = seed * 2 + 1;
   w.faulty = true;
   w.late_bytes = false;

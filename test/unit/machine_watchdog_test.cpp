@@ -8,9 +8,7 @@ using namespace latchkey::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("watchdog: what can be renewed together is") {
-  config settings = seen_by_the_server();
-  settings.lock_watchdog_batch_size = 10;
-  world w(settings);
+  world w({.lock_watchdog_batch_size = 10});
   for (int i = 0; i < 25; ++i) {
     w.acquire(1, {.name = "k" + std::to_string(i)});
     w.pass(20ms);  // all within a tenth of a period
@@ -41,9 +39,7 @@ TEST_CASE("watchdog: without an answer it asks again soon, and gives up only at 
 }
 
 TEST_CASE("watchdog: several calls that a server turns away after a reconnect go again soon") {
-  config settings = seen_by_the_server();
-  settings.lock_watchdog_batch_size = 10;
-  world w(settings);
+  world w({.lock_watchdog_batch_size = 10});
   for (int i = 0; i < 25; ++i) granted(w, w.acquire(1, {.name = "k" + std::to_string(i)}));
   w.server.refuse("EVALSHA renew", "LOADING Redis is loading the dataset in memory", 3);
   w.lose(role::shared, fate::gone);
@@ -84,9 +80,7 @@ TEST_CASE("watchdog: what is gone on the server is lost here") {
 }
 
 TEST_CASE("watchdog: the old end of a hold that was renewed wakes nobody", "[edge-25]") {
-  config settings = seen_by_the_server();
-  settings.ping_interval = 0ms;
-  world w(settings);
+  world w({.ping_interval = 0ms});
   granted(w, w.acquire(1));
   w.pass(900ms);
   granted(w, w.acquire(1, {.name = "other"}));  // renewed with the first, so that its end lies between two renewals
@@ -142,8 +136,7 @@ TEST_CASE("watchdog: a hundred thousand holds are renewed in batches, and nobody
   w.pass(10s);  // the first renewals begin
   std::size_t const begun = w.server.ran("EVALSHA renew");
   CHECK(begun <= 4);  // of one turn
-  task& late = w.acquire(2);
-  w.run();
+  task& late = w.run(w.acquire(2));
   CHECK(late.granted());
   CHECK(w.server.ran("EVALSHA renew") == begun);
   w.pass(2s);
@@ -155,11 +148,9 @@ TEST_CASE("watchdog: a hundred thousand holds are renewed in batches, and nobody
   w.pass(20s);
   CHECK(w.snapshot().renewals >= 2 * holds);
   CHECK(w.snapshot().lost == 0);
-  w.close();
-  w.run();
+  w.close().run();
   for (task* one : all) w.drop(*one);
-  w.drop(late);
-  w.run();
+  w.drop(late).run();
   CHECK(w.machine().closed());
   CHECK(w.machine().quiet());
   CHECK(w.server.all().empty());

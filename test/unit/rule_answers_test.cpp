@@ -18,12 +18,10 @@ TEST_CASE("rule: a busy answer is none for a one-shot that came after its try wa
   warm_up(w);
   w.mute(role::shared);
   task& a = w.once(1);
-  task& with_it = w.once(2);
-  w.run();
+  task& with_it = w.run(w.once(2));
   w.server.stranger_releases("k", "stranger:1");
   task& c = w.once(3);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(a.busy());
   CHECK(with_it.busy());
   CHECK(c.granted());
@@ -34,13 +32,10 @@ TEST_CASE("rule: a busy answer while a dropped lease is being released leaves la
   world w;
   task& holder = granted(w, w.acquire(9));
   w.mute(role::shared);
-  task& a = w.once(1);
-  w.run();
+  task& a = w.run(w.once(1));
   w.drop(holder);
-  task& c = w.once(3);
-  w.run();
-  w.mute(role::shared, false);
-  w.run();
+  task& c = w.run(w.once(3));
+  w.mute(role::shared, false).run();
   CHECK(a.busy());
   CHECK(c.granted());
   w.finish();
@@ -50,20 +45,15 @@ TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too"
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
-  task& listener = w.acquire(4);
-  w.run();
-  w.cancel(listener);  // its subscription lingers
-  w.run();
+  task& listener = w.run(w.acquire(4));
+  w.cancel(listener).run();  // its subscription lingers
   w.server.redis.data.clear();
   w.mute(role::shared);
-  task& b = w.once(2, {.direct = true});
-  w.run();
+  task& b = w.run(w.once(2, {.direct = true}));
   w.cancel(b);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(a.losses == 1);
-  task& c = w.acquire(3);
-  w.run();
+  task& c = w.run(w.acquire(3));
   CHECK(c.granted());  // and does not sleep behind a belief that is wrong
   w.drop(a);
   w.finish();
@@ -72,15 +62,12 @@ TEST_CASE("rule: an abandoned first grant proves that other holds are lost, too"
 TEST_CASE("rule: who drops a lease and comes back at once queues behind who waited") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.drop(a);
-  task& again = w.acquire(1);
-  w.run();
+  task& again = w.run(w.acquire(1));
   CHECK(b.granted());
   CHECK_FALSE(again.done());
-  w.drop(b);
-  w.run();
+  w.drop(b).run();
   CHECK(again.granted());
   w.finish();
 }
@@ -93,8 +80,7 @@ TEST_CASE("rule: an abandoned try that was not run does not make the lock busy f
       warm_up(w);
       w.server.refuse("EVALSHA acquire", refusal);
       w.mute(role::shared);
-      task& a = w.once(1);
-      w.run();
+      task& a = w.run(w.once(1));
       w.cancel(a);
       task* b = before_answer ? &w.once(2) : nullptr;
       w.mute(role::shared, false);
@@ -112,17 +98,14 @@ TEST_CASE("rule: an abandoned grantee of a hand-off that was not run leaves the 
        {"NOSCRIPT No matching script. Please use EVAL.", "LOADING Redis is loading the dataset in memory"}) {
     world w;
     task& a = granted(w, w.acquire(1));
-    task& c = w.acquire(3);
-    w.run();
+    task& c = w.run(w.acquire(3));
     w.server.refuse("EVALSHA hand_off", refusal);
     w.mute(role::shared);
-    task& ended = w.release(a);
-    w.run();
+    task& ended = w.run(w.release(a));
     w.cancel(c);
     w.mute(role::shared, false);
     task& d = w.acquire(4);
-    w.await(ended);
-    w.await(d);
+    w.await(ended, d);
     CHECK(ended.released == release_result::released);
     CHECK(d.granted());
     w.finish();
@@ -134,8 +117,7 @@ TEST_CASE("rule: a release whose caller gives up behind another request still ha
     world w(patient());
     task& a = granted(w, w.acquire(1, {.lease = lease}));
     w.mute(role::shared);
-    task& again = w.acquire(1);
-    w.run();
+    task& again = w.run(w.acquire(1));
     task& ended = w.release(a, true);
     REQUIRE(ended.where == task::place::behind_owner);
     ended.deadline = w.now + 1s;
@@ -145,8 +127,7 @@ TEST_CASE("rule: a release whose caller gives up behind another request still ha
     w.await(again);
     w.run();
     CHECK(w.server.count("k", w.field(1)) == 1);
-    w.release(again);
-    w.run();
+    w.run(w.release(again));
     CHECK(w.server.all().empty());
     CHECK(w.snapshot().released == 2);
     w.finish();
@@ -159,8 +140,7 @@ TEST_CASE("rule: a server that knows no script even with its text is asked twice
     warm_up(w);
     w.server.refuse("EVAL", "NOSCRIPT No matching script. Please use EVAL.", -1);
     auto const before = w.server.log.size();
-    task& a = w.once(1, {.direct = direct});
-    w.await(a);
+    task& a = w.await(w.once(1, {.direct = direct}));
     CHECK(a.error == errc::server_error);
     CHECK(a.text.starts_with("NOSCRIPT"));
     CHECK(w.server.log.size() <= before + 12);  // as often as any call that the server refuses to run
@@ -191,26 +171,21 @@ TEST_CASE("rule: a force_unlock ends the holds of its own client") {
     world w;
     task& held = granted(w, w.acquire(1));
     task& inner = granted(w, w.acquire(1, {.lease = 5s}));
-    task& forced = w.force_unlock({.direct = direct});
-    w.await(forced);
+    task& forced = w.await(w.force_unlock({.direct = direct}));
     CHECK((forced.yes && held.losses == 1 && inner.losses == 1));
     CHECK((held.why_lost == errc::lease_lost && w.snapshot().held == 0));
     CHECK(w.server.ran("EVALSHA release") == 0);  // nothing is left to be given back
-    task& next = granted(w, w.acquire(2));
-    CHECK(next.trusted(w.now));
+    CHECK(granted(w, w.acquire(2)).trusted(w.now));
     w.finish();
   }
 }
 
 TEST_CASE("sweep: force_unlock beside a waiter of the same client") {
   sweep({.play = [](world& w) {
-    task& held = w.acquire(1);
-    w.await(held);
-    task& next = w.acquire(2, {.wait = 20s});
-    w.run();
+    task& held = w.await(w.acquire(1));
+    task& next = w.run(w.acquire(2, {.wait = 20s}));
     task& forced = w.force_unlock({.direct = true});
-    w.await(next);
-    w.await(forced);
+    w.await(next, forced);
     w.expect(forced.yes && held.losses == 1, "told at once");
     w.expect(next.granted() && next.losses == 0, "whoever comes after it is not concerned");
   }});
@@ -220,16 +195,14 @@ TEST_CASE("rule: a grant that a force_unlock may have removed is not believed") 
   world w;
   warm_up(w, true);
   w.mute(role::direct);
-  task& taken = w.acquire(1, {.direct = true});
-  w.run();
+  task& taken = w.run(w.acquire(1, {.direct = true}));
   REQUIRE(w.server.has("k", w.field(1)));
   task& forced = w.force_unlock();
   taken.removed = false;
   w.await(forced);
   CHECK((forced.yes && !taken.done()));
   w.server.stranger_takes("k", stranger, 5'000);
-  w.mute(role::direct, false);
-  w.run();
+  w.mute(role::direct, false).run();
   CHECK_FALSE(taken.done());
   w.await(taken);
   CHECK((taken.granted() && taken.trusted(w.now)));
@@ -241,15 +214,12 @@ TEST_CASE("sweep: a permit that is released by its id") {
   for (bool const direct : {false, true})
     sweep({.play = [direct](world& w) {
       set_free(w, 1);
-      task& held = w.acquire(1, a_permit());
-      w.await(held);
+      task& held = w.await(w.acquire(1, a_permit()));
       if (!held.granted()) return;
-      task& done = w.command(try_release, about(held, 0ms, direct));
-      w.await(done);
+      task& done = w.await(w.command(try_release, about(held, 0ms, direct)));
       if (held.trusted(w.now)) w.fail("a permit is shown although its id was released");
       w.expect(done.value == 1 && held.losses == 1, "released, and told");
-      task& next = w.once(2, a_permit());
-      w.await(next);
+      task& next = w.await(w.once(2, a_permit()));
       w.expect(next.granted(), "free for the next one");
     }});
 }
@@ -259,8 +229,7 @@ TEST_CASE("rule: a permit is not shown from when the release of its id was sent"
   set_free(w, 1);
   task& held = granted(w, w.acquire(1, a_permit()));
   w.mute(role::shared);
-  task& done = w.command(try_release, about(held));
-  w.run();
+  task& done = w.run(w.command(try_release, about(held)));
   CHECK((!done.done() && held.losses == 1 && !held.trusted(w.now)));
   expect_free(w, 1);
   w.mute(role::shared, false);
@@ -275,11 +244,9 @@ TEST_CASE("rule: a permit whose release by id was refused is given back all the 
   task& held = granted(w, w.acquire(1, a_permit()));
   w.run();
   w.deafen(role::shared);
-  task& done = w.command(try_release, about(held));
-  w.run();
+  task& done = w.run(w.command(try_release, about(held)));
   w.inject(role::shared, "*1\r\n$9\r\nERR never\r\n");
-  w.lose(role::shared, fate::gone);
-  w.run();
+  w.lose(role::shared, fate::gone).run();
   CHECK((done.error == errc::server_error && held.losses == 1));
   w.finish();
   expect_free(w, 1);
@@ -289,11 +256,9 @@ TEST_CASE("sweep: a permit whose lease is set anew by its id") {
   for (milliseconds const lease : {500ms, 20'000ms})
     sweep_one_server({.play = [lease](world& w) {
       set_free(w, 1);
-      task& held = w.acquire(1, a_permit(5s));
-      w.await(held);
+      task& held = w.await(w.acquire(1, a_permit(5s)));
       if (!held.granted()) return;
-      task& done = w.command(update, about(held, lease));
-      w.await(done);
+      task& done = w.await(w.command(update, about(held, lease)));
       w.expect(done.value == 1 && held.losses == 0, "it was there");
       bool const ends = w.server.exists("{k}:timeout");
       if (done.done() && done.value == 1 && held.trusted(w.now) && !ends) w.fail("shown, and not there");
@@ -320,8 +285,7 @@ TEST_CASE("rule: who finds its hold gone tells those who wait elsewhere") {
   w.watch_holds = false;
   task& fixed = granted(w, w.acquire(1, {.lease = 60s}));
   task& held = granted(w, w.acquire(1));
-  task& next = w.acquire(2, {.client = 1});
-  w.run();
+  task& next = w.run(w.acquire(2, {.client = 1}));
   w.server.remove("k");
   w.pass(11s);  // the renewal is due after ten
   CHECK((held.losses == 1 && fixed.losses == 1));
@@ -337,8 +301,7 @@ TEST_CASE("rule: a permit whose request the server has forgotten is an event") {
     how const one{.wait = 1s, .which = &detail::semaphore_kind(), .keeps = false};
     warm_up(w);
     leave_unanswered(w, role::shared, [&] {
-      w.acquire(1, one);
-      w.run();
+      w.run(w.acquire(1, one));
       w.unreachable = "nobody is there";
     });
     w.pass(in_time ? 10s : 40s);

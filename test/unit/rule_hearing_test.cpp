@@ -11,8 +11,7 @@ using namespace std::chrono_literals;
 TEST_CASE("rule: it tries after joining a subscription that lingers") {
   world w;
   task& a = sleeper(w, 1);
-  w.cancel(a);
-  w.run();
+  w.cancel(a).run();
   w.server.stranger_releases("k", stranger);
   w.server.stranger_takes("k", "stranger:2", 60'000);
   w.run();
@@ -20,9 +19,7 @@ TEST_CASE("rule: it tries after joining a subscription that lingers") {
   REQUIRE(w.server.subscriptions() == 1);
   w.mute(role::messages);  // the message is still on its way
   w.server.stranger_releases("k", "stranger:2");
-  task& b = w.acquire(2);
-  w.run();
-  CHECK(b.granted());
+  CHECK(w.run(w.acquire(2)).granted());
   w.mute(role::messages, false);
   w.finish();
 }
@@ -30,16 +27,12 @@ TEST_CASE("rule: it tries after joining a subscription that lingers") {
 TEST_CASE("rule: a message that nobody waited for is not forgotten by who joins next") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
-  w.cancel(b);  // the subscription lingers
-  w.run();
+  task& b = w.run(w.acquire(2));
+  w.cancel(b).run();              // the subscription lingers
   w.server.stranger_forces("k");  // and hears that the lock is free, though a believes to hold it
   a.removed = true;
   w.run();
-  task& c = w.acquire(3);
-  w.run();
-  CHECK(c.granted());
+  CHECK(w.run(w.acquire(3)).granted());
   CHECK(a.losses == 1);
   w.drop(a);
   w.finish();
@@ -63,13 +56,11 @@ TEST_CASE("rule: it tries again after subscribing anew") {
 TEST_CASE("rule: an unsubscribing channel counts as not subscribed") {
   world w;
   task& a = sleeper(w, 1);
-  w.cancel(a);
-  w.run();
+  w.cancel(a).run();
   w.deafen(role::messages);
   w.pass(1'001ms);  // UNSUBSCRIBE leaves, and is not read yet
   REQUIRE(w.server.subscriptions() == 1);
-  task& b = w.acquire(2);
-  w.run();  // busy; SUBSCRIBE leaves
+  task& b = w.run(w.acquire(2));  // busy; SUBSCRIBE leaves
   w.deafen(role::messages, false);
   w.until([&] { return w.server.subscriptions() == 0; });
   w.server.stranger_releases("k", stranger);  // between the two
@@ -82,8 +73,7 @@ TEST_CASE("rule: an unsubscribing channel counts as not subscribed") {
 TEST_CASE("rule: a message during a try that was granted passes to the next head") {
   world w;
   task& a = sleeper(w, 1);
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.mute(role::shared);
   w.server.stranger_releases("k", stranger);
   w.until([&] { return w.server.has("k", w.field(1)); });
@@ -91,8 +81,7 @@ TEST_CASE("rule: a message during a try that was granted passes to the next head
   w.watch_holds = false;
   w.server.stranger_forces("k");  // a's grant is under way, and gone already
   w.run();
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(a.granted());
   CHECK(b.granted());
   CHECK(a.losses == 1);
@@ -105,18 +94,14 @@ TEST_CASE("rule: a confirmation counts only if no UNSUBSCRIBE was sent behind it
   open_message_link(w);
   w.mute(role::messages);  // confirmations are late
   w.server.stranger_takes("k", stranger, 60'000);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   w.cancel(a);
   w.pass(1'001ms);  // UNSUBSCRIBE has left, and was read
   w.deafen(role::messages);
-  task& b = w.acquire(2);
-  w.run();  // the second SUBSCRIBE is not read yet
-  w.mute(role::messages, false);
-  w.run();  // the first confirmation
+  task& b = w.run(w.acquire(2));        // the second SUBSCRIBE is not read yet
+  w.mute(role::messages, false).run();  // the first confirmation
   w.server.stranger_releases("k", stranger);
-  w.deafen(role::messages, false);
-  w.run();
+  w.deafen(role::messages, false).run();
   CHECK(b.granted());
   w.finish();
 }
@@ -126,16 +111,12 @@ TEST_CASE("rule: a confirmation that nobody waits for is not forgotten by who jo
   open_message_link(w);
   task& a = granted(w, w.acquire(1));
   w.deafen(role::messages);
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.server.stranger_forces("k");  // before the server listens for us
   a.removed = true;
   w.cancel(b);
-  w.deafen(role::messages, false);
-  w.run();  // the confirmation
-  task& c = w.acquire(3);
-  w.run();
-  CHECK(c.granted());
+  w.deafen(role::messages, false).run();  // the confirmation
+  CHECK(w.run(w.acquire(3)).granted());
   w.drop(a);
   w.finish();
 }
@@ -143,15 +124,12 @@ TEST_CASE("rule: a confirmation that nobody waits for is not forgotten by who jo
 TEST_CASE("rule: a message whose try was never sent is not forgotten by who joins next") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.server.stranger_forces("k");
   a.removed = true;
   w.until([&] { return b.where == task::place::trying; });
   w.cancel(b);  // before the turn ends
-  task& c = w.acquire(3);
-  w.run();
-  CHECK(c.granted());
+  CHECK(w.run(w.acquire(3)).granted());
   w.drop(a);
   w.finish();
 }
@@ -198,13 +176,10 @@ TEST_CASE("rule: an UNSUBSCRIBE that a busy server refuses is not taken for the 
 }
 
 TEST_CASE("rule: who waits for a channel that nobody confirms looks soon after a release of his own client") {
-  config settings = seen_by_the_server();
-  settings.local_handoff.max_streak = 0;
-  world w(settings);
+  world w({.local_handoff = {.max_streak = 0}});
   task& a = granted(w, w.acquire(1));
   w.nobody_answers = true;  // new connections: there is none for messages
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.pass(20ms);
   SECTION("that he made") { w.release(a); }
   SECTION("that a force-unlock of his made needless") { w.force_unlock(); }
@@ -216,18 +191,14 @@ TEST_CASE("rule: who waits for a channel that nobody confirms looks soon after a
 }
 
 TEST_CASE("rule: who waits for a channel that nobody confirms looks soon when a release finds nothing") {
-  config settings = seen_by_the_server();
-  settings.local_handoff.max_streak = 0;
-  world w(settings);
+  world w({.local_handoff = {.max_streak = 0}});
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
   w.nobody_answers = true;
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.pass(20ms);
   w.server.stranger_forces("k");
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   w.pass(100ms);
   CHECK(b.granted());
   w.nobody_answers = false;
@@ -239,20 +210,16 @@ TEST_CASE(
   world w;
   task& a = granted(w, w.acquire(1));
   task& other = granted(w, w.acquire(5, {.name = "lane", .direct = true}));
-  w.release(other, true);
-  w.run();
+  w.run(w.release(other, true));
   w.pass(20ms);
   w.nobody_answers = true;
-  task& left = w.acquire(7);
-  w.run();
+  task& left = w.run(w.acquire(7));
   w.cancel(left);
   w.mute(role::shared);
   task& b = w.acquire(2);  // the channel is asked for already: it tries
   w.run();
-  w.release(a, true);
-  w.run();
-  w.mute(role::shared, false);
-  w.run();
+  w.run(w.release(a, true));
+  w.mute(role::shared, false).run();
   w.pass(100ms);
   CHECK(b.granted());
   w.nobody_answers = false;

@@ -20,8 +20,7 @@ TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwh
     task& outer = hold_kept_longer(w, 1, 5s);  // until 5 s, on the server until 7 s
     w.server.refuse("EVALSHA acquire", loading);
     w.mute(role::shared);
-    task& again = w.acquire(1);
-    w.run();
+    task& again = w.run(w.acquire(1));
     w.pass(3'100ms);
     REQUIRE(outer.shown.lost);
     if (before_answer) w.cancel(again);
@@ -39,12 +38,10 @@ TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwh
 TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwhile, queues like everybody") {
   world w(patient());
   task& outer = hold_kept_longer(w, 1, 5s);
-  task& waiter = w.acquire(2);
-  w.run();
+  task& waiter = w.run(w.acquire(2));
   w.server.refuse("EVALSHA acquire", loading);
   w.mute(role::shared);
-  task& again = w.acquire(1);
-  w.run();
+  task& again = w.run(w.acquire(1));
   w.pass(3'100ms);
   REQUIRE(outer.shown.lost);
   w.mute(role::shared, false);
@@ -59,12 +56,9 @@ TEST_CASE("rule: a re-entry that was not run, and whose outer hold lapsed meanwh
 TEST_CASE("rule: a hand-off whose answer makes no sense gives back for both") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& c = w.acquire(3);
-  w.run();
+  task& c = w.run(w.acquire(3));
   w.server.refuse("EVALSHA hand_off", "ERR Error running script: Script killed by user with SCRIPT KILL...");
-  task& ended = w.release(a);
-  w.run();
-  CHECK(ended.error == errc::server_error);
+  CHECK(w.run(w.release(a)).error == errc::server_error);
   CHECK(c.error == errc::server_error);
   CHECK(w.server.all().empty());
   w.finish();
@@ -76,8 +70,7 @@ TEST_CASE("rule: a release never takes the time to live of what stays, however l
   task& inner = granted(w, w.acquire(1));
   REQUIRE(brief.trusted(w.now));
   w.now += 5s;  // the timer has run out, and nobody has looked
-  w.release(inner);
-  w.run();
+  w.run(w.release(inner));
   for (auto const& line : w.server.log) CHECK_FALSE(line.ends_with(" 1 0"));
   w.finish();
 }
@@ -103,13 +96,11 @@ TEST_CASE("rule: close() leaves nothing to be sent by a borrower whose call has 
   warm_up(w, true);
   w.server.flush_scripts();
   w.mute(role::direct);
-  task& gone = w.acquire(1, {.direct = true});
-  w.run();
+  task& gone = w.run(w.acquire(1, {.direct = true}));
   auto const said = w.server.log.size();
   w.close();
   CHECK(gone.error == errc::closed);
-  w.mute(role::direct, false);
-  w.run();
+  w.mute(role::direct, false).run();
   for (auto i = said; i < w.server.log.size(); ++i) UNSCOPED_INFO(w.server.log[i]);
   CHECK(w.server.log.size() == said);
 }
@@ -119,12 +110,10 @@ TEST_CASE("rule: a borrower whose caller has left does not send the text of the 
   warm_up(w, true);
   w.server.flush_scripts();
   w.mute(role::direct);
-  task& gone = w.acquire(1, {.direct = true});
-  w.run();
+  task& gone = w.run(w.acquire(1, {.direct = true}));
   w.cancel(gone);
   auto const before = w.server.ran("EVAL acquire");
-  w.mute(role::direct, false);
-  w.run();
+  w.mute(role::direct, false).run();
   CHECK(w.server.ran("EVAL acquire") == before);
   w.finish();
 }
@@ -133,12 +122,10 @@ TEST_CASE("rule: a borrower's re-entry whose outer hold lapsed meanwhile queues 
   world w(patient());
   warm_up(w, true);
   task& outer = hold_kept_longer(w, 1, 5s);
-  task& waiter = w.acquire(2);
-  w.run();
+  task& waiter = w.run(w.acquire(2));
   w.server.flush_scripts();
   w.mute(role::direct);
-  task& again = w.acquire(1, {.direct = true});
-  w.run();
+  task& again = w.run(w.acquire(1, {.direct = true}));
   w.pass(3'100ms);
   REQUIRE(outer.shown.lost);
   w.mute(role::direct, false);
@@ -154,9 +141,7 @@ TEST_CASE("rule: a refused acquire that took the place of an unsent release give
   world w;
   w.drop(granted(w, w.acquire(1)));
   w.server.answer_with(detail::reentrant_acquire(), "return {'ERR value is not an integer'}");
-  task& again = w.once(1);
-  w.await(again);
-  CHECK(again.error == errc::server_error);
+  CHECK(w.await(w.once(1)).error == errc::server_error);
   w.run();
   CHECK(w.server.all().empty());
   w.finish();
@@ -203,8 +188,7 @@ TEST_CASE("rule: a try that is refused after an unanswered copy is given back") 
 TEST_CASE("rule: a grant that is refused after an unanswered copy of its hand-off is given back") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   leave_unanswered(w, role::shared, [&] { w.release(a); });
   REQUIRE(w.server.has("k", w.field(2)));
   refuse_item(w, detail::reentrant_hand_off(), true);

@@ -16,8 +16,7 @@ TEST_CASE("rule: a discarded connection is killed before anything is repeated") 
     w.await(*a);
     CHECK(a->granted());
     CHECK(w.server.run_left_behind() == 0);
-    w.release(*a);
-    w.run();
+    w.run(w.release(*a));
   }
   CHECK(w.server.ran("CLIENT KILL ID") == 2);
   CHECK(w.snapshot().kills == 2);
@@ -58,8 +57,7 @@ TEST_CASE("rule: an answer that comes after its connection was given up is not b
   task& other = granted(w, w.acquire(9, {.name = "other", .direct = true}));
   w.run();
   w.mute(role::shared);
-  task& a = w.acquire(1, {.lease = 4s});
-  w.run();
+  task& a = w.run(w.acquire(1, {.lease = 4s}));
   REQUIRE(w.server.has("k", w.field(1)));
   w.unreachable = "no route";
   auto const old = w.serial(role::shared);
@@ -79,8 +77,7 @@ TEST_CASE("rule: a borrower's answer does not count after the lane was taken bac
   world w;
   warm_up(w, true);
   w.borrower_stuck = true;
-  task& a = w.acquire(1, {.direct = true});
-  w.run();
+  task& a = w.run(w.acquire(1, {.direct = true}));
   auto const old = w.serial(role::direct);
   w.pass(2'999ms);
   w.wait_for_next();  // past the time-out, and nothing else has happened yet
@@ -100,8 +97,7 @@ TEST_CASE("rule: a borrower that is not scheduled keeps nobody from the lock") {
   w.run();
   w.borrower_stuck = true;
   w.deafen(role::direct);
-  w.release(first, true);
-  w.run();
+  w.run(w.release(first, true));
   task& a = w.acquire(1);
   w.pass(4s);
   CHECK(a.granted());
@@ -113,8 +109,7 @@ TEST_CASE("rule: the lanes end with their session") {
   world w;
   task& first = granted(w, w.acquire(9, {.name = "other", .direct = true}));
   w.run();
-  task& waiter = w.acquire(8, {.name = "other"});
-  w.run();
+  task& waiter = w.run(w.acquire(8, {.name = "other"}));
   REQUIRE(w.connected(role::direct));
   REQUIRE(w.connected(role::messages));
   stepped_server& second = w.add_server();

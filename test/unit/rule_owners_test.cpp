@@ -23,15 +23,12 @@ void lost_and_given_back(world& w, task& held) {
 TEST_CASE("rule: an owner who holds it never queues") {
   world w;
   task& a = granted(w, w.acquire(1));
-  task& b = w.acquire(2);
-  w.run();
-  task& again = w.acquire(1);
-  w.run();
+  task& b = w.run(w.acquire(2));
+  task& again = w.run(w.acquire(1));
   CHECK(again.granted());
   CHECK_FALSE(b.done());
   w.release(again);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(b.granted());
   w.finish();
 }
@@ -41,8 +38,7 @@ TEST_CASE("rule: at a grant the other waiters of the same owner re-enter") {
   w.server.stranger_takes("k", "stranger:1", 60'000);
   task& a = w.acquire(1);
   task& b = w.acquire(2);
-  task& same = w.acquire(1);
-  w.run();
+  task& same = w.run(w.acquire(1));
   w.server.stranger_releases("k", "stranger:1");
   w.run();
   CHECK(a.granted());
@@ -55,13 +51,11 @@ TEST_CASE("rule: a lock is not handed to its own owner") {
   world w;
   task& a = granted(w, w.acquire(1, {.lease = 20s}));
   w.deafen(role::shared);
-  task& ended = w.release(a);
-  w.run();
+  task& ended = w.run(w.release(a));
   task& again = w.acquire(1);  // the release is under way
   w.run();
   w.deafen(role::shared, false);
-  w.await(ended);
-  w.await(again);
+  w.await(ended, again);
   CHECK(again.granted());
   CHECK(w.server.ran("EVALSHA hand_off") == 0);
   CHECK(w.server.count("k", w.field(1)) == 1);
@@ -75,12 +69,10 @@ TEST_CASE("rule: the answer to a renewal sent before an extend does not count") 
   w.mute(role::shared);
   w.pass(1ms);  // the renewal is under way
   REQUIRE(w.server.ran("EVALSHA renew") == 1);
-  task& shorter = w.extend(a, 2s);
-  w.run();
+  task& shorter = w.run(w.extend(a, 2s));
   REQUIRE(w.server.ttl("k") == 2'000);
   CHECK(a.shown.until() == w.now + 2s);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(shorter.yes);
   CHECK(a.shown.until() == w.now + 2s);
   w.pass(2s);
@@ -93,8 +85,7 @@ TEST_CASE("rule: a hold that has ended is not made longer, also before a timer t
   world w;
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
   w.now += 5s;
-  task& late = w.extend(a, 60s);
-  w.run();
+  task& late = w.run(w.extend(a, 60s));
   CHECK(late.done());
   CHECK_FALSE(late.yes);
   CHECK(w.server.ran("EVALSHA extend") == 0);
@@ -106,12 +97,10 @@ TEST_CASE("rule: an extension whose answer comes after the hold has ended brings
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
   w.pass(4s);
   w.mute(role::shared);
-  task& late = w.extend(a, 60s);
-  w.run();
+  task& late = w.run(w.extend(a, 60s));
   REQUIRE(w.server.ttl("k") == 60'000);
   w.now += 1s;
-  w.mute(role::shared, false);
-  w.run();  // the answer before the timer
+  w.mute(role::shared, false).run();  // the answer before the timer
   CHECK(late.done());
   CHECK_FALSE(late.yes);
   CHECK_FALSE(a.trusted(w.now));
@@ -139,8 +128,7 @@ TEST_CASE("rule: an extension that leaves after the hold has ended makes nothing
 TEST_CASE("rule: closing after a lease ended, with a re-entry and an extension on the way") {
   world w;
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
-  task& waiter = w.acquire(2);
-  w.run();
+  task& waiter = w.run(w.acquire(2));
   w.now += 5s;
   task& again = w.acquire(1, {.lease = 5s});
   task& late = w.extend(a, 60s);
@@ -158,8 +146,7 @@ TEST_CASE("rule: a hold is made longer while another one of its owner ends") {
   task& brief = granted(w, w.acquire(1, {.lease = 5s}));
   task& longer = granted(w, w.acquire(1, {.lease = 20s}));
   w.now += 5s;
-  task& extension = w.extend(longer, 60s);
-  w.run();
+  task& extension = w.run(w.extend(longer, 60s));
   CHECK(extension.yes);
   CHECK(extension.completions == 1);
   CHECK(longer.shown.until() == w.now + 60s);
@@ -187,9 +174,7 @@ TEST_CASE("rule: a first grant proves that the other holds of this client are lo
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1));
   w.server.redis.data.clear();  // a failover without the last write
-  task& b = w.once(2);
-  w.await(b);
-  CHECK(b.granted());
+  CHECK(w.await(w.once(2)).granted());
   CHECK(a.losses == 1);
   CHECK(a.why_lost == errc::lease_lost);
   w.drop(a);
@@ -201,17 +186,14 @@ TEST_CASE("rule: a first grant also ends what a re-entry is told too late that i
   warm_up(w, true);
   task& a = granted(w, w.acquire(1));
   w.mute(role::shared);
-  task& again = w.acquire(1);
-  w.run();
+  task& again = w.run(w.acquire(1));
   REQUIRE(w.server.count("k", w.field(1)) == 2);
   a.removed = true;
   w.server.redis.data.clear();  // deleted behind its answer
-  task& b = w.once(2, {.direct = true});
-  w.await(b);
+  task& b = w.await(w.once(2, {.direct = true}));
   CHECK(b.granted());
   CHECK(a.losses == 1);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK_FALSE(again.done());
   w.release(b);
   w.await(again);
@@ -226,8 +208,7 @@ TEST_CASE("rule: a re-entry that finds nothing tells the outer holds, then waits
   task& a = granted(w, w.acquire(1));
   w.server.redis.data.clear();
   w.server.stranger_takes("k", "stranger:1", 60'000);
-  task& again = w.acquire(1);
-  w.run();
+  task& again = w.run(w.acquire(1));
   CHECK(a.losses == 1);
   CHECK_FALSE(again.done());
   w.server.stranger_releases("k", "stranger:1");
@@ -261,11 +242,9 @@ TEST_CASE("rule: a try that nobody wants any more is awaited by the next one") {
   warm_up(w);
   w.deafen(role::shared);
   w.cancel(w.acquire(1));
-  task& a = w.acquire(2);
-  w.run();
+  task& a = w.run(w.acquire(2));
   w.cancel(a);
-  task& b = w.once(3);
-  w.run();
+  task& b = w.run(w.once(3));
   CHECK_FALSE(b.done());  // it would meet what is given back
   w.deafen(role::shared, false);
   w.await(b);
@@ -277,12 +256,9 @@ TEST_CASE("rule: while the release of a dropped lease waits for its KILL, a new 
   world w;
   task& a = granted(w, w.acquire(1));
   w.deafen(role::shared);
-  w.drop(a);
-  w.run();
+  w.drop(a).run();
   w.lose(role::shared, fate::gone);
-  task& b = w.once(2);
-  w.await(b);
-  CHECK(b.granted());
+  CHECK(w.await(w.once(2)).granted());
   w.finish();
 }
 

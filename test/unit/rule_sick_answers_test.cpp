@@ -119,8 +119,7 @@ TEST_CASE("sick answers: READONLY is one event, not one for each request and con
   granted(w, w.acquire(9, {.name = "warm"}));
   w.server.refuse("ROLE", not_permitted, -1);  // else the handshake tells
   w.server.refuse("EVALSHA", is_read_only, -1);
-  task& a = w.acquire(1, {.wait = 5s});
-  w.await(a);
+  task& a = w.await(w.acquire(1, {.wait = 5s}));
   CHECK(texts_of(w, event_type::warning) == std::vector<std::string>{is_read_only});
   CHECK(a.text == is_read_only);
   w.server.accept_all();
@@ -131,8 +130,7 @@ TEST_CASE("sick answers: protected mode is said in its own words, and ends every
   world w;
   std::string const words = "DENIED Redis is running in protected mode because protected mode is enabled";
   w.server.noise = "-" + words + "\r\n";
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   CHECK(a.error == errc::server_error);
   CHECK(a.text == words);
   CHECK(texts_of(w, event_type::connect_failed) == std::vector<std::string>{words});
@@ -141,9 +139,7 @@ TEST_CASE("sick answers: protected mode is said in its own words, and ends every
 }
 
 TEST_CASE("sick answers: at risk, since a renewal was not answered") {
-  config settings = seen_by_the_server();
-  settings.ping_interval = 0ms;
-  world w(settings);
+  world w({.ping_interval = 0ms});
   granted(w, w.acquire(1));
   w.mute(role::shared);
   w.pass(14s);

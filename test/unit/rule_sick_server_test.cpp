@@ -8,11 +8,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-config quiet_links() {
-  config made = seen_by_the_server();
-  made.ping_interval = 0ms;
-  return made;
-}
+config quiet_links() { return {.ping_interval = 0ms}; }
 
 // A minute of pauses of at least half of `retry_delay`, and what was in haste before they had grown.
 constexpr int steady = 2 * 60 + 20;
@@ -93,8 +89,7 @@ TEST_CASE("links: a connection that was of use is replaced at once, though each 
   for (int i = 0; i < 30; ++i) {
     w.lose(role::shared, fate::gone);
     instant const cut = w.now;
-    task& next = w.acquire(2, {.name = "other"});
-    w.await(next);
+    task& next = w.await(w.acquire(2, {.name = "other"}));
     CHECK(w.now - cut < 20ms);
     w.release(next);
     w.pass(50ms);
@@ -178,8 +173,7 @@ TEST_CASE("sick server: the direct lane is cut whenever somebody has borrowed it
   };
   int const before = w.opened;
   for (instant const end = w.now + 60s; w.now < end;) {
-    task& one = w.acquire(1, {.direct = true});
-    w.await(one);
+    task& one = w.await(w.acquire(1, {.direct = true}));
     if (one.granted()) w.await(w.release(one, true));
     w.pass(100ms);
   }
@@ -202,8 +196,7 @@ TEST_CASE("reconnect: at once after a healthy life, and after an answer that was
   granted(w, w.acquire(1));
   w.pass(5s);
   for (int i = 0; i < 2; ++i) {
-    w.lose(role::shared, fate::gone);
-    w.run();
+    w.lose(role::shared, fate::gone).run();
     CHECK(w.connected(role::shared));
     w.pass(1s);  // it has lived for `retry_delay`
   }
@@ -217,8 +210,7 @@ TEST_CASE("reconnect: the pauses that failures made end with an answer that is o
   w.pass(30s);
   w.unreachable = {};
   w.await(a);
-  w.lose(role::shared, fate::gone);
-  w.run();
+  w.lose(role::shared, fate::gone).run();
   CHECK(w.connected(role::shared));
   w.finish();
 }

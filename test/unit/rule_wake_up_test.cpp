@@ -18,8 +18,7 @@ TEST_CASE("rule: a message that arrives during a try makes it try once more") {
   w.server.stranger_releases("k", stranger);
   w.run();
   CHECK_FALSE(a.done());
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(a.granted());
   w.finish();
 }
@@ -29,18 +28,15 @@ TEST_CASE("rule: a confirmation that arrives during a try makes it try once more
   open_message_link(w);
   w.deafen(role::messages);
   w.server.stranger_takes("k", stranger, 2'000);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   w.mute(role::shared);
   w.pass(1'900ms);
   w.server.expire("k", 60'000);
   w.pass(200ms);                              // a try that is answered busy
   w.server.stranger_releases("k", stranger);  // nobody hears it
-  w.deafen(role::messages, false);
-  w.run();  // the confirmation
+  w.deafen(role::messages, false).run();      // the confirmation
   CHECK_FALSE(a.done());
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(a.granted());
   w.finish();
 }
@@ -48,15 +44,12 @@ TEST_CASE("rule: a confirmation that arrives during a try makes it try once more
 TEST_CASE("rule: who becomes head because the other left tries at once") {
   world w;
   task& a = sleeper(w, 1);
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.mute(role::shared);
   w.server.stranger_releases("k", stranger);  // the message makes a try
   w.until([&] { return w.server.has("k", w.field(1)); });
-  w.cancel(a);
-  w.run();
-  w.mute(role::shared, false);
-  w.run();
+  w.cancel(a).run();
+  w.mute(role::shared, false).run();
   CHECK(b.granted());
   w.finish();
 }
@@ -64,11 +57,9 @@ TEST_CASE("rule: who becomes head because the other left tries at once") {
 TEST_CASE("rule: who becomes head while the lock is held asks how long") {
   world w;
   task& a = sleeper(w, 1);
-  w.acquire(2);
-  w.run();
+  w.run(w.acquire(2));
   std::size_t const before = w.server.ran("EVALSHA acquire");
-  w.cancel(a);
-  w.run();
+  w.cancel(a).run();
   CHECK(w.server.ran("EVALSHA acquire") == before + 1);
   w.server.stranger_releases("k", stranger);
   w.finish();
@@ -82,8 +73,7 @@ TEST_CASE("rule: behind a holder of this client the head sleeps with the hint ti
   open_message_link(w);
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
   w.deafen(role::messages);
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   std::size_t const before = w.server.ran("EVALSHA");
   w.pass(4s);
   CHECK(w.server.ran("EVALSHA") == before);
@@ -99,10 +89,8 @@ TEST_CASE("rule: behind the hand-off to another one it sleeps with the hint time
   world w;
   task& a = granted(w, w.acquire(1));
   task& b = w.acquire(2, {.lease = 5s});
-  task& c = w.acquire(3);
-  w.run();
-  w.release(a);
-  w.run();
+  task& c = w.run(w.acquire(3));
+  w.run(w.release(a));
   REQUIRE(b.granted());
   std::size_t const before = w.server.ran("EVALSHA");
   w.pass(4s);
@@ -118,11 +106,9 @@ TEST_CASE("rule: it tries again after the confirmation") {
   open_message_link(w);
   w.deafen(role::messages);
   w.server.stranger_takes("k", stranger, 60'000);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   w.server.stranger_releases("k", stranger);  // before the server listens for us
-  w.deafen(role::messages, false);
-  w.run();
+  w.deafen(role::messages, false).run();
   CHECK(a.granted());
   w.finish();
 }
@@ -131,15 +117,12 @@ TEST_CASE("rule: a give-back publishes") {
   world w(seen_by_the_server(), 2);
   task& other = granted(w, w.acquire(9, {.name = "other"}));
   w.mute(role::shared);
-  task& a = w.acquire(1);
-  w.run();
+  task& a = w.run(w.acquire(1));
   REQUIRE(w.server.has("k", w.field(1)));
-  task& b = w.acquire(1, {.client = 1});
-  w.run();
+  task& b = w.run(w.acquire(1, {.client = 1}));
   CHECK_FALSE(b.done());
   w.cancel(a);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(b.granted());
   w.drop(other);
   w.finish();
@@ -150,12 +133,10 @@ TEST_CASE("rule: an abandoned grant is given back") {
     world w;
     warm_up(w, true);
     w.mute(direct ? role::direct : role::shared);
-    task& a = w.acquire(1, {.direct = direct});
-    w.run();
+    task& a = w.run(w.acquire(1, {.direct = direct}));
     REQUIRE(w.server.has("k", w.field(1)));
     w.cancel(a);
-    w.mute(direct ? role::direct : role::shared, false);
-    w.run();
+    w.mute(direct ? role::direct : role::shared, false).run();
     CHECK(a.completions == 1);
     CHECK(w.server.all().empty());
     CHECK(w.snapshot().given_back == 1);
@@ -168,16 +149,14 @@ TEST_CASE("rule: a new caller joins behind waiters and never tries past them") {
   task& a = sleeper(w, 1);
   std::size_t const before = w.server.ran("EVALSHA");
   task& b = w.acquire(2);
-  task& c = w.acquire(3, {.direct = true});
-  w.run();
+  task& c = w.run(w.acquire(3, {.direct = true}));
   CHECK(w.server.ran("EVALSHA") == before);
   w.server.stranger_releases("k", stranger);
   w.run();
   CHECK(a.granted());
   CHECK_FALSE(b.done());
   CHECK_FALSE(c.done());
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(b.granted());
   CHECK_FALSE(c.done());
   w.finish();
@@ -198,22 +177,18 @@ TEST_CASE("rule: the hint timer runs subscribed or not") {
 }
 
 TEST_CASE("rule: who becomes head while another one's try is under way has a timer, too") {
-  config settings = seen_by_the_server();
-  settings.timeout = 60s;
-  world w(settings);
+  world w({.timeout = 60s});
   open_message_link(w);
   w.deafen(role::messages);  // no confirmation comes
   w.server.stranger_takes("k", stranger, 2'000);
   task& a = w.acquire(1);
-  task& b = w.acquire(2);
-  w.run();
+  task& b = w.run(w.acquire(2));
   w.mute(role::shared);
   w.pass(1'900ms);
   w.server.expire("k", 2'000);  // the stranger renews
   w.pass(200ms);                // a tries
   w.cancel(a);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   w.pass(1'900ms);
   CHECK(b.granted());
   w.deafen(role::messages, false);
@@ -227,8 +202,7 @@ TEST_CASE("rule: when a lease that was shortened ends, who waits behind it does 
     world w(settings);
     w.server.redis.refuses_publish = !told;
     task& a = granted(w, w.acquire(1));
-    task& b = w.acquire(2);
-    w.run();
+    task& b = w.run(w.acquire(2));
     w.extend(a, 500ms);
     w.pass(600ms);
     CHECK(a.losses == 1);

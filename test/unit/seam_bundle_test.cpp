@@ -34,8 +34,7 @@ TEST_CASE("seam: a bundle leaves in one call of its own and is granted as a whol
   world w;
   task& other = w.once(2, {.name = "x"});
   auto const all = bundle(w, {"a", "b", "c"});
-  task& last = w.once(2, {.name = "y"});
-  w.run();
+  task& last = w.run(w.once(2, {.name = "y"}));
   for (task const* one : all) CHECK(one->granted());
   CHECK((other.granted() && last.granted()));
   CHECK(w.server.ran("EVALSHA acquire_all a ") == 1);
@@ -62,8 +61,7 @@ TEST_CASE("seam: a caller who came behind an untried one has his try") {
   world w;
   w.server.stranger_takes("b", stranger, 20'000);
   auto const all = bundle(w, {"a", "b"});
-  task& next = w.acquire(2, {.name = "a"});
-  w.run();
+  task& next = w.run(w.acquire(2, {.name = "a"}));
   CHECK(all[0]->untried);
   CHECK(next.granted());
   w.finish();
@@ -114,8 +112,7 @@ TEST_CASE("seam: a re-entry in a bundle raises the count, and a lost outer hold 
   CHECK((again[0]->granted() && again[1]->granted()));
   CHECK(w.server.all().size() == 2);
   w.release(*again[0]);
-  w.release(*again[1]);
-  w.run();
+  w.run(w.release(*again[1]));
   outer.removed = true;
   w.server.remove("a");
   auto const late = bundle(w, {"a", "c"});
@@ -218,11 +215,9 @@ TEST_CASE("seam: an owner who waits for a name, or tries, is refused it through 
   CHECK(w.asks(1) == errc::bad_argument);
   w.await(tries);
   CHECK(w.tries() == 1);
-  task& waits = w.acquire(2, {.which = &first()});
-  w.run();
+  task& waits = w.run(w.acquire(2, {.which = &first()}));
   CHECK(w.asks(2) == errc::bad_argument);
-  w.cancel(waits);
-  w.run();
+  w.cancel(waits).run();
   CHECK(w.asks(2) == error_code());  // busy, and that is no error
   w.finish();
 }
@@ -253,11 +248,9 @@ TEST_CASE("seam: a hold that was lost does not keep its owner from another kind"
 TEST_CASE("seam: different owners exclude each other through different kinds") {
   two_kinds w;
   task& a = granted(w, w.acquire(1, {.which = &first()}));
-  task& b = w.acquire(2, {.which = &second()});
-  w.run();
+  task& b = w.run(w.acquire(2, {.which = &second()}));
   CHECK_FALSE(b.done());
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(b.granted());
   w.finish();
 }

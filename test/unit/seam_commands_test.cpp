@@ -132,8 +132,7 @@ TEST_CASE("seam: who leaves a kind that takes nothing leaves nothing to give bac
     w.exclusive = false;
     w.server.set("k", 1);
     task& a = w.acquire(1, {.which = &gate(), .keeps = false});
-    task& b = w.acquire(2, {.direct = true, .which = &gate(), .keeps = false});
-    w.run();
+    task& b = w.run(w.acquire(2, {.direct = true, .which = &gate(), .keeps = false}));
     w.server.remove("k");
     w.server.publish("made:k", "0");
     for (task* one : {&a, &b}) {

@@ -56,8 +56,7 @@ TEST_CASE("seam: after a grant the next waiter tries at once") {
   w.server.publish("made:k", "0");  // one message for three places
   w.run();
   for (std::size_t i = 0; i < 5; ++i) CHECK(all[i]->granted() == (i < three));
-  w.release(*all[0]);
-  w.run();
+  w.run(w.release(*all[0]));
   CHECK(all[3]->granted());
   CHECK_FALSE(all[4]->done());
   w.finish();
@@ -79,15 +78,11 @@ TEST_CASE("sweep: seam: more callers than places") {
 TEST_CASE("seam: a kind without hand-off is really released") {
   world w;
   task& a = granted(w, w.acquire(1, {.which = &plain()}));
-  task& b = w.acquire(2, {.which = &plain()});
-  w.run();
-  w.release(a);
-  w.run();
+  task& b = w.run(w.acquire(2, {.which = &plain()}));
+  w.run(w.release(a));
   CHECK(b.granted());
   w.drop(b);
-  task& c = w.once(3, {.which = &plain()});
-  w.run();
-  CHECK(c.granted());
+  CHECK(w.run(w.once(3, {.which = &plain()})).granted());
   CHECK(w.server.ran("EVALSHA made_hand_off") == 0);
   CHECK(w.snapshot().handed_off == 0);
   w.finish();
@@ -102,8 +97,7 @@ TEST_CASE("sweep: seam: a kind without hand-off") {
     w.await(b);
     w.expect(b.granted(), "granted");
     if (b.granted()) w.drop(b);
-    task& c = w.acquire(3, {.direct = true, .which = &plain()});
-    w.await(c);
+    w.await(w.acquire(3, {.direct = true, .which = &plain()}));
   }});
 }
 
@@ -114,16 +108,13 @@ TEST_CASE("seam: two sides of a lock share the state of an owner") {
   task& writer = granted(w, w.acquire(1, write));
   task& reader = granted(w, w.acquire(1, read));  // who writes may read, too
   CHECK(w.server.all() == std::set<std::string>{"k/clientA:1:write=1", "k/clientA:1=1"});
-  task& other = w.acquire(2, read);
-  w.run();
+  task& other = w.run(w.acquire(2, read));
   CHECK_FALSE(other.done());
   w.await(w.release(writer));
   w.run();
   CHECK(other.granted());
   CHECK(reader.trusted(w.now));
-  task& wrong = w.acquire(1, write);
-  w.run();
-  CHECK(wrong.error == errc::would_deadlock);
+  CHECK(w.run(w.acquire(1, write)).error == errc::would_deadlock);
   w.pass(25s);  // both sides are renewed
   CHECK(w.server.ttl("k") > 20'000);
   CHECK(reader.losses + other.losses == 0);
@@ -133,16 +124,13 @@ TEST_CASE("seam: two sides of a lock share the state of an owner") {
 TEST_CASE("sweep: seam: a writer and two readers") {
   sweep({.play = [](world& w) {
     w.exclusive = false;
-    task& writer = w.acquire(1, {.which = &read_write(), .mode = 1});
-    w.await(writer);
+    task& writer = w.await(w.acquire(1, {.which = &read_write(), .mode = 1}));
     task& a = w.acquire(2, {.which = &read_write()});
     task& b = w.acquire(3, {.which = &read_write()});
-    task& second = w.acquire(4, {.which = &read_write(), .mode = 1});
-    w.run();
+    task& second = w.run(w.acquire(4, {.which = &read_write(), .mode = 1}));
     w.expect(!a.done() && !b.done() && !second.done(), "the writer keeps all out");
     if (writer.granted()) w.release(writer);
-    w.await(a);
-    w.await(b);
+    w.await(a, b);
     w.expect(a.granted() && b.granted() && !second.done(), "both read");
     for (task* one : {&a, &b})
       if (one->granted()) w.release(*one);
@@ -155,8 +143,7 @@ TEST_CASE("seam: a kind that only polls") {
   world w;
   w.server.stranger_takes("k", "stranger:1", 600'000);
   task& a = w.acquire(1, {.which = &polling()});
-  task& b = w.acquire(2, {.which = &polling()});
-  w.run();
+  task& b = w.run(w.acquire(2, {.which = &polling()}));
   CHECK(w.server.ran("SUBSCRIBE") == 0);
   std::size_t const first = w.server.ran("EVALSHA made_acquire");
   CHECK(first == 1);
@@ -177,11 +164,9 @@ TEST_CASE("seam: a kind that only polls") {
 
 TEST_CASE("sweep: seam: a kind that only polls") {
   sweep({.play = [](world& w) {
-    task& a = w.acquire(1, {.which = &polling()});
-    w.await(a);
+    task& a = w.await(w.acquire(1, {.which = &polling()}));
     task& b = w.acquire(2, {.direct = true, .which = &polling()});
-    task& c = w.acquire(3, {.wait = 300ms, .which = &polling()});
-    w.await(c);
+    task& c = w.await(w.acquire(3, {.wait = 300ms, .which = &polling()}));
     if (a.granted()) w.release(a);
     w.await(b);
     w.expect(b.granted() && !c.granted(), "the one who still waits");
@@ -191,8 +176,7 @@ TEST_CASE("sweep: seam: a kind that only polls") {
 TEST_CASE("seam: the pauses of a kind that polls double from the first to the longest") {
   world w;
   w.server.stranger_takes("k", "stranger:1", 600'000);
-  task& a = w.acquire(1, {.which = &polling()});
-  w.run();
+  task& a = w.run(w.acquire(1, {.which = &polling()}));
   std::size_t tries = w.server.ran("EVALSHA made_acquire");
   for (std::int64_t const longest : {50, 100, 200, 400, 400, 400}) {
     auto const began = w.now;
@@ -210,8 +194,7 @@ TEST_CASE("seam: the pauses of a kind that polls double from the first to the lo
 TEST_CASE("seam: who only polls asks nothing at once behind a caller of this client, and then as behind others") {
   world w;
   task& a = granted(w, w.acquire(1, {.which = &polling()}));
-  task& b = w.acquire(2, {.which = &polling()});
-  w.run();
+  task& b = w.run(w.acquire(2, {.which = &polling()}));
   CHECK(w.server.ran("EVALSHA made_acquire") == 1);
   w.pass(60ms);
   CHECK(w.server.ran("EVALSHA made_acquire") == 2);
@@ -252,8 +235,7 @@ TEST_CASE("seam: a kind that listens and polls is told at once, and finds out wh
   w.server.remove("k");
   w.pass(401ms);
   CHECK(a.granted());
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   w.server.stranger_takes("k", "stranger:1", 600'000);
   task& b = w.acquire(2, {.which = &both()});
   w.pass(5s);
@@ -268,11 +250,9 @@ TEST_CASE("seam: a kind that listens and polls is told at once, and finds out wh
 TEST_CASE("sweep: seam: a kind that listens and polls") {
   sweep({.play = [](world& w) {
     w.server.stranger_takes("k", "stranger:1", 400);
-    task& a = w.acquire(1, {.which = &both()});
-    w.await(a);
+    task& a = w.await(w.acquire(1, {.which = &both()}));
     task& b = w.acquire(2, {.direct = true, .which = &both()});
-    task& c = w.acquire(3, {.wait = 300ms, .which = &both()});
-    w.await(c);
+    task& c = w.await(w.acquire(3, {.wait = 300ms, .which = &both()}));
     if (a.granted()) w.release(a);
     w.await(b);
     w.expect(b.granted() && !c.granted(), "the one who still waits");

@@ -31,17 +31,13 @@ how fairly(milliseconds wait = -1ms, std::size_t client = 0) {
 TEST_CASE("seam: each waiter enters the queue of the server when it comes, and listens for itself") {
   world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, fairly()));
-  task& b = w.acquire(2, fairly(-1ms, 1));
-  w.run();
-  task& c = w.acquire(3, fairly());
-  w.run();
-  task& d = w.acquire(4, fairly(-1ms, 1));
-  w.run();
+  task& b = w.run(w.acquire(2, fairly(-1ms, 1)));
+  task& c = w.run(w.acquire(3, fairly()));
+  task& d = w.run(w.acquire(4, fairly(-1ms, 1)));
   CHECK(queue_of(w) == std::vector{w.field(2, 1), w.field(3), w.field(4, 1)});
   CHECK(w.server.subscriptions() == 3);
   for (task* next : {&b, &c, &d}) {
-    w.release(next == &b ? a : next == &c ? b : c);
-    w.run();
+    w.run(w.release(next == &b ? a : next == &c ? b : c));
     CHECK(next->granted());
   }
   CHECK(w.server.ran("(publish)") == 3);
@@ -52,14 +48,11 @@ TEST_CASE("seam: who gives up leaves the queue, and the next one is told") {
   world w;
   task& a = granted(w, w.acquire(1, fairly()));
   task& b = w.acquire(2, fairly());
-  task& c = w.acquire(3, fairly());
-  w.run();
-  w.cancel(b);
-  w.run();
+  task& c = w.run(w.acquire(3, fairly()));
+  w.cancel(b).run();
   CHECK(queue_of(w) == std::vector{w.field(3)});
   CHECK(w.server.subscriptions() == 1);
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK(c.granted());
   w.finish();
 }
@@ -68,12 +61,10 @@ TEST_CASE("seam: who gives up while its try is under way leaves the queue, too")
   world w;
   task& a = granted(w, w.acquire(1, fairly()));
   w.mute(role::shared);
-  task& b = w.acquire(2, fairly());
-  w.run();
+  task& b = w.run(w.acquire(2, fairly()));
   REQUIRE(queue_of(w).size() == 1);
   w.cancel(b);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(queue_of(w).empty());
   w.release(a);
   w.finish();
@@ -85,8 +76,7 @@ namespace {
 void come_again(world& w, milliseconds wait, int times, bool tries) {
   task& a = granted(w, w.acquire(1, fairly()));
   for (int i = 0; i < times; ++i) {
-    task& b = w.acquire(2, fairly(wait));
-    w.run();
+    task& b = w.run(w.acquire(2, fairly(wait)));
     w.mute(role::shared);
     w.pass(wait + (tries ? detail::first_try_time : 1ms));
     CHECK(b.busy() != tries);
@@ -94,8 +84,7 @@ void come_again(world& w, milliseconds wait, int times, bool tries) {
     task& again = w.acquire(2, fairly(5ms));
     w.pass(6ms);
     CHECK_FALSE(again.done());
-    w.mute(role::shared, false);
-    w.run();
+    w.mute(role::shared, false).run();
     CHECK(again.busy());
     CHECK(queue_of(w).empty());
   }
@@ -118,9 +107,7 @@ TEST_CASE("seam: who comes again while a try that he gave up is under way is tol
 TEST_CASE("seam: a one-shot does not enter the queue") {
   world w;
   task& a = granted(w, w.acquire(1, fairly()));
-  task& b = w.once(2, fairly());
-  w.run();
-  CHECK(b.busy());
+  CHECK(w.run(w.once(2, fairly())).busy());
   CHECK(queue_of(w).empty());
   CHECK(w.server.ran("EVALSHA made_leave") == 0);
   w.release(a);
@@ -131,8 +118,7 @@ TEST_CASE("seam: waiters with a queue look again every second") {
   world w;
   w.watch_holds = false;
   task& a = granted(w, w.acquire(1, fairly()));
-  task& b = w.acquire(2, fairly());
-  w.run();
+  task& b = w.run(w.acquire(2, fairly()));
   std::size_t const before = w.server.ran("EVALSHA made_acquire");
   w.pass(5'500ms);
   CHECK(w.server.ran("EVALSHA made_acquire") == before + 5);
@@ -147,15 +133,12 @@ TEST_CASE("seam: waiters with a queue look again every second") {
 TEST_CASE("seam: an owner who holds it re-enters beside the queue") {
   world w;
   task& a = granted(w, w.acquire(1, fairly()));
-  task& b = w.acquire(2, fairly());
-  w.run();
-  task& again = w.acquire(1, fairly());
-  w.run();
+  task& b = w.run(w.acquire(2, fairly()));
+  task& again = w.run(w.acquire(1, fairly()));
   CHECK(again.granted());
   CHECK_FALSE(b.done());
   w.release(a);
-  w.release(again);
-  w.run();
+  w.run(w.release(again));
   CHECK(b.granted());
   w.finish();
 }
@@ -164,8 +147,7 @@ TEST_CASE("seam: where SUBSCRIBE is refused, waiters with a queue poll") {
   world w;
   w.server.refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels", -1);
   task& a = granted(w, w.acquire(1, fairly()));
-  task& b = w.acquire(2, fairly());
-  w.run();
+  task& b = w.run(w.acquire(2, fairly()));
   w.release(a);
   w.pass(1'002ms);
   CHECK(b.granted());
@@ -175,15 +157,12 @@ TEST_CASE("seam: where SUBSCRIBE is refused, waiters with a queue poll") {
 TEST_CASE("seam: a message on the own channel during a try makes it try once more") {
   world w(seen_by_the_server(), 2);
   task& a = granted(w, w.acquire(1, fairly(-1ms, 1)));
-  task& b = w.acquire(2, fairly());
-  w.run();
+  task& b = w.run(w.acquire(2, fairly()));
   w.mute(role::shared);
   w.pass(1'001ms);  // it looks again; the answer is on its way
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK_FALSE(b.done());
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(b.granted());
   w.finish();
 }

@@ -25,8 +25,7 @@ TEST_CASE("seam: a kind with a parameter: it is taken as often as that says") {
   std::vector<task*> all;
   for (int i = 0; i <= most_again; ++i) all.push_back(&granted(w, w.acquire(1, {.which = which.get()})));
   std::size_t const asked = w.server.ran("EVALSHA acquire");
-  task& one_more = w.acquire(1, {.which = which.get()});
-  w.run();
+  task& one_more = w.run(w.acquire(1, {.which = which.get()}));
   CHECK(one_more.error == errc::bad_argument);
   CHECK(one_more.text == "held too often");
   CHECK(w.server.ran("EVALSHA acquire") == asked);
@@ -42,11 +41,9 @@ TEST_CASE("seam: a kind with a parameter: who waits twice is told when he has it
   auto const which = bounded_kind(0);
   task& before = granted(w, w.acquire(1, {.which = which.get()}));
   task& waits = w.acquire(2, {.which = which.get()});
-  task& again = w.acquire(2, {.which = which.get()});
-  w.run();
+  task& again = w.run(w.acquire(2, {.which = which.get()}));
   CHECK_FALSE((waits.done() || again.done()));
-  w.release(before);
-  w.run();
+  w.run(w.release(before));
   CHECK(waits.granted());
   CHECK(again.error == errc::bad_argument);
   w.finish();
@@ -58,12 +55,10 @@ TEST_CASE("seam: kinds of equal parameters are one, whichever object names them"
   CHECK(one->same_as(*same));
   task& first = granted(w, w.acquire(1, {.which = one.get()}));
   task& again = granted(w, w.acquire(1, {.which = same.get()}));
-  task& next = w.acquire(2, {.which = same.get()});
-  w.run();
+  task& next = w.run(w.acquire(2, {.which = same.get()}));
   CHECK_FALSE(next.done());
   w.release(again);
-  w.release(first);
-  w.run();
+  w.run(w.release(first));
   CHECK(next.granted());
   CHECK(w.snapshot().handed_off == 1);
   w.finish();
@@ -75,13 +70,11 @@ TEST_CASE("seam: kinds of other parameters are strangers, and keep each other ou
   CHECK_FALSE(one->same_as(*other));
   task& first = granted(w, w.acquire(1, {.which = one.get()}));
   task& same_owner = w.acquire(1, {.which = other.get()});
-  task& next = w.acquire(2, {.which = other.get()});
-  w.run();
+  task& next = w.run(w.acquire(2, {.which = other.get()}));
   CHECK(same_owner.error == errc::bad_argument);
   CHECK(same_owner.text == "the owner has this name already as a bounded_lock");
   CHECK_FALSE(next.done());
-  w.release(first);
-  w.run();
+  w.run(w.release(first));
   CHECK(next.granted());
   REQUIRE(w.snapshot().kinds.size() == 1);  // to whoever counts them they are one
   CHECK(w.snapshot().kinds.front().kind == "bounded_lock");
@@ -105,8 +98,7 @@ TEST_CASE("seam: a name keeps its kind as long as it is known, and no longer") {
   w.pass(25s);  // it is renewed
   CHECK(w.server.ttl("k") > 20'000);
   w.drop(again);
-  w.drop(held);
-  w.run();
+  w.drop(held).run();
   CHECK(w.server.all().empty());
   for (std::size_t i = 0; i < names_kept_unused; ++i)
     w.drop(granted(w, w.acquire(1, {.name = "n" + std::to_string(i)})));
@@ -118,14 +110,11 @@ TEST_CASE("seam: a name keeps its kind as long as it is known, and no longer") {
 TEST_CASE("sweep: seam: a kind with a parameter") {
   auto const which = bounded_kind(1), same = bounded_kind(1);
   sweep({.play = [&](world& w) {
-    task& a = w.acquire(1, {.which = which.get()});
-    w.await(a);
-    task& again = w.acquire(1, {.which = same.get()});
-    w.await(again);
+    task& a = w.await(w.acquire(1, {.which = which.get()}));
+    task& again = w.await(w.acquire(1, {.which = same.get()}));
     task& b = w.acquire(2, {.direct = true, .which = same.get()});
     if (a.trusted(w.now) && again.trusted(w.now)) {
-      task& too_often = w.acquire(1, {.which = which.get()});
-      w.await(too_often);
+      task& too_often = w.await(w.acquire(1, {.which = which.get()}));
       w.expect(too_often.error == errc::bad_argument || !a.trusted(w.now), "as often as it may");
     }
     for (task* held : {&again, &a})

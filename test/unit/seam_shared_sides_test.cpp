@@ -44,15 +44,12 @@ TEST_CASE("seam: who shares gets in beside, and sleeps behind who does not") {
   task& a = granted(w, w.acquire(1, shared()));
   task& b = granted(w, w.acquire(2, shared()));
   std::size_t const before = w.tries();
-  task& c = w.acquire(3, alone());
-  w.run();
+  task& c = w.run(w.acquire(3, alone()));
   CHECK_FALSE(c.done());
   CHECK(w.tries() <= before + 1);  // the holders are of this client: only the confirmation makes it ask
-  w.release(a);
-  w.run();
+  w.run(w.release(a));
   CHECK_FALSE(c.done());
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   CHECK(c.granted());
   CHECK(a.losses + b.losses == 0);
   w.finish();
@@ -75,12 +72,10 @@ TEST_CASE("seam: the first of a run that is let in takes the run along, in one c
 TEST_CASE("seam: a message lets the whole run in with one call, up to the first who shares not") {
   sides_world w;
   w.stranger_takes();
-  task& a = w.acquire(1, shared());
-  w.run();
+  task& a = w.run(w.acquire(1, shared()));
   task& b = w.acquire(2, shared());
   task& writer = w.acquire(3, alone());
-  task& behind = w.acquire(4, shared());
-  w.run();
+  task& behind = w.run(w.acquire(4, shared()));
   std::size_t const before = w.tries();
   w.stranger_leaves();
   w.run();
@@ -88,11 +83,9 @@ TEST_CASE("seam: a message lets the whole run in with one call, up to the first 
   CHECK_FALSE((writer.done() || behind.done()));
   CHECK(w.tries() == before + 1);
   w.release(a);
-  w.release(b);
-  w.run();
+  w.run(w.release(b));
   CHECK((writer.granted() && !behind.done()));
-  w.release(writer);
-  w.run();
+  w.run(w.release(writer));
   CHECK(behind.granted());
   w.finish();
 }
@@ -111,8 +104,7 @@ TEST_CASE("seam: callers of a shared side that come together try together") {
 TEST_CASE("seam: a stream of sharers does not pass a waiter who would be alone") {
   sides_world w;
   task* held = &granted(w, w.acquire(1, shared()));
-  task& writer = w.acquire(2, alone());
-  w.run();
+  task& writer = w.run(w.acquire(2, alone()));
   for (std::uint64_t i = 3; i < 20; ++i) {
     task& next = w.acquire(i, shared(10ms));
     w.pass(20ms);
@@ -122,8 +114,7 @@ TEST_CASE("seam: a stream of sharers does not pass a waiter who would be alone")
   again.leased = false;
   CHECK(granted(w, w.acquire(1, again)).granted());  // who holds it need not queue
   w.unlock(1, again);
-  w.release(*held);
-  w.run();
+  w.run(w.release(*held));
   CHECK(writer.granted());
   w.finish();
 }
@@ -131,14 +122,11 @@ TEST_CASE("seam: a stream of sharers does not pass a waiter who would be alone")
 TEST_CASE("seam: when a waiter gives up who would be alone, those behind it get in") {
   sides_world w;
   granted(w, w.acquire(1, shared()));
-  task& writer = w.acquire(2, alone());
-  w.run();
+  task& writer = w.run(w.acquire(2, alone()));
   task& a = w.acquire(3, shared());
-  task& b = w.acquire(4, shared());
-  w.run();
+  task& b = w.run(w.acquire(4, shared()));
   CHECK_FALSE((a.done() || b.done()));
-  w.cancel(writer);
-  w.run();
+  w.cancel(writer).run();
   CHECK((a.granted() && b.granted()));
   w.finish();
 }
@@ -150,18 +138,13 @@ TEST_CASE("seam: a one-shot of a shared side is one real attempt, unless somebod
   task& refused = w.once(2, alone());
   task& fine = w.once(3, shared());  // comes before the other one is answered
   w.run();
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(refused.busy());
   CHECK(fine.granted());
-  task& writer = w.acquire(4, alone());
-  w.run();
-  task& late = w.once(5, shared());
-  w.run();
-  CHECK(late.busy());
+  task& writer = w.run(w.acquire(4, alone()));
+  CHECK(w.run(w.once(5, shared())).busy());
   w.release(fine);
-  w.release(theirs);
-  w.run();
+  w.run(w.release(theirs));
   CHECK(writer.granted());
   w.finish();
 }
@@ -188,20 +171,16 @@ TEST_CASE("seam: a grant ends the holds that keep it out, and no others") {
 TEST_CASE("seam: a waiter whose owner is granted the other side is admitted anew") {
   sides_world w;
   w.stranger_takes();
-  task& reads = w.acquire(1, shared());
-  w.run();
+  task& reads = w.run(w.acquire(1, shared()));
   task& writes = w.acquire(1, alone());
-  task& other = w.acquire(2, alone());
-  w.run();
+  task& other = w.run(w.acquire(2, alone()));
   w.stranger_leaves();
   w.run();
   CHECK(reads.granted());
   CHECK(writes.error == errc::would_deadlock);
-  task& more = w.acquire(2, shared());
-  w.run();
+  task& more = w.run(w.acquire(2, shared()));
   CHECK_FALSE((other.done() || more.done()));
-  w.release(reads);
-  w.run();
+  w.run(w.release(reads));
   CHECK((other.granted() && more.granted()));
   w.finish();
 }
@@ -216,8 +195,7 @@ TEST_CASE("seam: what ends on one side while the other side has a request under 
   task& again = w.acquire(1, alone());
   w.pass(600ms);
   CHECK(reads.losses == 1);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(again.granted());
   CHECK(w.server.all() == std::set<std::string>{"k/clientA:1:write=2"});
   CHECK(writes.trusted(w.now));
@@ -252,8 +230,7 @@ TEST_CASE("seam: a re-entry that queues anew gives back what its earlier copy wa
   w.server.refuse("EVALSHA made_acquire", "LOADING Redis is loading the dataset in memory", -1);
   w.run();
   CHECK(w.server.all().size() == 2);
-  w.drop(writes);
-  w.run();
+  w.drop(writes).run();
   w.cancel(*reads);
   w.server.accept_all();
   w.pass(5s);
@@ -266,14 +243,11 @@ TEST_CASE("seam: dropped shared holds keep no sharer waiting") {
   task& a = granted(w, w.acquire(1, shared()));
   granted(w, w.acquire(2, shared()));
   w.mute(role::shared);
-  w.drop(a);
-  w.run();
+  w.drop(a).run();
   std::size_t const before = w.tries();
-  task& c = w.acquire(3, shared());
-  w.run();
+  task& c = w.run(w.acquire(3, shared()));
   CHECK(w.tries() == before + 1);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(c.granted());
   w.finish();
 }
@@ -281,18 +255,14 @@ TEST_CASE("seam: dropped shared holds keep no sharer waiting") {
 TEST_CASE("sweep: seam: sides of two clients") {
   sweep({.play =
              [](world& w) {
-               task& writer = w.acquire(1, alone());
-               w.await(writer);
+               task& writer = w.await(w.acquire(1, alone()));
                task& a = w.acquire(2, shared());
                task& b = w.acquire(3, shared(-1ms, 1));
                task& c = w.acquire(4, shared());
                task& second = w.acquire(5, alone(-1ms, 1));
-               task& d = w.acquire(6, shared(-1ms, 1));
-               w.run();
+               task& d = w.run(w.acquire(6, shared(-1ms, 1)));
                if (writer.granted()) w.release(writer);
-               w.await(a);
-               w.await(b);
-               w.await(c);
+               w.await(a, b, c);
                w.expect(a.granted() && b.granted() && c.granted(), "readers of both clients");
                for (task* one : {&a, &b, &c})
                  if (one->granted()) w.release(*one);
@@ -311,11 +281,9 @@ TEST_CASE("seam: who shares keeps out who does not, and behind such a waiter eve
   task& held = granted(w, w.acquire(1, shared()));
   CHECK_FALSE(keeps_out(0));
   CHECK(keeps_out(1));
-  task& waits = w.acquire(2, alone());
-  w.run();
+  task& waits = w.run(w.acquire(2, alone()));
   CHECK(keeps_out(0));
-  w.release(held);
-  w.run();
+  w.run(w.release(held));
   CHECK(waits.granted());
   CHECK_FALSE(keeps_out(0));
   w.release(waits);

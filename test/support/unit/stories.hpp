@@ -32,8 +32,7 @@ inline task& granted(world& w, task& one) {
 
 // Another lock was taken and given back: the connections are made, with `direct` also the lane.
 inline void warm_up(world& w, bool direct = false) {
-  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = direct})));
-  w.run();
+  w.drop(granted(w, w.acquire(99, {.name = "warm", .direct = direct}))).run();
 }
 
 // A hold that the server keeps two seconds longer than its owner believes.
@@ -89,13 +88,10 @@ inline void expect_free(world& w, std::int64_t n) {
 
 // Waiters of two clients, one of whom gives up. `queue`: the list of those who wait.
 inline void one_gives_up(world& w, detail::kind const& which, std::string const& queue) {
-  task& a = w.acquire(1, {.which = &which});
-  w.await(a);
-  task& b = w.acquire(2, {.client = 1, .which = &which});
-  w.run();
+  task& a = w.await(w.acquire(1, {.which = &which}));
+  task& b = w.run(w.acquire(2, {.client = 1, .which = &which}));
   task& c = w.acquire(3, {.which = &which});
-  task& d = w.acquire(4, {.wait = milliseconds(3'000), .which = &which});
-  w.run();
+  task& d = w.run(w.acquire(4, {.wait = milliseconds(3'000), .which = &which}));
   if (a.granted()) w.release(a);
   w.await(b);
   w.expect(b.granted(), "the first in the queue");
@@ -115,8 +111,7 @@ inline constexpr auto stranger = "stranger:1";
 // A waiter that sleeps, subscribed, behind a stranger.
 inline task& sleeper(world& w, std::uint64_t owner, std::int64_t lease = 60'000) {
   w.server.stranger_takes("k", stranger, lease);
-  task& one = w.acquire(owner);
-  w.run();
+  task& one = w.run(w.acquire(owner));
   if (w.server.subscriptions() != 1 || one.done()) w.fail("it should sleep, and listen");
   return one;
 }
@@ -124,8 +119,7 @@ inline task& sleeper(world& w, std::uint64_t owner, std::int64_t lease = 60'000)
 // The message link is up and idle, so that a test can hold up what it says from now on.
 inline void open_message_link(world& w) {
   w.server.stranger_takes("warm", stranger, 60'000);
-  task& one = w.acquire(99, {.name = "warm"});
-  w.run();
+  task& one = w.run(w.acquire(99, {.name = "warm"}));
   w.cancel(one);
   w.pass(milliseconds(2'000));
   if (!w.connected(role::messages) || w.server.subscriptions() != 0) w.fail("the message link should be idle");

@@ -123,11 +123,6 @@ bool world::step() {
   return true;
 }
 
-void world::run() {
-  for (int i = 0; step(); ++i)
-    if (i > most_steps) fail("never comes to rest");
-}
-
 instant world::next_time() const {
   instant next = never;
   for (auto const& one : clients_) {
@@ -183,11 +178,6 @@ void world::on_time() {
 }
 
 // A fault may leave the lock with somebody who keeps it: then finish() takes it away and sees to the rest.
-void world::await(task const& one) {
-  instant const limit = detail::after(now, milliseconds(180'000));
-  until([&] { return one.done() || (faulty && now > limit); });
-}
-
 void world::act(token const& what) {
   switch (what.what) {
     case token::type::turn: return take_turn(what.client);

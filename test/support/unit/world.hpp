@@ -66,24 +66,38 @@ class world {
   task& once(std::uint64_t owner, how options = {});
   task& release(task& held, bool direct = false);
   task& unlock(std::uint64_t owner, how const& options = {});
-  void drop(task& held);
+  world& drop(task& held);
   task& extend(task& held, milliseconds lease, bool direct = false);
   task& force_unlock(how const& options = {});
   // A command of the kind's own, as an owner of its own.
   task& command(unsigned char which, how const& options);
   task& ask(detail::query what, std::uint64_t owner = 0, how const& options = {});
   task& connect(milliseconds wait, how const& options = {});
-  void cancel(task& one);
+  world& cancel(task& one);
   // `closer`: whose holds without a lease are released.
-  void close(std::size_t client = 0, std::uint64_t closer = 0);
+  world& close(std::size_t client = 0, std::uint64_t closer = 0);
   void thread_ended(std::uint64_t owner, std::size_t client = 0);
 
   // --- events ---
-  bool step();                     // one event, without time; false: there is none
-  void run();                      // all events, without time
+  bool step();  // one event, without time; false: there is none
+  // All events, without time. `begun` is what was called before them.
+  template <class... Begun>
+  decltype(auto) run(Begun&... begun) {
+    for (int i = 0; step(); ++i)
+      if (i > most_steps) fail("never comes to rest");
+    return (begun, ...);
+  }
   void pass(milliseconds length);  // time, with all that happens meanwhile
   bool wait_for_next();            // to the next time at which a client has something to do
-  void await(task const& one);     // until it is done
+  // Until all of them are done.
+  template <class... Others>
+  task& await(task& first, Others&... others) {
+    for (task* const one : {&first, &others...}) {
+      instant const limit = detail::after(now, milliseconds(180'000));
+      until([&] { return one->done() || (faulty && now > limit); });
+    }
+    return first;
+  }
   template <class Condition>
   void until(Condition const& met) {
     for (int i = 0; !met(); ++i) {
@@ -96,9 +110,9 @@ class world {
   bool faulty = false;  // something is made to fail: scenarios then expect no certain result
 
   // --- faults ---
-  void lose(role as, fate what, std::size_t client = 0);
-  void deafen(role as, bool deaf = true, std::size_t client = 0);        // the server does not read this connection
-  void mute(role as, bool muted = true, std::size_t client = 0);         // answers do not arrive
+  world& lose(role as, fate what, std::size_t client = 0);
+  world& deafen(role as, bool deaf = true, std::size_t client = 0);      // the server does not read this connection
+  world& mute(role as, bool muted = true, std::size_t client = 0);       // answers do not arrive
   void inject(role as, std::string_view bytes, std::size_t client = 0);  // as if the server had said so
   void hear(std::uint32_t serial, std::string_view bytes, std::size_t client = 0);  // even of a connection that is over
   std::uint32_t serial(role as, std::size_t client = 0);

@@ -91,13 +91,14 @@ task& world::unlock(std::uint64_t owner, how const& options) {
   return one;
 }
 
-void world::drop(task& held) {
+world& world::drop(task& held) {
   node& me = *clients_[held.client];
   held.ended = true;
   remember(held.label + " is dropped");
   me.machine.unlink(*held.which, held.key, held.owner, held.hold);
   me.machine.drop(*held.which, held.key, held.owner, held.hold, now, me.out);
   perform(held.client);
+  return *this;
 }
 
 task& world::extend(task& held, milliseconds lease, bool direct) {
@@ -142,18 +143,20 @@ task& world::connect(milliseconds wait, how const& options) {
   return one;
 }
 
-void world::cancel(task& one) {
+world& world::cancel(task& one) {
   node& me = *clients_[one.client];
   remember(one.label + " is cancelled");
   me.machine.cancel(one, now, me.out);
   perform(one.client);
+  return *this;
 }
 
-void world::close(std::size_t index, std::uint64_t closer) {
+world& world::close(std::size_t index, std::uint64_t closer) {
   node& me = *clients_[index];
   remember("close");
   me.machine.close(closer, now, me.out);
   perform(index);
+  return *this;
 }
 
 void world::thread_ended(std::uint64_t owner, std::size_t index) {

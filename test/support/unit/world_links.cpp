@@ -170,14 +170,14 @@ bool world::connected(role as, std::size_t client) const {
   return false;
 }
 
-void world::lose(role as, fate what, std::size_t client) {
+world& world::lose(role as, fate what, std::size_t client) {
   std::uint32_t serial = 0;
   connection* const one = find(as, client, &serial);
-  if (!one || one->dead) return;
+  if (!one || one->dead) return *this;
   if (what == fate::silent) {
     remember("a link goes silent");
     one->deaf = one->muted = true;
-    return;
+    return *this;
   }
   remember(what == fate::gone  ? "a link is cut, its bytes are gone"
            : what == fate::ran ? "a link is cut, its bytes run"
@@ -187,14 +187,17 @@ void world::lose(role as, fate what, std::size_t client) {
     }
   if (one->server) one->server->leave(one->at, what != fate::late);  // a scout speaks to none
   broken(client, serial);
+  return *this;
 }
 
-void world::deafen(role as, bool deaf, std::size_t client) {
+world& world::deafen(role as, bool deaf, std::size_t client) {
   if (connection* const one = find(as, client)) one->deaf = deaf;
+  return *this;
 }
 
-void world::mute(role as, bool muted, std::size_t client) {
+world& world::mute(role as, bool muted, std::size_t client) {
   if (connection* const one = find(as, client)) one->muted = muted;
+  return *this;
 }
 
 void world::inject(role as, std::string_view bytes, std::size_t client) { hear(serial(as, client), bytes, client); }
