@@ -396,10 +396,12 @@ class cluster_walk final : public walk {
     bool const gone = w_.random(2) == 0;
     std::size_t const next = back ? *of.replica : ++last_;
     stepped_server& one = back ? nodes::at(w_, next) : w_.add_server();
+    bool const lost = lost_more_than_releases(master(of).redis.data, of.copy);
     promote_to(one, of.copy);
     if (!back) watch(one);
     std::size_t const before = std::exchange(of.node, next);
     nodes::take_over(w_, before, next, gone);
+    if (lost) nodes::at(w_, before).hang_up();  // as above: it may come back
     of.replica = before;
     of.linked = true;
     replicate(of);

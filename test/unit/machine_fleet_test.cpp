@@ -233,7 +233,7 @@ TEST_CASE("fleet: what a master has not answered is released where it may have r
   f.copy();
   f.next.stranger_takes("k", "stranger:1", 60'000);
   w.deafen(role::shared);
-  auto& asks = w.acquire(1, {.wait = 100ms, .lease = 60s});
+  auto& asks = w.acquire(1, {.wait = 2s, .lease = 60s});
   w.run();
   w.unreachable = "no route";  // and so it is not told to forget it
   w.only_host = "node0";
