@@ -210,9 +210,7 @@ TEST_CASE("a call to a server that is not there says so, with its address", "[ou
 TEST_CASE("a release on a server that is gone ends in time and goes on behind", "[outside][edge-15]") {
   server redis;
   test::fault_proxy proxy(redis.where());
-  config settings;
-  settings.close_timeout = 300ms;
-  client own(proxy.uri(), settings);
+  client own(proxy.uri(), {.close_timeout = 300ms});
   auto const leased = own.get_lock(fresh_name());
   auto const plain = own.get_lock(fresh_name());
   auto const both = own.get_multi_lock({own.get_lock(fresh_name()), own.get_lock(fresh_name())});
@@ -308,9 +306,7 @@ TEST_CASE("an answer that comes after its lease has ended is a late answer", "[o
 TEST_CASE("a timed try of a standard guard is false where the server does not answer", "[outside][edge-14]") {
   server redis;
   test::event_log log;
-  config settings;
-  settings.on_event = log.callback();
-  client own(redis.uri(), settings);
+  client own(redis.uri(), {.on_event = log.callback()});
   auto const lock = own.get_lock(fresh_name());
   auto mutex = lock.as_mutex();
   REQUIRE(mutex.try_lock_for(1s));

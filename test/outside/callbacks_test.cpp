@@ -51,11 +51,7 @@ class doorway {
   std::shared_future<void> open_ = opener_.get_future().share();
 };
 
-config renewed_each(milliseconds third) {
-  config settings;
-  settings.lock_watchdog_timeout = 3 * third;
-  return settings;
-}
+config renewed_each(milliseconds third) { return {.lock_watchdog_timeout = 3 * third}; }
 
 }  // namespace
 

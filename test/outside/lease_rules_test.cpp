@@ -93,9 +93,7 @@ TEST_CASE_METHOD(one_lock, "a guard inside a lease ends what it took itself", "[
 
 TEST_CASE("as_mutex says in an event that only a lease has the lock", "[outside][edge-1]") {
   test::event_log log;
-  config settings;
-  settings.on_event = log.callback();
-  client ours(shared_server().uri(), settings);
+  client ours(shared_server().uri(), {.on_event = log.callback()});
   client second(shared_server().uri());
   auto const name = fresh_name();
   lease held = ours.get_lock(name).acquire(as(owner::this_thread()));
@@ -187,11 +185,7 @@ TEST_CASE("a thread that reads would wait for itself behind a writer of its clie
 
 namespace {
 
-config logged(test::event_log const& log) {
-  config made;
-  made.on_event = log.callback();
-  return made;
-}
+config logged(test::event_log const& log) { return {.on_event = log.callback()}; }
 
 }  // namespace
 

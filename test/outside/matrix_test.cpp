@@ -384,9 +384,7 @@ constexpr int sanitized_stride = 7;
 void play(test::lock_kind const& kind) {
   server& redis = shared_server();
   test::event_log log;
-  config settings;
-  settings.on_event = log.callback();
-  client ours(redis.uri(), settings);
+  client ours(redis.uri(), {.on_event = log.callback()});
   client second(redis.uri());
   redis_cli cli(redis.socket());
   int const stride = (test::in_long_form() ? 1 : short_stride) * (test::slowness == 1 ? 1 : sanitized_stride);

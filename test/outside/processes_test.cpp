@@ -152,10 +152,7 @@ char state_of(::pid_t thread) {
 TEST_CASE("a thread that ends while it holds by lock() is renewed no longer", "[outside][edge-6]") {
   server& redis = shared_server();
   event_log log;
-  config settings;
-  settings.lock_watchdog_timeout = 900ms;
-  settings.on_event = log.callback();
-  client ours(redis.uri(), settings);
+  client ours(redis.uri(), {.lock_watchdog_timeout = 900ms, .on_event = log.callback()});
   client second(redis.uri());
   auto const name = fresh_name(), freed = fresh_name(), lent = fresh_name();
   lease kept;
@@ -199,10 +196,7 @@ TEST_CASE("a thread that has unlocked everything ends without a word", "[outside
 TEST_CASE("pthread_cancel of a blocked caller acts after the call, and the client lives on", "[outside][edge-28]") {
   server redis;
   event_log log;
-  config settings;
-  settings.timeout = patience;
-  settings.on_event = log.callback();
-  client ours(redis.uri(), settings);
+  client ours(redis.uri(), {.timeout = patience, .on_event = log.callback()});
   auto const name = fresh_name();
   for (int i = 0; i < 20; ++i) {  // the direct lane is there
     ours.get_lock(name).lock();
@@ -253,11 +247,7 @@ std::chrono::microseconds cpu() {
   return of(now.ru_utime) + of(now.ru_stime);
 }
 
-config quiet() {
-  config made;
-  made.busy_poll = 0us;
-  return made;
-}
+config quiet() { return {.busy_poll = 0us}; }
 
 // The middle one of so many questions for a name.
 std::chrono::nanoseconds usual_answer(client& from) {

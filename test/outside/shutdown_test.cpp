@@ -23,10 +23,7 @@ using namespace latchkey::test;
 namespace {
 
 config closing_within(milliseconds time, event_log const& log) {
-  config settings;
-  settings.close_timeout = time;
-  settings.on_event = log.callback();
-  return settings;
+  return {.close_timeout = time, .on_event = log.callback()};
 }
 
 }  // namespace

@@ -17,11 +17,7 @@ using namespace latchkey::test;
 
 namespace {
 
-config heard_by(event_log const& log) {
-  config made;
-  made.on_event = log.callback();
-  return made;
-}
+config heard_by(event_log const& log) { return {.on_event = log.callback()}; }
 
 // What the script of an acquire answers for one lock.
 constexpr auto granted = "*1\r\n:-3\r\n";

@@ -1,6 +1,7 @@
 // The asynchronous members of distributed_lock with every kind of completion token.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
+#include <support/errors.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
 
@@ -71,8 +72,7 @@ TEST_CASE("use_future gives futures of the results", "[server][contract]") {
   common_world w;
   auto const me = owner::make();
   std::future<void> locked = w.lock.async_lock(me, asio::use_future);
-  REQUIRE(locked.wait_for(patience) == std::future_status::ready);
-  locked.get();
+  value_of(std::move(locked));
   std::future<bool> tried = w.lock.async_try_lock(me, 1s, asio::use_future);
   CHECK(tried.get());
   std::future<int> count = w.lock.async_hold_count(me, asio::use_future);
@@ -107,9 +107,7 @@ TEST_CASE("handlers may be move-only", "[server][contract]") {
   w.lock.async_try_lock(owner::make(), [&done, proof = std::make_unique<int>(1)](error_code error, bool held) {
     done.set_value({error, held && *proof == 1});
   });
-  auto result = done.get_future();
-  REQUIRE(result.wait_for(patience) == std::future_status::ready);
-  CHECK(result.get() == std::pair{error_code{}, true});
+  CHECK(value_of(done.get_future()) == std::pair{error_code{}, true});
 }
 
 TEST_CASE("a callback runs on its associated executor and never inside the initiating call", "[server][contract]") {

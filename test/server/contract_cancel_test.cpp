@@ -39,16 +39,21 @@ struct waiter {
   std::optional<error_code> result;
 };
 
-}  // namespace
-
-TEST_CASE("a waiting async_lock ends with operation_aborted for every kind of cancellation", "[server][contract]") {
-  auto const kind =
-      GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+// Somebody else's lock, and a client that a test runs.
+struct on_io {
   common_world w;
   asio::io_context io;
   event_log log;
-  client own(io, common_server().uri(), steady_config(log));
-  auto const lock = own.get_lock(w.name);
+  client own{io, common_server().uri(), steady_config(log)};
+  distributed_lock const lock = own.get_lock(w.name);
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(on_io, "a waiting async_lock ends with operation_aborted for every kind of cancellation",
+                 "[server][contract]") {
+  auto const kind =
+      GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
   w.lock.lock();
   waiter one(io, lock);
   REQUIRE(run_until(io, [&] { return log.count(event_type::waiting) == 1; }));
@@ -61,11 +66,7 @@ TEST_CASE("a waiting async_lock ends with operation_aborted for every kind of ca
   CHECK(run_coro(io, lock.async_is_locked(asio::use_awaitable)) == false);
 }
 
-TEST_CASE("a cancelled operation leaves the owner what it held before", "[server][contract]") {
-  common_world w;
-  asio::io_context io;
-  client own(io, common_server().uri(), steady_config());
-  auto const lock = own.get_lock(w.name);
+TEST_CASE_METHOD(on_io, "a cancelled operation leaves the owner what it held before", "[server][contract]") {
   auto const me = owner::make();
   run_coro(io, lock.async_lock(me, asio::use_awaitable));
   asio::cancellation_signal signal;
@@ -80,27 +81,19 @@ TEST_CASE("a cancelled operation leaves the owner what it held before", "[server
   CHECK(run_until(io, [&] { return w.admin.integer("EXISTS", w.name) == 0; }));
 }
 
-TEST_CASE("an operation that is cancelled at once leaves no hold behind", "[server][contract]") {
-  common_world w;
-  asio::io_context io;
-  client own(io, common_server().uri(), steady_config());
+TEST_CASE_METHOD(on_io, "an operation that is cancelled at once leaves no hold behind", "[server][contract]") {
   for (int i = 0; i < 20; ++i) {
-    waiter one(io, own.get_lock(w.name));
+    waiter one(io, lock);
     if (i % 2 == 1) io.poll();
     one.signal.emit(asio::cancellation_type::total);
     REQUIRE(one.ended());
-    if (!*one.result) run_coro(io, own.get_lock(w.name).async_unlock(one.who, asio::use_awaitable));
+    if (!*one.result) run_coro(io, lock.async_unlock(one.who, asio::use_awaitable));
   }
   CHECK(run_until(io, [&] { return own.snapshot().in_doubt == 0; }));
   CHECK(run_until(io, [&] { return w.admin.integer("EXISTS", w.name) == 0; }));
 }
 
-TEST_CASE("a cancelled head lets the next waiter try", "[server][contract]") {
-  common_world w;
-  asio::io_context io;
-  event_log log;
-  client own(io, common_server().uri(), steady_config(log));
-  auto const lock = own.get_lock(w.name);
+TEST_CASE_METHOD(on_io, "a cancelled head lets the next waiter try", "[server][contract]") {
   w.lock.lock();
   waiter first(io, lock);
   waiter second(io, lock);
@@ -112,11 +105,7 @@ TEST_CASE("a cancelled head lets the next waiter try", "[server][contract]") {
   CHECK_FALSE(*second.result);
 }
 
-TEST_CASE("cancellation after the grant changes nothing, and releases ignore it", "[server][contract]") {
-  common_world w;
-  asio::io_context io;
-  client own(io, common_server().uri(), steady_config());
-  auto const lock = own.get_lock(w.name);
+TEST_CASE_METHOD(on_io, "cancellation after the grant changes nothing, and releases ignore it", "[server][contract]") {
   waiter one(io, lock);
   REQUIRE(one.ended());
   CHECK_FALSE(*one.result);
@@ -131,12 +120,8 @@ TEST_CASE("cancellation after the grant changes nothing, and releases ignore it"
   CHECK(w.admin.integer("EXISTS", w.name) == 0);
 }
 
-TEST_CASE("async_acquire under || leaves no hold behind when the other side wins", "[server][contract]") {
+TEST_CASE_METHOD(on_io, "async_acquire under || leaves no hold behind when the other side wins", "[server][contract]") {
   using namespace asio::experimental::awaitable_operators;
-  common_world w;
-  asio::io_context io;
-  client own(io, common_server().uri(), steady_config());
-  auto const lock = own.get_lock(w.name);
   w.lock.lock();
   auto const winner = run_coro(io, [](distributed_lock k, asio::io_context& context) -> asio::awaitable<std::size_t> {
     asio::steady_timer timer(context, 20ms);
@@ -155,12 +140,8 @@ TEST_CASE("async_acquire under || leaves no hold behind when the other side wins
   CHECK(own.snapshot().held == 0);
 }
 
-TEST_CASE("a waiting operation may be cancelled from a coroutine that is cancelled itself", "[server][contract]") {
-  common_world w;
-  asio::io_context io;
-  event_log log;
-  client own(io, common_server().uri(), steady_config(log));
-  auto const lock = own.get_lock(w.name);
+TEST_CASE_METHOD(on_io, "a waiting operation may be cancelled from a coroutine that is cancelled itself",
+                 "[server][contract]") {
   w.lock.lock();
   asio::cancellation_signal signal;
   std::exception_ptr failure;
@@ -208,9 +189,7 @@ TEST_CASE("a lost hold asks its token to stop, tells its callback why, and is an
   std::stop_token const token = held.lost();
   CHECK_FALSE(token.stop_requested());
   w.take_away();
-  auto why = told.get_future();
-  REQUIRE(why.wait_for(patience) == std::future_status::ready);
-  CHECK(why.get() == errc::lease_lost);
+  CHECK(value_of(told.get_future()) == errc::lease_lost);
   CHECK(wait_until([&] { return token.stop_requested(); }));
   CHECK(w.log.wait_for(event_type::lost, w.lock.name()));
   CHECK(w.log.last(event_type::lost).owner == held.owner());
@@ -304,9 +283,7 @@ TEST_CASE("closing the client is a loss with the reason closed", "[server][contr
   std::promise<error_code> told;
   held.on_lost([&](error_code why) { told.set_value(why); });
   own->close();
-  auto why = told.get_future();
-  REQUIRE(why.wait_for(patience) == std::future_status::ready);
-  CHECK(why.get() == errc::closed);
+  CHECK(value_of(told.get_future()) == errc::closed);
   CHECK(held.lost().stop_requested());
   CHECK_FALSE(held.held());
   CHECK(error_of([&] { return held.release(); }) == errc::closed);
@@ -319,9 +296,7 @@ TEST_CASE("a stop callback on lost() may use the client", "[server][contract]") 
   std::stop_callback const callback(
       held.lost(), [&] { w.lock.async_is_locked([&](error_code error, bool) { asked.set_value(error); }); });
   w.take_away();
-  auto result = asked.get_future();
-  REQUIRE(result.wait_for(patience) == std::future_status::ready);
-  CHECK_FALSE(result.get());
+  CHECK_FALSE(value_of(asked.get_future()));
 }
 
 TEST_CASE("an exception from on_lost is an event and does no harm", "[server][contract]") {

@@ -297,9 +297,7 @@ TEST_CASE("blocking calls in a handler on the client's own thread would deadlock
   lease held = w.lock.acquire();
   std::promise<std::vector<error_code>> answers;
   w.lock.async_is_locked([&](error_code, bool) { answers.set_value(ask_all(w.lock, held)); });
-  auto result = answers.get_future();
-  REQUIRE(result.wait_for(patience) == std::future_status::ready);
-  check_refused(result.get());
+  check_refused(value_of(answers.get_future()));
 }
 
 TEST_CASE("blocking calls in on_lost would deadlock", "[server][contract]") {
@@ -309,9 +307,7 @@ TEST_CASE("blocking calls in on_lost would deadlock", "[server][contract]") {
   lease brief = w.lock.acquire({.lease = brief_lease});
   std::promise<std::vector<error_code>> answers;
   brief.on_lost([&] { answers.set_value(ask_all(w.lock, held)); });
-  auto result = answers.get_future();
-  REQUIRE(result.wait_for(patience) == std::future_status::ready);
-  check_refused(result.get());
+  check_refused(value_of(answers.get_future()));
 }
 
 TEST_CASE("a refused release goes on in the background", "[server][contract]") {
@@ -328,7 +324,5 @@ TEST_CASE("blocking calls of one client in a handler of another are fine", "[ser
   client other(common_server().uri(), steady_config());
   std::promise<bool> answer;
   w.lock.async_is_locked([&](error_code, bool) { answer.set_value(other.get_lock(new_name()).try_lock()); });
-  auto result = answer.get_future();
-  REQUIRE(result.wait_for(patience) == std::future_status::ready);
-  CHECK(result.get());
+  CHECK(value_of(answer.get_future()));
 }

@@ -22,13 +22,11 @@ namespace {
 using counts = std::map<std::string, int>;
 
 config red_config() {
-  config settings;
-  settings.lock_watchdog_timeout = 1500ms * slowness;
-  settings.connect_timeout = 1s * slowness;
-  settings.timeout = 400ms * slowness;
-  settings.retry_delay = 50ms;
-  settings.close_timeout = 300ms;
-  return settings;
+  return {.lock_watchdog_timeout = 1500ms * slowness,
+          .connect_timeout = 1s * slowness,
+          .timeout = 400ms * slowness,
+          .retry_delay = 50ms,
+          .close_timeout = 300ms};
 }
 
 // Five servers, each with a client of its own; another caller has clients of his own.
