@@ -276,6 +276,29 @@ TEST_CASE("fleet: a re-entry that was not answered makes no release of what is h
   CHECK(w.server.exists("k"));
 }
 
+TEST_CASE("fleet: what is taken again under the field of another client makes no release forgotten",
+          "[unit][machine]") {
+  config given = impatient();
+  given.local_turns = false;
+  failover f(2, given);
+  world& w = f.w;
+  auto& first = w.acquire(1, {.lease = 60s});
+  w.await(first);
+  f.copy();
+  w.await(w.release(first));
+  auto& theirs = w.acquire(1, {.lease = 60s, .client = 1});
+  w.await(theirs);
+  transfers::detach(w, theirs);
+  w.await(transfers::adopt(w, 5, theirs));
+  auto& again = w.acquire(5, {.lease = 60s});
+  w.await(again);
+  REQUIRE(again.granted());
+  f.promote();
+  w.pass(1s);
+  CHECK(again.losses == 1);
+  CHECK_FALSE(f.next.exists("k"));
+}
+
 TEST_CASE("fleet: a release is repeated when its owner has left the field of another one", "[unit][machine]") {
   config given = impatient();
   given.local_turns = true;
