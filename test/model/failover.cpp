@@ -5,8 +5,8 @@
 //
 //   g++ -O2 -std=c++20 failover.cpp -o failover      ./failover failovers=2 fence=0
 //
-// Left out: several keys, several holds of an owner, hand-offs (a release of the one and an acquire of the other), the
-// direct lane (the borrower's request is one like others once a new master is known).
+// Left out: several keys, more than two holds of an owner, hand-offs (a release of the one and an acquire of the
+// other), the direct lane (the borrower's request is one like others once a new master is known).
 
 #include "failover_client.hpp"
 #include "small_walks.hpp"
@@ -45,11 +45,12 @@ struct state : failover_client {
 
   void next_request(int x, request const& r, successors<state>& out) const {
     std::string const text = words(x, r), where = " at " + server_name(r.at);
-    if (may_send(x)) add(out, "the client sends " + text, [&](state& s) { s.send(s.all[x].ask); });
+    if (may_send(x)) add(out, "the client sends " + text, [&](state& s) { s.send(x, s.all[x].ask); });
     if (r.where == sent && at[r.at].role != down)
       add(out, text + " runs" + where, [&](state& s) { s.run(x, s.all[x].ask); });
     if (r.where != answered) return;
-    bool const has_wait = (r.what == acquire && r.says == granted) || (r.what == extend && r.says == done);
+    bool const has_wait =
+        (r.what == acquire && r.says == granted) || ((r.what == extend || r.what == enter) && r.says == done);
     std::string const reads =
         "the client reads the answer of " + server_name(r.at) + " to " + text + ": " + words(r.says);
     if (!has_wait || synced(r)) add(out, reads, [&](state& s) { s.answer(x, true); });
@@ -59,7 +60,7 @@ struct state : failover_client {
   void next_beside(int x, request const& r, successors<state>& out) const {
     std::string const text = words(x, r), where = " at " + server_name(r.at);
     if (r.where == outbox && !(rules.kill_first && debts[route]))
-      add(out, "the client sends " + text, [&](state& s) { s.send(s.all[x].beside); });
+      add(out, "the client sends " + text, [&](state& s) { s.send(x, s.all[x].beside); });
     if (r.where == sent && at[r.at].role != down)
       add(out, text + " runs" + where, [&](state& s) { s.run(x, s.all[x].beside); });
     if (r.where != answered) return;
@@ -141,14 +142,27 @@ struct state : failover_client {
             ++me.calls, me.wants = u8(lease_of(kind));
             s.ask_for(x, acquire, me.wants);
           });
-    if (w.left && !w.ask.what) {
+    if (w.inner && !w.ask.what)
+      add(out, name + " unlocks once", [&](state& s) {
+        s.lose_inner(s.all[x]);
+        s.ask_for(x, leave, 0);
+      });
+    if (w.left && !w.inner && !w.ask.what) {
+      for (int kind = 0; kind < 3 && enters < sizes.enters; ++kind)
+        if (sizes.leases >> kind & 1)
+          add(out, name + " locks once more, " + std::to_string(lease_of(kind)), [&](state& s) {
+            ++s.enters;
+            s.ask_for(x, enter, u8(lease_of(kind)));
+          });
       add(out, name + " unlocks", [&](state& s) { s.give_back(x); });
       for (int kind = 1; kind < 3 && extends < sizes.extends; ++kind)
         if (trust(u8(lease_of(kind)), 0) > 0)
           add(out, name + " extends its hold to " + std::to_string(lease_of(kind)),
               [&](state& s) { s.extend_hold(x, u8(lease_of(kind))); });
     }
-    if (sizes.renewals && w.left && w.left < w.lease && w.lease == watchdog && w.beside.where == nowhere && !w.ask.what)
+    bool const outer_due = w.left < w.lease && w.lease == watchdog;
+    bool const inner_due = w.inner && w.inner < w.inner_lease && w.inner_lease == watchdog;
+    if (sizes.renewals && w.left && (outer_due || inner_due) && w.beside.where == nowhere && !w.ask.what)
       add(out, "the watchdog renews " + name, [&](state& s) {
         auto& r = s.all[x].beside;
         r.what = renew, r.lease = watchdog, r.where = outbox;
@@ -211,14 +225,16 @@ struct state : failover_client {
       if (!w.left) continue;
       if (++holders > 1) return "EXCLUSION: two owners of one client";
       if (sizes.exclusion && has == 2) return "EXCLUSION: the client's owner and the stranger were both told";
-      if (sizes.strong && (data.holder != field_of(x) || data.ttl < w.left))
+      if (sizes.strong && (data.holder != field_of(x) || data.ttl < std::max(w.left, w.inner)))
         return "FORGOTTEN: the master forgets before the holder does";
     }
     if (!quiet()) return nullptr;
     for (int x = 0; x < sizes.owners; ++x) {
       auto const& w = all[x];
       if (w.left && data.holder != field_of(x)) return "NOT TOLD: a holder was never told of his loss";
-      if (w.left > data.ttl) return "FORGOTTEN: the master forgets before the holder does";
+      if (std::max(w.left, w.inner) > data.ttl) return "FORGOTTEN: the master forgets before the holder does";
+      if (sizes.strong && w.left && data.count < (w.inner ? 2 : 1))
+        return "COUNT: the master has fewer holds than their owner";
       if (!w.left && data.holder == field_of(x)) return "GHOST: the master has a hold that nobody wants";
       if (w.sleeps && !data.holder && !expired) return "LOST WAKE-UP: somebody waits, and the lock is free";
     }
@@ -239,8 +255,8 @@ std::vector<setting> const all = {
     OF(rules, looks),         OF(rules, returns),  OF(rules, owes),        OF(rules, hears_again),
     OF(rules, settles),       OF(rules, epochs),   OF(rules, grants_wait), OF(rules, unsynced_returns),
     OF(rules, renewals_wait), OF(rules, fence),    OF(rules, kill_first),  OF(rules, replica_fences),
-    OF(rules, gives_up),      OF(rules, margin),   {"limit", &limit},      {"walk", &walk},
-    {"walks", &walks},        {"seed", &seed}};
+    OF(rules, gives_up),      OF(rules, margin),   OF(sizes, enters),      OF(rules, enter_waits),
+    {"limit", &limit},        {"walk", &walk},     {"walks", &walks},      {"seed", &seed}};
 #undef OF
 
 }  // namespace

@@ -32,18 +32,31 @@ struct failover_client : failover_servers {
 
   bool fenced(int x) const {
     auto const& w = all[x];
-    bool const asks_more = w.ask.what == extend || (w.ask.what == acquire && !w.ask.repeated);
+    bool const again = rules.enter_waits && w.ask.what == enter;
+    bool const asks_more = w.ask.what == extend || ((w.ask.what == acquire || again) && !w.ask.repeated);
     return asks_more && w.owed != 0;
   }
 
   bool may_send(int x) const {
     auto const& w = all[x];
     if (w.ask.where != outbox || (rules.kill_first && debts[route])) return false;
-    if (w.ask.what == release) return true;
+    if (w.ask.what == release || w.ask.what == leave) return true;
     if (w.ask.what == acquire && (in_doubt(x) || quarantined)) return false;
     return !fenced(x);
   }
 
+  // What the longest of the holds needs.
+  u8 needs(owner_state const& w) const {
+    int const margin = rules.margin ? sizes.skew : 0;
+    int most = 0;
+    if (w.left > 0) most = w.lease == watchdog ? watchdog : w.left + margin;
+    if (w.inner > 0) most = std::max(most, w.inner_lease == watchdog ? watchdog : w.inner + margin);
+    return u8(most);
+  }
+  void send(int x, request& r) {
+    if (r.what == leave || r.what == renew) r.lease = needs(all[x]);
+    send(r);
+  }
   void send(request& r) { r.where = sent, r.at = route, r.age = 0, r.says = silent, r.behind = never; }
 
   void run(int x, request& r) {
@@ -72,14 +85,21 @@ struct failover_client : failover_servers {
 
   void end_hold(int x) {
     auto& w = all[x];
-    w.left = w.lease = 0, w.ended = 1;
+    w.left = w.lease = w.inner = w.inner_lease = 0, w.ended = 1;
     w.beside = request{};
-    if (w.ask.what == extend || w.ask.what == release) w.ask = request{};
+    bool const unsent = w.ask.where == outbox;
+    if (w.ask.what == extend || w.ask.what == release || w.ask.what == leave || (w.ask.what == enter && unsent))
+      w.ask = request{};
   }
+
+  void lose_inner(owner_state& w) { w.inner = w.inner_lease = 0; }
 
   void give_back(int x) {
     end_hold(x);
-    ask_for(x, release, 0);
+    if (all[x].ask.what == enter)
+      all[x].ask.abandoned = 1;
+    else
+      ask_for(x, release, 0);
   }
 
   void grant(int x, request const& r, bool met) {
@@ -118,6 +138,17 @@ struct failover_client : failover_servers {
       if (left > w.left) believe(x, u8(left), r.lease, r.at);
     }
     if (r.what == extend && r.says == absent) give_back(x);
+    if (r.what == enter) entered(x, r, met);
+    if (r.what == leave && r.says == absent) end_hold(x);
+  }
+
+  void entered(int x, request const& r, bool met) {
+    auto& w = all[x];
+    int const left = trust(r.lease, r.age);
+    if (w.left == 0 || r.abandoned || r.says == absent) return give_back(x);
+    if ((!met && rules.grants_wait) || left <= 0) return ask_for(x, leave, 0);
+    if (known && r.at != truth) violate(stale);
+    w.inner = u8(left), w.inner_lease = r.lease;
   }
 
   void answer_beside(int x, bool met) {
@@ -130,12 +161,14 @@ struct failover_client : failover_servers {
     }
     if (w.left == 0) return;
     if (r.says == absent) return w.ask.what == release ? end_hold(x) : give_back(x);
-    int const left = r.what == look ? r.left - r.age : trust(r.lease, r.age);
-    if (r.what == look && rules.looks && left < w.left) {
+    int const left = r.what == look ? r.left - r.age : trust(watchdog, r.age);
+    if (r.what == look && rules.looks && left < std::max(w.left, w.inner)) {
       if (left <= 0) return give_back(x);
-      w.left = u8(left);
+      w.left = std::min(w.left, u8(left)), w.inner = std::min(w.inner, u8(left));
     }
-    if (r.what == renew && (met || !rules.renewals_wait) && left > w.left) believe(x, u8(left), w.lease, r.at);
+    if (r.what != renew || (!met && rules.renewals_wait)) return;
+    if (w.lease == watchdog && left > w.left) believe(x, u8(left), w.lease, r.at);
+    if (w.inner > 0 && w.inner_lease == watchdog && left > w.inner) w.inner = u8(left);
   }
 
   void late_answer(late_copy const& c, u8 says) {
@@ -163,8 +196,8 @@ struct failover_client : failover_servers {
   void leave_behind(int x, request const& r) {
     if (r.where == answered && r.says == elsewhere) return;
     debts[r.at] = 1;
-    bool const counts =
-        r.what != renew && r.what != look && (rules.fence == 2 || (rules.fence == 1 && r.what == release));
+    bool const counts = r.what != renew && r.what != look &&
+                        (rules.fence == 2 || (rules.fence == 1 && (r.what == release || r.what == leave)));
     if (counts) all[x].owed = u8(all[x].owed | 1 << r.at);
     if (r.where != sent || at[r.at].role == down) return;
     if (late_count == most_late) return violate(overflow);
@@ -186,8 +219,8 @@ struct failover_client : failover_servers {
         if (abandoned) w.wants = 0;
       }
       if (w.left > 0 && w.ask.what != release && rules.asserts) {
-        bool const fixed = w.lease != watchdog;
-        w.beside.what = fixed ? look : renew, w.beside.lease = fixed ? u8(0) : w.lease;
+        bool const fixed = w.lease != watchdog && w.inner_lease != watchdog;
+        w.beside.what = fixed ? look : renew, w.beside.lease = fixed ? u8(0) : u8(watchdog);
         w.beside.where = outbox, w.beside.repeated = 1;
       }
       if (w.left == 0 && w.ended && !w.ask.what && !w.sleeps && rules.returns) ask_for(x, release, 0);
@@ -222,8 +255,14 @@ struct failover_client : failover_servers {
       auto& w = all[x];
       for (request* r : {&w.ask, &w.beside})
         if (r->where == sent || r->where == answered) r->age = later(r->age);
+      if (w.inner > 0 && --w.inner == 0) {
+        lose_inner(w);
+        ask_for(x, leave, 0);
+      }
       if (w.left > 0 && --w.left == 0) {
-        if (w.ask.what == release)
+        if (w.inner > 0)
+          w.left = w.inner, w.lease = w.inner_lease, lose_inner(w), ask_for(x, leave, 0);
+        else if (w.ask.what == release)
           w.lease = 0;
         else
           give_back(x);

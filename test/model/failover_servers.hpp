@@ -48,21 +48,29 @@ struct failover_servers : failover_world {
     switch (what) {
       case acquire:
         if (now.holder != 0 && !own) return busy;
-        write(s, {by, lease});
+        write(s, {by, lease, 1});
         if (s == truth) expired = 0;
         return granted;
       case release:
         if (!own) return absent;
-        write(s, {0, 0});
+        write(s, {});
         publish(s);
         return done;
       case extend:
         if (!own) return absent;
-        write(s, {by, lease});
+        write(s, {by, lease, now.count});
         return done;
       case renew:
         if (!own) return absent;
-        if (now.ttl < lease) write(s, {by, lease});
+        if (now.ttl < lease) write(s, {by, lease, now.count});
+        return done;
+      case enter:
+        if (!own) return absent;
+        write(s, {by, std::max(now.ttl, lease), 2});
+        return done;
+      case leave:
+        if (!own) return absent;
+        write(s, {by, lease, 1});
         return done;
       case look: return own ? done : absent;
       default: return silent;
@@ -87,7 +95,7 @@ struct failover_servers : failover_world {
     auto& d = at[truth].data;
     // What is left of a lease is judged by each server's own clock.
     int const left = d.ttl + (truth == 1 ? -sizes.skew : sizes.skew);
-    if (d.holder != 0) d = left > 0 ? lock_data{d.holder, u8(left)} : lock_data{};
+    if (d.holder != 0) d = left > 0 ? lock_data{d.holder, u8(left), d.count} : lock_data{};
     if (d.holder == 0) expired = 1;
     if (d.holder != stranger || has == 1) has = has_left = has_behind = 0;
     if (sizes.quarantine > 0) waits = u8(sizes.quarantine);
@@ -119,7 +127,7 @@ struct failover_servers : failover_world {
   }
 
   void pass(lock_data& d) {
-    if (d.ttl > 0 && --d.ttl == 0) d.holder = 0;
+    if (d.ttl > 0 && --d.ttl == 0) d = lock_data{};
   }
 
   void tick_servers() {
@@ -136,13 +144,13 @@ struct failover_servers : failover_world {
   // --- the stranger ---
 
   void stranger_takes() {
-    write(truth, {stranger, watchdog});
+    write(truth, {stranger, watchdog, 1});
     has = sizes.copies > 0 ? 1 : 2, has_left = u8(watchdog - (rules.margin ? sizes.skew : 0)),
     has_behind = behind(truth);
     expired = 0;
   }
   void stranger_goes() {
-    if (at[truth].data.holder == stranger) write(truth, {0, 0}), publish(truth);
+    if (at[truth].data.holder == stranger) write(truth, {}), publish(truth);
     has = has_left = has_behind = 0;
   }
 };

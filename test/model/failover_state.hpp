@@ -21,6 +21,7 @@ struct failover_sizes {
   int failovers = 1;
   int deaths = 1;                          // 0: the old master goes on whenever the copy is promoted; 2: it is dead
   int cancels = 0, extends = 0, lies = 0;  // lies: a sentinel that has not heard of the new master is asked
+  int enters = 0;                          // how often a holder takes the lock once more
   int skew = 0;                            // how far the copy's clock is ahead
   int copies = 1;        // 1: every copy has to have it (n = all); 0: one that is not promoted is enough; -1: none
   int hidden = 1;        // 1: what was left in a connection may run however late; 0: not after M was a copy itself
@@ -46,6 +47,7 @@ struct failover_rules {
   int renewals_wait = 1;     // a renewal is believed only if its WAIT was met
   int fence = 2;             // what waits until the old master answered for an orphan of the same owner: 0 nothing,
                              // 1 a first grant, for a release; 2 a first grant or an extension, for anything
+  int enter_waits = 1;       // ... so does a re-entry
   int kill_first = 1;        // nothing goes to a server that owes the answer to a KILL
   int replica_fences = 0;    // a variant: that the old master is a copy now is taken for its answer
   int gives_up = 0;          // a variant: the wait for the old master ends after connect_timeout, whatever it is doing
@@ -53,16 +55,16 @@ struct failover_rules {
 };
 inline failover_rules rules;
 
-inline constexpr int most_owners = 2, most_way = 3, most_late = 4, watchdog = 2;
+inline constexpr int most_owners = 2, most_way = 3, most_late = 6, watchdog = 2;
 inline constexpr u8 stranger = 9, never = 7;
 
-enum failover_what : u8 { nothing, acquire, release, extend, renew, look };
+enum failover_what : u8 { nothing, acquire, release, extend, renew, look, enter, leave };
 enum failover_where : u8 { nowhere, outbox, sent, answered };
 enum failover_says : u8 { silent, granted, busy, done, absent, elsewhere };
 enum failover_role : u8 { master, deposed, copy, down };
 
 struct lock_data {
-  u8 holder, ttl;  // holder: 0 free, 1 and 2 the owners, 9 the stranger
+  u8 holder, ttl, count;  // holder: 0 free, 1 and 2 the owners, 9 the stranger; count: of an owner's holds
 };
 
 struct server_node {
@@ -78,7 +80,7 @@ struct request {
 
 struct owner_state {
   request ask, beside;                   // its one request; the renewal or the look beside it
-  u8 left, lease;                        // the hold: 0 none
+  u8 left, lease, inner, inner_lease;    // the hold, and the one within it: 0 none
   u8 wants, sleeps, ended, owed, calls;  // ended: may be on a server unwanted; owed: bits of servers, see `fence`
 };
 
@@ -99,7 +101,7 @@ struct failover_world {
   u8 late_count, route, known, debts[2], heard_at, message, expired, quarantined;
   // The stranger: 1 granted, 2 told so. It always knows who is master.
   u8 has, has_left, has_behind, waits;
-  u8 failovers, lies, cancels, extends, broken;
+  u8 failovers, lies, cancels, extends, enters, broken;
 };
 
 inline int lease_of(int kind) { return kind == 0 ? watchdog : kind == 1 ? 1 : watchdog + 1; }
@@ -107,7 +109,8 @@ inline u8 later(u8 age) { return u8(std::min<int>(age + 1, watchdog + 1)); }
 inline std::string owner_name(int x) { return x == 0 ? "a" : "c"; }
 inline std::string server_name(int s) { return s == 0 ? "M" : "N"; }
 inline std::string words(int x, request const& r) {
-  static char const* const names[] = {"nothing", "acquire", "release", "extend", "renewal", "look"};
+  static char const* const names[] = {"nothing", "acquire", "release",  "extend",
+                                      "renewal", "look",    "re-entry", "inner release"};
   return std::string(names[r.what]) + "(" + owner_name(x) + (r.lease ? ", " + std::to_string(r.lease) : "") + ")";
 }
 inline char const* words(u8 says) {
