@@ -58,7 +58,8 @@ void name_machine::arrive(owner_state& one, operation& call) {
     note(event_type::attempt, one.owner, {}, {}, {}, context_of(call.link));
     return pass_on(one, call);
   }
-  if (call.what == operation::type::release) takeover::forgo_extension(one);
+  bool const releases = call.what == operation::type::release;
+  if (releases) takeover::make_way(one);
   bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
   unsigned const fix = replaces ? one.ask_.fix : 0u;
   unsigned char const mode = one.ask_.mode;
@@ -66,7 +67,7 @@ void name_machine::arrive(owner_state& one, operation& call) {
     at_->requests.remove(one);
     finish(one);
     waiters_->turns().count(shared_.now);
-  } else if (one.ask_.under_way() || !one.behind.empty()) {
+  } else if (one.ask_.under_way() || (!one.behind.empty() && !releases)) {
     one.behind.push_back(call);
     call.where = operation::place::behind_owner;
     watch_deadline(call);
@@ -76,6 +77,7 @@ void name_machine::arrive(owner_state& one, operation& call) {
   if (replaces && one.ask_.call == &call) one.ask_.owes = true;
   if (replaces && !one.ask_.under_way()) give_back(one, mode);  // it cannot try yet
   repair_sides(one, fix);
+  if (!one.behind.empty()) advance(one);  // what has made way
 }
 
 void name_machine::dispatch(owner_state& one, operation& call) {
@@ -96,6 +98,7 @@ void name_machine::advance(owner_state& one) {
     operation& next = one.behind.front();
     one.behind.pop_front();
     dispatch(one, next);
+    takeover::let_release_pass(one);
   }
   if (shared_.released.owes_any()) takeover::catch_up(one);
   leave_line(one);

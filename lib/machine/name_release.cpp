@@ -46,9 +46,9 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
 
 void name_machine::end_unawaited(owner_state& one, hold& ended) {
   if (ended.lost) return holders_.forget(one, ended);
-  takeover::forgo_extension(one);
+  takeover::make_way(one);
   if (!one.ask_.under_way()) {
-    if (end_turn(one, ended)) return;
+    if (end_turn(one, ended)) return one.behind.empty() ? void() : advance(one);
     begin_release(one, ended, nullptr);
     return send(one, false);
   }

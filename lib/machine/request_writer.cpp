@@ -88,13 +88,15 @@ List taken_out(List& list, Stays const& stays) {
 
 }  // namespace
 
-// Whoever holds it already is not kept waiting.
+// Whoever holds it already is not kept waiting by a quarantine.
 bool request_writer::held_back(owner_state const& one) const {
   request const& asked = one.ask_;
-  if (asked.what == ask::extend) return shared_.fenced.has(one);
+  bool const fenced = shared_.fenced.has(one);
+  if (asked.what == ask::extend) return fenced;
   if (asked.what == ask::hand_off) return !at_.passes_on(asked, shared_.now);
-  if (asked.what != ask::acquire || one.live() > 0) return false;
-  return shared_.now < at_.quarantined_until || (!asked.repeated && shared_.fenced.has(one));
+  if (asked.what != ask::acquire) return false;
+  if (fenced && !asked.repeated) return true;
+  return one.live() == 0 && shared_.now < at_.quarantined_until;
 }
 
 bool request_writer::rests(detour const& of) const {

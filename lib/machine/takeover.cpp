@@ -4,9 +4,21 @@
 #include <machine/outbox.hpp>
 #include <machine/watchdog.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace latchkey::detail {
+
+namespace {
+
+bool can_make_way(owner_state const& one, context const& shared) {
+  request const& asked = one.ask_;
+  if (asked.where != request::place::outbox || !shared.fenced.has(one)) return false;
+  bool const enters_anew = asked.what == ask::acquire && !asked.repeated && one.live() > 0;
+  return asked.what == ask::extend || (enters_anew && asked.call && !asked.call->queued);
+}
+
+}  // namespace
 
 void takeover::look_after_holds(name_machine& name) {
   name.tenure_.doubt();
@@ -85,14 +97,30 @@ void takeover::catch_up(owner_state& one) {
     if (one.live(mode) == 0 && one.of.shared_.released.take_owed(one, mode)) one.of.repair(one, mode);
 }
 
-void takeover::forgo_extension(owner_state& one) {
+void takeover::make_way(owner_state& one) {
   name_machine& name = one.of;
   request const was = one.ask_;
-  if (was.what != ask::extend || was.where != request::place::outbox || !name.shared_.fenced.has(one)) return;
+  if (!can_make_way(one, name.shared_)) return;
   name.at_->requests.remove(one);
   name.finish(one);
-  if (was.call) name.complete(*was.call);  // `yes` stays false
-  name.repair_sides(one, was.fix);
+  if (was.what == ask::acquire) {
+    one.behind.push_front(*was.call);
+    was.call->where = operation::place::behind_owner;
+  } else if (was.call) {
+    name.complete(*was.call);  // `yes` stays false
+  }
+  name.repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
+}
+
+void takeover::let_release_pass(owner_state& one) {
+  if (one.behind.empty() || !can_make_way(one, one.of.shared_)) return;
+  auto const found = std::find_if(one.behind.begin(), one.behind.end(),
+                                  [](operation const& call) { return call.what == operation::type::release; });
+  if (found == one.behind.end()) return;
+  operation& next = *found;
+  one.behind.erase(found);
+  make_way(one);
+  one.behind.push_front(next);
 }
 
 }  // namespace latchkey::detail

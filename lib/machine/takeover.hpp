@@ -24,8 +24,11 @@ struct takeover {
   static void catch_up(owner_state& one);
   // No server has it any more: what waits for its messages there goes first.
   static void end(name_machine& name);
-  // An extension that waits for the answer of a server that was replaced keeps no release waiting.
-  static void forgo_extension(owner_state& one);
+  // What waits for the answer of a server that was replaced keeps no release waiting: an extension is not made, and who
+  // enters again does so afterwards.
+  static void make_way(owner_state& one);
+  // For the first release that stands behind it, which is the next one then.
+  static void let_release_pass(owner_state& one);
 };
 
 }  // namespace latchkey::detail

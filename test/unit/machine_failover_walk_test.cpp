@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -99,6 +100,7 @@ class walk {
           break;
         default: w_.step();
       }
+      if (w_.exclusive) look_at_masters();
     }
     end();
   }
@@ -113,6 +115,8 @@ class walk {
  protected:
   virtual void befall_servers() = 0;
   virtual void heal() = 0;
+  // The one that has the name, if that is certain.
+  virtual stepped_server* master_of(std::string const& name) = 0;
   // All holds of clients that servers still show.
   virtual std::vector<std::string> ghosts() = 0;
   // Before whatever the server runs. The answer: what it says instead.
@@ -140,6 +144,24 @@ class walk {
   int failovers_ = 0;
 
  private:
+  // The master shows what is believed, whoever it is: so many holds, for so long.
+  void look_at_masters() {
+    std::map<std::pair<std::string, std::string>, std::int64_t> counts;  // by key and field
+    for (auto const& one : w_.tasks()) {
+      stepped_server* const master = one->trusted(w_.now) ? master_of(one->key) : nullptr;
+      if (!master) continue;
+      detail::kind const& which = *one->which;
+      auto const shown_as = w_.machine(one->client).shown_as(which, one->key, one->owner);
+      auto const field = which.field(client_id(one->client), shown_as, one->mode);
+      auto& count = ++counts[{one->key, field}];
+      if (w_.settings.local_turns && which.rules().turns) count = 1;
+      if (master->count(one->key, field) < count) w_.fail("the master has fewer holds than believed of " + one->label);
+      // Each failover may have taken something off what no renewal has put right yet.
+      if (detail::after(master->last_instant(one->key), failovers_ * most_skew) < one->shown.until())
+        w_.fail("the master forgets the hold of " + one->label);
+    }
+  }
+
   void call() {
     std::uint64_t const owner = 1 + w_.random(3);
     how options{.which = &kind_};
@@ -297,6 +319,8 @@ class sentinel_walk final : public walk {
     linked_ = true;
   }
 
+  stepped_server* master_of(std::string const&) override { return master_; }
+
   std::vector<std::string> ghosts() override {
     std::vector<std::string> made;
     for (auto const& one : master_->all())
@@ -425,6 +449,10 @@ class cluster_walk final : public walk {
             nodes::owner_of(w_, detail::slot_of(one.substr(0, one.find('/')))) == of.node)
           made.push_back(one);
     return made;
+  }
+
+  stepped_server* master_of(std::string const& name) override {
+    return half_moved_ ? nullptr : &nodes::at(w_, nodes::owner_of(w_, detail::slot_of(name)));
   }
 
   side sides_[2];

@@ -60,6 +60,28 @@ struct unread : cluster {
   }
 };
 
+// The owner holds, by a request of which the first master may still run a copy.
+struct held_again {
+  explicit held_again(config const& given = brief(), bool reachable = false)
+      : w(given, 1, world::known::by_sentinel), next(w.add_server()) {
+    w.resolve_to(w.server);
+    w.late_bytes = false;
+    w.await(w.acquire(9, {.name = "warm"}));
+    w.deafen(role::shared);
+    task& held = w.acquire(1, {.lease = 4s});
+    w.run();
+    w.nobody_answers = !reachable;
+    w.only_host = "node0";
+    test::sentinels::promote(w, next);
+    w.await(held);
+    outer = &held;
+  }
+
+  world w;
+  stepped_server& next;
+  task* outer = nullptr;
+};
+
 }  // namespace
 
 TEST_CASE("case t32: a late release of a master that is one again ends nobody's new hold",
@@ -235,4 +257,119 @@ TEST_CASE("rule 7: what a node owes under one of its names is asked for under th
   c.w.pass(3s);
   CHECK(again.losses == 0);
   CHECK(c.w.noted(event_type::unfenced) == 0);
+}
+
+TEST_CASE("rule 8: who enters again waits for a late acquire, which would take it back", "[unit][machine]") {
+  for (bool const reachable : {true, false}) {
+    held_again f(brief(), reachable);
+    auto& inner = f.w.acquire(1, {.lease = 60s});
+    f.w.run();
+    CHECK(inner.done() == reachable);
+    f.w.await(inner);
+    CHECK(inner.granted());
+    CHECK(f.w.noted(event_type::unfenced) == (reachable ? 0u : 1u));
+    if (!reachable) continue;
+    f.next.hang_up();
+    f.w.server.redis.data = f.next.redis.data;
+    test::sentinels::promote(f.w, f.w.server);
+    f.w.pass(200ms);
+    f.w.server.run_left_behind();
+    CHECK(f.w.server.count("k", f.w.field(1)) == 2);
+    CHECK(f.w.server.ttl("k") > 50'000);
+  }
+}
+
+TEST_CASE("rule 8: who waits to enter again keeps no release waiting", "[unit][machine]") {
+  held_again f;
+  bool const dropped = GENERATE(false, true);
+  auto& inner = f.w.acquire(1, {.lease = 60s});
+  auto& last = f.w.acquire(1, {.lease = 60s});
+  f.w.run();
+  if (dropped) {
+    f.w.drop(*f.outer);
+    f.w.run();
+  } else {
+    auto& end = f.w.release(*f.outer);
+    f.w.run();
+    CHECK(end.done());
+    CHECK(end.released == release_result::released);
+  }
+  CHECK_FALSE(f.next.exists("k"));
+  CHECK_FALSE(inner.done());
+  f.w.await(last);
+  CHECK(inner.granted());
+  CHECK(last.granted());
+  CHECK(f.next.count("k", f.w.field(1)) == 2);
+  for (task* one : {&inner, &last}) f.w.await(f.w.release(*one));
+  CHECK_FALSE(f.next.exists("k"));
+}
+
+TEST_CASE("rule 8: a release that came while another was under way passes who waits to enter again",
+          "[unit][machine]") {
+  held_again f;
+  f.w.nobody_answers = false;
+  task& second = f.w.acquire(1, {.lease = 4s});
+  f.w.await(second);
+  f.w.nobody_answers = true;
+  f.w.deafen(role::shared);
+  auto& first_end = f.w.release(second);  // its answer makes the others go on
+  auto& inner = f.w.acquire(1, {.lease = 60s});
+  auto& end = f.w.release(*f.outer);
+  f.w.run();
+  f.w.only_host = "node1";  // the second one is replaced in its turn, by the first
+  f.w.server.redis.data = f.next.redis.data;
+  test::sentinels::promote(f.w, f.w.server);
+  f.w.pass(10ms);
+  CHECK(first_end.done());
+  CHECK(end.done());
+  CHECK_FALSE(inner.done());
+  f.w.await(inner);
+  CHECK(inner.granted());
+  CHECK(f.w.server.count("k", f.w.field(1)) == 1);
+}
+
+TEST_CASE("rule 8: an extension that makes way takes nobody along who came behind it", "[unit][machine]") {
+  fail_back f;
+  task& other = f.w.acquire(1, {.name = "other", .lease = 60s});
+  f.w.deafen(role::shared, false);
+  f.w.await(other);
+  f.w.deafen(role::shared);
+  auto& lost = f.w.extend(other, 70s);
+  auto& inner = f.w.acquire(1, {.name = "other", .lease = 90s});
+  f.w.run();
+  f.next.redis.data = f.w.server.redis.data;
+  f.w.nobody_answers = true;
+  f.w.only_host = "node0";
+  test::sentinels::promote(f.w, f.next);
+  f.w.pass(10ms);
+  auto& end = f.w.release(other);
+  f.w.run();
+  CHECK(end.done());
+  CHECK(end.released == release_result::released);
+  CHECK(lost.done());
+  f.w.await(inner);
+  CHECK(inner.granted());
+}
+
+TEST_CASE("rule 8: who made way for a release that no server hears of goes on", "[unit][machine]") {
+  bool const dropped = GENERATE(false, true);
+  config given = brief();
+  given.local_turns = true;
+  held_again f(given);
+  auto& turn = f.w.acquire(1, {.lease = 1s});
+  auto& inner = f.w.acquire(1, {.lease = 60s});
+  f.w.run();
+  CHECK(turn.granted());
+  CHECK_FALSE(inner.done());
+  f.w.pass(1ms);
+  std::size_t const before = f.next.log.size();
+  if (dropped)
+    f.w.drop(turn);
+  else
+    f.w.release(turn);
+  f.w.run();
+  CHECK(f.next.log.size() == before);
+  CHECK_FALSE(inner.done());
+  f.w.pass(2500ms);
+  CHECK(inner.granted());
 }
