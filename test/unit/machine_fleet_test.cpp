@@ -163,7 +163,7 @@ TEST_CASE("fleet: masters that change again and again do not make a release youn
     auto& next = *both[i % 2];
     next.redis.data = both[(i + 1) % 2]->redis.data;
     std::size_t const before = next.ran("EVALSHA release");
-    sentinels::promote(f.w, next);
+    test::sentinels::promote(f.w, next);
     f.w.pass(4s);
     INFO("change " << i);
     CHECK(next.ran("EVALSHA release") - before == (i < 3 ? 1u : 0u));
@@ -216,7 +216,7 @@ TEST_CASE("fleet: a server that is elected again has lost what a new one would h
   auto const before = f.w.serial(role::shared);
   f.w.server.redis.data = f.next.redis.data;
   f.promote(false);
-  sentinels::promote(f.w, f.w.server, false);
+  test::sentinels::promote(f.w, f.w.server, false);
   f.w.pass(1'100ms);
   CHECK_FALSE(f.w.server.exists("k"));
   CHECK(fixed.losses == 1);
@@ -243,7 +243,7 @@ TEST_CASE("fleet: what a master has not answered is released where it may have r
   CHECK_FALSE(asks.granted());
   CHECK(f.next.stranger_releases("k", "stranger:1"));
   w.server.redis.data = f.next.redis.data;
-  sentinels::promote(w, w.server, false);
+  test::sentinels::promote(w, w.server, false);
   CHECK(w.server.run_left_behind() > 0);
   CHECK(w.server.exists("k"));
   w.unreachable.clear();
@@ -271,7 +271,7 @@ TEST_CASE("fleet: a re-entry that was not answered makes no release of what is h
   transfers::detach(w, held);
   w.await(w.acquire(2, {.name = "other"}));
   w.server.redis.data = f.next.redis.data;
-  sentinels::promote(w, w.server);
+  test::sentinels::promote(w, w.server);
   w.pass(1s);
   CHECK(w.server.exists("k"));
 }
