@@ -1,7 +1,7 @@
 #include <host.hpp>
 
-#include <engine/adopt.hpp>
-#include <engine/quiet_signals.hpp>
+#include <engine/guards.hpp>
+#include <engine/sockets.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/executor_work_guard.hpp>

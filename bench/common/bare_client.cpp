@@ -3,8 +3,8 @@
 #include <common/numbers.hpp>
 #include <latchkey/config.hpp>
 #include <support/redis_server.hpp>
+#include <wire/item.hpp>
 #include <wire/kind.hpp>
-#include <wire/verdict.hpp>
 
 #include <hiredis/hiredis.h>
 

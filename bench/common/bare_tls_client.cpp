@@ -1,5 +1,5 @@
 #include <common/bare_tls_client.hpp>
-#include <wire/verdict.hpp>
+#include <wire/item.hpp>
 
 #include <hiredis/hiredis.h>
 #include <openssl/ssl.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <machine/client_machine.hpp>
 
 #include <stdexcept>

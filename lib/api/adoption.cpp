@@ -1,5 +1,8 @@
 #include <api/adoption.hpp>
+#include <api/async_call.hpp>
+#include <api/lease_state.hpp>
 #include <api/single_lock.hpp>
+#include <latchkey/client.hpp>
 #include <latchkey/detail/hold_token.hpp>
 #include <latchkey/error.hpp>
 #include <latchkey/owner.hpp>
@@ -76,3 +79,106 @@ std::string token_of(lock_key const& key, std::string owner, std::uint64_t fence
 }
 
 }  // namespace latchkey::detail
+
+namespace latchkey {
+
+namespace {
+
+using detail::adoption;
+using detail::operation;
+using adopted_handler = detail::handler<void(error_code, lease)>;
+
+std::shared_ptr<detail::lease_state> state_of(adoption const& what) {
+  auto made =
+      std::make_shared<detail::lease_state>(what.key, detail::owner_access::from(what.owner), acquire_options());
+  made->set_token(what.fence);
+  return made;
+}
+
+detail::refusal fill_question(operation& one, adoption const& what) {
+  auto wrong = fill_query(one, *what.key, detail::query::rest, std::nullopt);
+  one.argument = std::make_shared<std::string const>(what.shown());
+  return wrong;
+}
+
+detail::refusal fill_hold(operation& one, adoption const& what, detail::lease_state& state, operation const& asked) {
+  auto wrong = fill_adopt(one, *what.key, state.who(), asked);
+  one.field = what.field;
+  one.argument = what.client;
+  one.link = &state;
+  return wrong;
+}
+
+bool is_there(operation const& asked) { return asked.value == -1 || asked.value > 0; }
+
+// Asks, and then takes up what is there.
+class async_adoption : public std::enable_shared_from_this<async_adoption> {
+ public:
+  async_adoption(adoption what, adopted_handler done)
+      : what_(std::move(what)),
+        fallback_(executor_of(*what_.key)),
+        where_(asio::prefer(asio::get_associated_executor(done, fallback_), asio::execution::outstanding_work.tracked)),
+        done_(std::move(done)) {}
+
+  void ask() {
+    auto const take = [self = shared_from_this()](operation const& one) {
+      self->asked_.started = one.started;
+      self->asked_.value = one.value;
+      return std::tuple(one.error);
+    };
+    detail::handler<void(error_code)> then(
+        [self = shared_from_this()](error_code const& failed) { self->answered(failed); });
+    auto call = detail::make_async_call(*what_.key, what_.key, std::move(then), take);
+    call->begin(fill_question(*call, what_));
+  }
+
+ private:
+  void answered(error_code const& failed) {
+    if (failed || !is_there(asked_))
+      return detail::complete_later<lease>(what_.key->engine, std::move(done_), failed, lease());
+    auto state = state_of(what_);
+    auto& link = *state;
+    std::shared_ptr<void const> kept = state;
+    auto call =
+        detail::make_async_call(*what_.key, std::move(kept), std::move(done_), detail::give_lease{std::move(state)});
+    call->begin(fill_hold(*call, what_, link, asked_));
+  }
+
+  adoption what_;
+  asio::any_io_executor fallback_;
+  asio::any_completion_executor where_;  // keeps it running
+  adopted_handler done_;
+  operation asked_;
+};
+
+}  // namespace
+
+lease client::adopt(std::string_view token) const {
+  if (!core_) throw lock_error(errc::closed, "the client was moved from");
+  if (core_->forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
+  auto const what = detail::read_adoption(core_, token);
+  detail::check_blocking(*what.key);
+  detail::blocking_call asked;
+  throw_if(fill_question(asked, what));
+  what.key->run(asked);
+  throw_if(asked);
+  if (!is_there(asked)) return {};
+  auto state = state_of(what);
+  detail::blocking_call one;
+  throw_if(fill_hold(one, what, *state, asked));
+  what.key->run(one);
+  throw_if(one);
+  if (!one.yes) return {};
+  state->granted(one);
+  return detail::lease_state::make_lease(std::move(state));
+}
+
+void client::start_adopt(std::shared_ptr<detail::core> const& core, std::string_view token, adopted_handler done) try {
+  if (!core || core->forked())
+    return detail::complete_later<lease>(asio::system_executor(), std::move(done), errc::closed, lease());
+  std::make_shared<async_adoption>(detail::read_adoption(core, token), std::move(done))->ask();
+} catch (lock_error const& error) {
+  detail::complete_later<lease>(core, std::move(done), error.code(), lease());
+}
+
+}  // namespace latchkey

@@ -1,10 +1,205 @@
-#include <api/metric_writer.hpp>
+#include <latchkey/error.hpp>
 #include <latchkey/prometheus.hpp>
+#include <latchkey/stats.hpp>
 #include <latchkey/version.hpp>
 
 #include <boost/version.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+
+namespace latchkey::detail {
+
+struct metric {
+  std::string_view name;  // without the prefix that all have, and without what the format adds
+  std::string_view help;
+  std::string_view unit{};
+};
+
+// Writes samples in the text formats of Prometheus and OpenMetrics. A metric is named once, and its samples follow.
+class metric_writer {
+ public:
+  enum class format : unsigned char { prometheus, openmetrics };
+
+  // \throws lock_error: the labels cannot be put to samples.
+  metric_writer(format as, std::string_view labels);
+
+  void counter(metric const& about);
+  void gauge(metric const& about);
+  // A sample of the latest of these; of several that this label tells apart.
+  void count(std::uint64_t value, std::string_view label = {}, std::string_view of = {});
+  void times(metric const& about, histogram const& times);
+  void info(metric const& about, std::string_view version, std::string_view boost);
+
+  std::string text() &&;
+
+ private:
+  void head(std::string_view family, metric const& about, std::string_view type);
+  void sample(std::string_view suffix, std::string_view own_labels, std::string_view value);
+
+  format as_;
+  std::string labels_;
+  std::string name_;  // of the metric that was named last
+  std::string made_;
+};
+
+namespace {
+
+// `name="value"`, of which quotes, backslashes and line ends are escaped; what is left after one of them.
+class label_reader {
+ public:
+  explicit label_reader(std::string_view all) : rest_(all) {}
+
+  void check() {
+    if (rest_.empty()) return;
+    for (;;) {
+      name();
+      expect('=');
+      expect('"');
+      value();
+      if (rest_.empty()) return;
+      expect(',');
+    }
+  }
+
+ private:
+  [[noreturn]] static void refuse(char const* why) { throw lock_error(errc::bad_argument, why); }
+
+  void expect(char next) {
+    if (rest_.empty() || rest_.front() != next) refuse("labels are to be written as name=\"value\",name=\"value\"");
+    rest_.remove_prefix(1);
+  }
+
+  void name() {
+    auto const letter = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    auto const end = std::find_if_not(rest_.begin(), rest_.end(), letter);
+    std::string_view const name = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
+    if (name.empty() || (name.front() >= '0' && name.front() <= '9') || name.starts_with("__"))
+      refuse("a label's name has letters, digits and single underscores");
+    if (!seen_.insert(name).second) refuse("a label is there twice, or is one of the library's own");
+    rest_.remove_prefix(name.size());
+  }
+
+  void value() {
+    for (;;) {
+      auto const end = rest_.find_first_of("\"\\\n");
+      if (end == rest_.npos || rest_[end] == '\n') refuse("a label's value has no end");
+      bool const escaped = rest_[end] == '\\';
+      if (escaped && (end + 1 == rest_.size() || std::string_view("\\\"n").find(rest_[end + 1]) == rest_.npos))
+        refuse("in a label's value a backslash stands before a backslash, a quote or an n");
+      rest_.remove_prefix(end + (escaped ? 2 : 1));
+      if (!escaped) return;
+    }
+  }
+
+  std::string_view rest_;
+  std::set<std::string_view> seen_{"kind", "server", "le", "version", "boost"};
+};
+
+// Whole microseconds as seconds, exactly.
+std::string seconds(std::uint64_t microseconds) {
+  std::string made = std::to_string(microseconds / 1'000'000);
+  std::string const rest = std::to_string(microseconds % 1'000'000);
+  if (rest == "0") return made + ".0";
+  made += '.' + std::string(6 - rest.size(), '0') + rest;
+  made.erase(made.find_last_not_of('0') + 1);
+  return made;
+}
+
+// As the value of a label.
+std::string escaped(std::string_view text) {
+  std::string made;
+  for (char const c : text) {
+    if (c == '\\' || c == '"' || c == '\n') made += '\\';
+    made += c == '\n' ? 'n' : c;
+  }
+  return made;
+}
+
+}  // namespace
+
+metric_writer::metric_writer(format as, std::string_view labels) : as_(as), labels_(labels) {
+  label_reader(labels_).check();
+}
+
+void metric_writer::head(std::string_view family, metric const& about, std::string_view type) {
+  auto const line = [&](std::string_view what, std::string_view words) {
+    for (std::string_view const part : {std::string_view("# "), what, std::string_view(" "), family,
+                                        std::string_view(" "), words, std::string_view("\n")})
+      made_ += part;
+  };
+  line("HELP", about.help);
+  line("TYPE", type);
+  if (as_ == format::openmetrics && !about.unit.empty()) line("UNIT", about.unit);
+}
+
+void metric_writer::counter(metric const& about) {
+  std::string const family = "latchkey_" + std::string(about.name);
+  name_ = family + "_total";
+  head(as_ == format::openmetrics ? family : name_, about, "counter");
+}
+
+void metric_writer::gauge(metric const& about) {
+  name_ = "latchkey_" + std::string(about.name);
+  head(name_, about, "gauge");
+}
+
+void metric_writer::count(std::uint64_t value, std::string_view label, std::string_view of) {
+  std::string own(label);
+  if (!label.empty()) own += "=\"" + escaped(of) + '"';
+  sample({}, own, std::to_string(value));
+}
+
+void metric_writer::times(metric const& about, histogram const& times) {
+  name_ = "latchkey_" + std::string(about.name);
+  head(name_, about, "histogram");
+  constexpr std::size_t first = 4, last = 26;  // powers of two of a microsecond
+  std::uint64_t so_far = 0;
+  for (std::size_t power = 0; power < histogram::size; ++power) {
+    so_far += times.buckets[power];
+    if (power < first || power > last || power % 2 != 0) continue;
+    sample("_bucket", "le=\"" + seconds(std::uint64_t{1} << power) + '"', std::to_string(so_far));
+  }
+  sample("_bucket", "le=\"+Inf\"", std::to_string(so_far));
+  sample("_sum", {}, seconds(times.sum));
+  sample("_count", {}, std::to_string(so_far));
+}
+
+void metric_writer::info(metric const& about, std::string_view version, std::string_view boost) {
+  std::string const family = "latchkey_" + std::string(about.name);
+  name_ = family + "_info";
+  bool const has_type = as_ == format::openmetrics;
+  head(has_type ? family : name_, about, has_type ? "info" : "gauge");
+  sample({}, "version=\"" + std::string(version) + "\",boost=\"" + std::string(boost) + '"', "1");
+}
+
+void metric_writer::sample(std::string_view suffix, std::string_view own_labels, std::string_view value) {
+  made_ += name_;
+  made_ += suffix;
+  if (!own_labels.empty() || !labels_.empty()) {
+    made_ += '{';
+    made_ += labels_;
+    if (!own_labels.empty() && !labels_.empty()) made_ += ',';
+    made_ += own_labels;
+    made_ += '}';
+  }
+  made_ += ' ';
+  made_ += value;
+  made_ += '\n';
+}
+
+std::string metric_writer::text() && {
+  if (as_ == format::openmetrics) made_ += "# EOF\n";
+  return std::move(made_);
+}
+
+}  // namespace latchkey::detail
 
 namespace latchkey {
 

@@ -1,7 +1,6 @@
-#include <engine/adopt.hpp>
+#include <engine/call.hpp>
 #include <engine/connection.hpp>
-#include <engine/own_delivery.hpp>
-#include <engine/socket_options.hpp>
+#include <engine/sockets.hpp>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>

@@ -2,7 +2,7 @@
 
 #include <base/instant.hpp>
 #include <engine/name_lookup.hpp>
-#include <engine/tls_context.hpp>
+#include <engine/tls.hpp>
 #include <latchkey/error.hpp>
 #include <wire/uri.hpp>
 

@@ -7,10 +7,10 @@
 #include <engine/direct_lane.hpp>
 #include <engine/embedded_server.hpp>
 #include <engine/event_teller.hpp>
-#include <engine/fork_guard.hpp>
+#include <engine/guards.hpp>
 #include <engine/loans.hpp>
 #include <engine/steps.hpp>
-#include <engine/tls_context.hpp>
+#include <engine/tls.hpp>
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <wire/uri.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <engine/call.hpp>
-#include <engine/fork_guard.hpp>
+#include <engine/guards.hpp>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>

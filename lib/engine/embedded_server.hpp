@@ -1,7 +1,7 @@
 #pragma once
 
 #include <base/instant.hpp>
-#include <engine/fork_guard.hpp>
+#include <engine/guards.hpp>
 #include <engine/private_folder.hpp>
 
 #include <sys/types.h>
@@ -11,8 +11,16 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace latchkey::detail {
+
+// The full path of a program, looked up in PATH unless it contains a slash; empty if there is none.
+std::string find_program(std::string const& name);
+
+// Starts a program in a session of its own, with its output in `log`. The kernel ends it with SIGTERM when the
+// calling thread ends. Returns its number, or -1 with errno.
+pid_t spawn_bound(std::string const& program, std::vector<std::string> const& arguments, std::string const& log);
 
 // A private redis-server on a Unix socket in a fresh directory; both go away with this object, the
 // folder of a program that was killed with the next one. The program is

@@ -1,15 +1,41 @@
 #pragma once
 
 #include <engine/client_threads.hpp>
-#include <engine/event_queue.hpp>
 #include <latchkey/config.hpp>
+#include <machine/actions.hpp>
 
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <exception>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 namespace latchkey::detail {
+
+// Events on their way to config::on_event on another thread, in their order. Bounded: where the listener is too slow
+// the newest are left out, and a warning says how many; ends of holds only when many more wait.
+class event_queue {
+ public:
+  static constexpr std::size_t most = 4'096, most_with_ends = 16 * most;
+
+  // Takes them over. True: nobody is delivering, and the caller is to see to that.
+  bool push(std::vector<note>& notes) noexcept;
+  // The next for whoever delivers; none: there is nothing left, and he delivers no longer.
+  std::optional<note> next();
+  // Whoever waits for the listener has no more time: what has not been delivered is left out.
+  void abandon() noexcept;
+
+ private:
+  void add(note& one) noexcept;
+
+  std::mutex mutex_;
+  std::deque<note> notes_;
+  std::size_t left_out_ = 0;
+  bool delivering_ = false;
+};
 
 // Tells config::on_event: on the calling thread, or, for a client with threads of its own, on the one for callbacks.
 class event_teller {

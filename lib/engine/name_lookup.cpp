@@ -1,5 +1,5 @@
+#include <engine/guards.hpp>
 #include <engine/name_lookup.hpp>
-#include <engine/quiet_signals.hpp>
 
 #include <netdb.h>
 #include <sys/socket.h>

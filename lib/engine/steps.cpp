@@ -1,7 +1,6 @@
 #include <engine/steps.hpp>
 
 #include <engine/call.hpp>
-#include <engine/own_delivery.hpp>
 #include <engine/transport.hpp>
 
 #include <boost/asio/post.hpp>

@@ -1,11 +1,56 @@
-#include <engine/adopt.hpp>
+#include <engine/sockets.hpp>
 #include <engine/transport.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace latchkey::detail {
+
+lane_check::lane_check(io_strand const& strand, listener& whom, std::shared_ptr<direct_lane> lane)
+    : listener_(&whom), lane_(std::move(lane)), socket_(strand) {}
+
+void lane_check::start(std::string_view question) {
+  if (!adopt(socket_, lane_->duplicate())) return broken();
+  // A few bytes on an idle socket: less than all of them means that it is not well.
+  if (lane_->write_now(question.data(), question.size()) != static_cast<long>(question.size())) return broken();
+  wait();
+}
+
+void lane_check::wait() {
+  socket_.async_wait(asio::posix::descriptor_base::wait_read,
+                     [self = shared_from_this()](error_code const& cancelled) noexcept {
+                       if (!cancelled && self->listener_) self->readable();
+                     });
+}
+
+void lane_check::readable() {
+  long const n = lane_->read_now(buffer_.data(), buffer_.size());
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return wait();
+  if (n <= 0) return broken();
+  std::string_view const bytes(buffer_.data(), static_cast<std::size_t>(n));
+  // The answer is one line; with its end the machine may lend the lane at once.
+  bool const whole = bytes.ends_with('\n');
+  listener* const whom = listener_;
+  if (whole) close();
+  whom->on_lane_received(lane_->serial(), bytes);
+  // By TLS the rest may have been received already, which makes no socket readable.
+  if (!whole && listener_) readable();
+}
+
+void lane_check::broken() {
+  listener* const whom = listener_;
+  close();
+  whom->on_lane_broken(lane_->serial());
+}
+
+void lane_check::close() {
+  listener_ = nullptr;
+  error_code ignored;
+  socket_.close(ignored);
+  lane_->make_blocking();
+}
 
 namespace {
 
@@ -163,6 +208,52 @@ void transport::finish() {
   timer_.close(ignored);
   close_limit_.cancel();
   core_->finished();
+}
+
+// What sockets report goes to the machine as it is. Each handler is a thread inside the client's executor: an event
+// callback that blocks there is told so.
+
+void transport::on_opened(connection& which) {
+  executor_probe::mark const here(core_->threads().probe());
+  core_->machine_steps().take(
+      [&](client_machine& machine, instant now, actions& out) { machine.opened(which.serial(), now, out); });
+}
+
+void transport::on_open_failed(connection& which, error_code const& why, std::string const& text) {
+  executor_probe::mark const here(core_->threads().probe());
+  std::uint32_t const serial = which.serial();
+  forget(serial);
+  core_->machine_steps().take(
+      [&](client_machine& machine, instant now, actions& out) { machine.open_failed(serial, why, text, now, out); });
+}
+
+void transport::on_received(connection& which, std::string_view bytes) {
+  executor_probe::mark const here(core_->threads().probe());
+  core_->machine_steps().take(
+      [&](client_machine& machine, instant now, actions& out) { machine.received(which.serial(), bytes, now, out); });
+}
+
+void transport::on_broken(connection& which, error_code const&) {
+  executor_probe::mark const here(core_->threads().probe());
+  std::uint32_t const serial = which.serial();
+  forget(serial);
+  core_->machine_steps().take([&](client_machine& machine, instant now, actions& out) {
+    machine.broken(serial, errc::connection_lost, now, out);
+  });
+}
+
+void transport::on_lane_received(std::uint32_t serial, std::string_view bytes) {
+  executor_probe::mark const here(core_->threads().probe());
+  core_->machine_steps().take(
+      [&](client_machine& machine, instant now, actions& out) { machine.received(serial, bytes, now, out); });
+}
+
+void transport::on_lane_broken(std::uint32_t serial) {
+  executor_probe::mark const here(core_->threads().probe());
+  core_->lane_closed(serial);
+  core_->machine_steps().take([&](client_machine& machine, instant now, actions& out) {
+    machine.broken(serial, errc::connection_lost, now, out);
+  });
 }
 
 }  // namespace latchkey::detail

@@ -1,7 +1,7 @@
 #include <joint/joint_lock.hpp>
 
 #include <joint/joint_acquiring.hpp>
-#include <joint/joint_gathering.hpp>
+#include <joint/joint_task.hpp>
 
 #include <boost/asio/error.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <engine/attachment.hpp>
+#include <engine/attachments.hpp>
 #include <engine/lock_key.hpp>
 #include <joint/joint_hold.hpp>
 #include <joint/machine/joint_rules.hpp>

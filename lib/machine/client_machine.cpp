@@ -2,7 +2,7 @@
 
 #include <machine/context.hpp>
 #include <machine/fleet.hpp>
-#include <machine/name_set.hpp>
+#include <machine/name_machine.hpp>
 #include <machine/takeover.hpp>
 #include <machine/transfer.hpp>
 

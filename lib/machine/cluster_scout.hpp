@@ -1,10 +1,10 @@
 #pragma once
 
 #include <codec/command_writer.hpp>
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <machine/context.hpp>
 #include <machine/scout_rounds.hpp>
-#include <wire/cluster_answer.hpp>
+#include <wire/cluster.hpp>
 #include <wire/node_address.hpp>
 
 #include <cstdint>

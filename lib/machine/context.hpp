@@ -4,9 +4,8 @@
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <machine/actions.hpp>
-#include <machine/fenced_owners.hpp>
 #include <machine/owner_state.hpp>
-#include <machine/recent_releases.hpp>
+#include <machine/takeover.hpp>
 #include <machine/timer_queue.hpp>
 
 #include <cstdint>

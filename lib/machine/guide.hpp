@@ -2,7 +2,7 @@
 
 #include <machine/actions.hpp>
 #include <machine/shard.hpp>
-#include <wire/redirection.hpp>
+#include <wire/cluster.hpp>
 
 #include <cstdint>
 #include <memory>

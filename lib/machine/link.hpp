@@ -1,7 +1,7 @@
 #pragma once
 
 #include <codec/command_writer.hpp>
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <machine/actions.hpp>
 #include <machine/owner_state.hpp>
 #include <wire/script.hpp>

@@ -1,7 +1,7 @@
 #include <machine/message_lane.hpp>
 
 #include <machine/scout_rounds.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 namespace latchkey::detail {
 

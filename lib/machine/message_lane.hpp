@@ -4,7 +4,7 @@
 #include <machine/context.hpp>
 #include <machine/home.hpp>
 #include <machine/request_writer.hpp>
-#include <wire/redirection.hpp>
+#include <wire/cluster.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
-#include <machine/recent_releases.hpp>
+#include <machine/takeover.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
 #include <machine/watchdog.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <algorithm>
 

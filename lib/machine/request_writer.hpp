@@ -3,7 +3,7 @@
 #include <machine/context.hpp>
 #include <machine/home.hpp>
 #include <machine/link.hpp>
-#include <wire/redirection.hpp>
+#include <wire/cluster.hpp>
 
 #include <array>
 #include <span>

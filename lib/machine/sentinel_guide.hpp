@@ -1,7 +1,6 @@
 #pragma once
 
 #include <machine/guide.hpp>
-#include <machine/routes.hpp>
 #include <machine/sentinel_scout.hpp>
 
 namespace latchkey::detail {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <wire/cluster.hpp>
 #include <wire/node_address.hpp>
-#include <wire/slot.hpp>
 
 #include <cstddef>
 #include <cstdint>

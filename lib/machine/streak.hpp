@@ -3,6 +3,7 @@
 #include <base/instant.hpp>
 #include <latchkey/config.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -43,6 +44,48 @@ class streak {
   instant left_until_{};
   int length_ = 0;
   int ended_ = 0;  // by the release that was sent last
+};
+
+// All clients hear at once that a lock was released. Who had it lately lets those try first who have waited for longer:
+// so they have it in turn, and do not all ask for it at the same time. Source: docs/safety.md, section 4.
+class rotation {
+ public:
+  // The server granted it to this client.
+  void had(instant now) {
+    heard_ = 0;
+    if (reign_ == instant{}) reign_ = now;
+  }
+  // Somebody else shall have it.
+  void resign() { reign_ = {}; }
+  // Somebody else was found to have it.
+  void others_have_it(instant now) { reign_ = {}, contended_ = now; }
+  // Others wanted it lately, as far as that shows where nobody listens.
+  bool contended(instant now) const { return contended_ != instant{} && now - contended_ < lately; }
+  // For so long this client has taken it again whenever it was free.
+  nanoseconds reign(instant now) const { return reign_ == instant{} ? nanoseconds(0) : now - reign_; }
+  // This client released it, and so many clients, itself included, heard of that. Of few that have it once each whoever
+  // is quickest may have it next.
+  void released_to(int listeners, bool after_streak) {
+    listeners_ = static_cast<short>(std::min(listeners, 1'000));
+    gives_way_ = after_streak || listeners >= crowd;
+  }
+  // It was released, here or elsewhere.
+  void heard() { heard_ = static_cast<short>(std::min<int>(heard_ + 1, listeners_)); }
+  // How many have waited for longer, if all who listened wait.
+  int ahead() const { return gives_way_ ? std::min(listeners_ - heard_, most) : 0; }
+  // Since this client had it others have, or could have.
+  bool went_on() const { return heard_ > 1; }
+
+ private:
+  static constexpr int most = 8;  // who listens need not wait
+  static constexpr milliseconds lately{1'000};
+  static constexpr int crowd = 12;  // whose tries in vain take longer than the pause
+
+  instant reign_{};
+  instant contended_{};
+  short listeners_ = 0;  // a lock that is only held costs as little as can be
+  short heard_ = 0;
+  bool gives_way_ = false;
 };
 
 }  // namespace latchkey::detail

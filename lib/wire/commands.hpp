@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include <wire/item.hpp>
-#include <wire/verdict.hpp>
 
 // What kinds can do beside being taken and given back. The numbers are those of item::command.
 namespace latchkey::detail {

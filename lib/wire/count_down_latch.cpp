@@ -1,6 +1,6 @@
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
-#include <wire/script_fragments.hpp>
+#include <wire/script.hpp>
 
 #include <stdexcept>
 

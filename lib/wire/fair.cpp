@@ -1,8 +1,7 @@
 #include <stdexcept>
-#include <wire/fair_scripts.hpp>
+#include <wire/item.hpp>
 #include <wire/kinds.hpp>
-#include <wire/reentrant_scripts.hpp>
-#include <wire/verdict.hpp>
+#include <wire/scripts.hpp>
 
 namespace latchkey::detail {
 

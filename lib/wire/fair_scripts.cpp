@@ -1,4 +1,4 @@
-#include <wire/fair_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <string>
 

@@ -1,10 +1,113 @@
-#include <charconv>
-#include <wire/fenced_scripts.hpp>
+#include <wire/item.hpp>
 #include <wire/kinds.hpp>
 #include <wire/reentrant_family.hpp>
-#include <wire/verdict.hpp>
+#include <wire/script.hpp>
+#include <wire/scripts.hpp>
+
+#include <charconv>
 
 namespace latchkey::detail {
+
+namespace {
+
+// Before anything else is written the counter goes up, whoever asks and why: where that is refused (it is no number,
+// or the largest, or memory is short) nobody gets the lock. An owner who takes it again, or whose request is repeated,
+// has a new token, too: it is above those of all earlier holders and below those of all later ones, since nobody else
+// moves the counter while he holds the lock.
+//
+// Where a repeated request finds the grant of its earlier copy and no token, that grant goes: nobody knows of it.
+//
+// A missing counter begins at 1 or, `seeded`, at the server's time in microseconds.
+constexpr std::string_view next_token = R"lua(local function next_token(counter, seeded)
+  local step = '1'
+  if seeded == '1' and call('exists', counter) == 0 then
+    local now = call('time')
+    if now.err then return nil, now.err end
+    step = string.format('%d%06d', now[1], now[2])
+  end
+  local done = call('incrby', counter, step)
+  if type(done) == 'table' then return nil, done.err end
+  if done < 1 then return nil, 'ERR the counter of fencing tokens is below zero' end
+  local token = call('get', counter)
+  if type(token) ~= 'string' then return nil, token and token.err or 'ERR the counter of fencing tokens is gone' end
+  return token
+end
+)lua";
+
+}  // namespace
+
+script const& fenced_acquire() {
+  static script const& the_one = new_script({"acquire", 2, 4}, {lua::count_to, next_token, R"lua(
+local function acquire(key, counter, field, target, lease, seeded)
+  if target == '1' then
+    local there = call('exists', key)
+    if there == 0 then
+      local token, refused = next_token(counter, seeded)
+      if not token then return refused end
+      local count = call('hincrby', key, field, '1')
+      if type(count) == 'table' then return count.err end
+      local time = call('pexpire', key, lease)
+      if type(time) ~= 'table' then return {-3, token} end
+      call('del', key)
+      return time.err
+    end
+    if type(there) == 'table' then return there.err end
+  end
+  local own = call('hget', key, field)
+  if type(own) == 'table' then return own.err end
+  if not own and target ~= '1' then return -4 end
+  local left = call('pttl', key)
+  if type(left) == 'table' then return left.err end
+  if not own then return left end
+  local token, refused = next_token(counter, seeded)
+  if not token then
+    if target == '1' then call('del', key) end
+    return refused
+  end
+  local timed = target == '1' or left < tonumber(lease)
+  return count_to(key, field, own, target, lease, left, timed) or {-3, token}
+end
+)lua"});
+  return the_one;
+}
+
+// Without a token the new owner gets nothing, and the old one's release goes on: the lock goes free.
+script const& fenced_hand_off() {
+  static script const& the_one = new_script({"hand_off", 2, 4, per_item::channel::given}, {lua::free, next_token, R"lua(
+local function hand_off(key, counter, channel, from, to, lease, seeded)
+  local own = call('hexists', key, from)
+  if type(own) == 'table' then return {own.err, own.err} end
+  if own == 1 then
+    local token, refused = next_token(counter, seeded)
+    if not token then return {free(key, channel), refused} end
+    local done = call('pexpire', key, lease)
+    if type(done) ~= 'table' then done = call('hset', key, to, '1') end
+    if type(done) ~= 'table' then done = call('hdel', key, from) end
+    if type(done) == 'table' then return {free(key, channel), done.err} end
+    return {-5, {-3, token}}
+  end
+  local granted = call('hexists', key, to) == 1
+  if granted or call('exists', key) == 0 then
+    local token, refused = next_token(counter, seeded)
+    if not token then
+      if granted then free(key, channel) end
+      return {-8, refused}
+    end
+    local done = call('hset', key, to, '1')
+    if type(done) == 'table' then return {-8, done.err} end
+    done = call('pexpire', key, lease)
+    if type(done) ~= 'table' then return {-8, {-3, token}} end
+    if not granted then call('del', key) end
+    return {-8, done.err}
+  end
+  local left = call('pttl', key)
+  if type(left) == 'table' then left = left.err end
+  return {-8, left}
+end
+)lua"});
+  return the_one;
+}
+
 namespace {
 
 // Digits and nothing else, as the server writes numbers, and no more than its counters hold.

@@ -2,7 +2,7 @@
 
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
-#include <wire/permit_semaphore_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <stdexcept>
 

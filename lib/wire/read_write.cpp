@@ -1,6 +1,6 @@
 #include <stdexcept>
 #include <wire/kinds.hpp>
-#include <wire/read_write_scripts.hpp>
+#include <wire/scripts.hpp>
 
 namespace latchkey::detail {
 namespace {

@@ -1,5 +1,5 @@
-#include <wire/read_write_scripts.hpp>
-#include <wire/script_fragments.hpp>
+#include <wire/script.hpp>
+#include <wire/scripts.hpp>
 
 namespace latchkey::detail {
 namespace {

@@ -1,9 +1,11 @@
-#include <stdexcept>
+#include <wire/item.hpp>
 #include <wire/reentrant_family.hpp>
-#include <wire/reentrant_scripts.hpp>
-#include <wire/verdict.hpp>
+#include <wire/scripts.hpp>
+
+#include <stdexcept>
 
 namespace latchkey::detail {
+
 namespace {
 
 outcome refused(reply const& element) {
@@ -150,6 +152,12 @@ kind::admission reentrant_family::admit(unsigned char, int const* live) const {
 
 kind::admission taken_once::admit(unsigned char, int const* live) const {
   return live[0] > 0 ? admission::already_held : admission::queue;
+}
+
+kind const& reentrant_kind() {
+  // Never destroyed: a client of static storage may still release while the process exits.
+  static reentrant_family const& the_one = *new reentrant_family({.name = "lock", .turns = true});
+  return the_one;
 }
 
 }  // namespace latchkey::detail

@@ -1,5 +1,5 @@
-#include <wire/reentrant_scripts.hpp>
-#include <wire/script_fragments.hpp>
+#include <wire/script.hpp>
+#include <wire/scripts.hpp>
 
 namespace latchkey::detail {
 namespace {

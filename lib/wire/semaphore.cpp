@@ -1,11 +1,160 @@
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
-#include <wire/semaphore_scripts.hpp>
+#include <wire/script.hpp>
+#include <wire/scripts.hpp>
 
 #include <stdexcept>
 #include <string>
 
 namespace latchkey::detail {
+
+// What a command is refused for must leave nothing: the step that memory shortage refuses comes first, and where
+// permits come back (which must work then, too) a DEL of the mark does, behind which the others pass.
+
+// A big request that waits leaves a claim for its client. What it claims is left alone by others, so that they cannot
+// pass it for ever. The claim's end is told to those whom it kept out. `n` is how many, or "how many/how many there are
+// to be if nobody has said so yet": most have no use for an argument more.
+script const& semaphore_acquire() {
+  static script const& the_one =
+      new_script({"acquire", 3, 5, per_item::channel::given},
+                 {R"lua(local function acquire(key, claim, mark, channel, client, n, waits, again, keep)
+  if again == '1' then
+    local ran = call('exists', mark)
+    if type(ran) == 'table' then return ran.err end
+    return ran == 1 and -3 or -11
+  end
+  local value = call('get', key)
+  if type(value) == 'table' then return value.err end
+  local first
+  n, first = string.match(n, '^(%d+)/?(.*)$')
+  if not value and first ~= '' then
+    local done = call('set', key, first)
+    if done.err then return done.err end
+    value = first
+    call(publish, channel, first)
+  end
+  local free, wanted = tonumber(value or 0), tonumber(n)
+  if not free then return 'ERR value is not an integer or out of range' end
+  local claims = waits == '1' and wanted > 1
+  if free < wanted and not claims then return 10000 end
+  local there = call('get', claim)
+  if type(there) == 'table' then return there.err end
+  local claimed, who = string.match(there or '', '^(%d+) (.*)$')
+  local others = claimed and who ~= client and tonumber(claimed) or 0
+  if free - others < wanted then
+    if claims and others == 0 then call('set', claim, n .. ' ' .. client, 'px', 2000) end
+    return 1000
+  end
+  local left = call('decrby', key, n)
+  if type(left) == 'table' then return left.err end
+  local done = call('set', mark, n, 'px', keep)
+  if done.err then
+    call('incrby', key, n)
+    return done.err
+  end
+  if claimed and others == 0 then
+    call('del', claim)
+    if left > 0 then call(publish, channel, left) end
+  end
+  if left > others then return -3 end
+  return {-3, 1000}
+end
+)lua"});
+  return the_one;
+}
+
+// The mark says how many were taken, and goes with them: it gives back once.
+script const& semaphore_give_back() {
+  static script const& the_one = new_script({"give_back", 2, 1, per_item::channel::given},
+                                            {R"lua(local function give_back(key, mark, channel, keep)
+  local taken = call('get', mark)
+  if type(taken) == 'table' then return taken.err end
+  if not taken then return -8 end
+  local done = call('del', mark)
+  if type(done) == 'table' then return done.err end
+  local value = call('incrby', key, taken)
+  if type(value) == 'table' then
+    call('set', mark, taken, 'px', keep)
+    return value.err
+  end
+  if type(call(publish, channel, value)) == 'table' then return -6 end
+  return -5
+end
+)lua"});
+  return the_one;
+}
+
+script const& semaphore_release() {
+  static script const& the_one = new_script({"release", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+local function release(key, mark, channel, n, again, keep)
+  if again == '1' then return said_before(mark) end
+  local done = call('del', mark)
+  if type(done) ~= 'table' then done = call('set', mark, '0', 'px', keep) end
+  if type(done) == 'table' and done.err then return done.err end
+  local value = call('incrby', key, n)
+  if type(value) == 'table' then
+    call('del', mark)
+    return value.err
+  end
+  return {0, type(call(publish, channel, value)) == 'table' and 0 or 1}
+end
+)lua"});
+  return the_one;
+}
+
+// PERSIST, because Redisson's SET takes a time to live away.
+script const& semaphore_add() {
+  static script const& the_one = new_script({"add", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+local function add(key, mark, channel, n, again, keep)
+  if again == '1' then return said_before(mark) end
+  local done = call('set', mark, '0', 'px', keep)
+  if done.err then return done.err end
+  local value = call('incrby', key, n)
+  if type(value) == 'table' then
+    call('del', mark)
+    return value.err
+  end
+  call('persist', key)
+  return {0, type(call(publish, channel, value)) == 'table' and 0 or 1}
+end
+)lua"});
+  return the_one;
+}
+
+// The mark keeps how many there were.
+script const& semaphore_drain() {
+  static script const& the_one = new_script({"drain", 2, 3}, {lua::said_before, R"lua(
+local function drain(key, mark, _, again, keep)
+  if again == '1' then return said_before(mark) end
+  local value = call('get', key)
+  if type(value) == 'table' then return value.err end
+  if not value then value = '0' end
+  local number = tonumber(value)
+  if not number then return 'ERR value is not an integer or out of range' end
+  local done = call('set', mark, value, 'px', keep)
+  if done.err then return done.err end
+  if call('exists', key) == 0 then return {0, 1} end
+  done = call('set', key, '0')
+  if done.err then
+    call('del', mark)
+    return done.err
+  end
+  return {number, 1}
+end
+)lua"});
+  return the_one;
+}
+
+script const& semaphore_try_set() {
+  static script const& the_one =
+      new_script({"try_set", 2, 3, per_item::channel::given}, {lua::said_before, lua::set_once, R"lua(
+local function try_set(key, mark, channel, n, again, keep)
+  return set_once(key, mark, channel, n, again, keep, n)
+end
+)lua"});
+  return the_one;
+}
+
 namespace {
 
 // Permits are a number: nobody owns them. A grant is therefore no hold; what tells a repeated request that its first

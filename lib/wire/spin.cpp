@@ -1,6 +1,6 @@
 #include <wire/kinds.hpp>
 #include <wire/reentrant_family.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/scripts.hpp>
 
 namespace latchkey::detail {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <fuzz/input.hpp>
+#include <wire/item.hpp>
 #include <wire/server_error.hpp>
-#include <wire/verdict.hpp>
 
 // Any reply as the answer to any request of any kind. The bytes choose the kind, the request and the reply.
 

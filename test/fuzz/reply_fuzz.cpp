@@ -1,4 +1,4 @@
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <fuzz/input.hpp>
 
 #include <algorithm>

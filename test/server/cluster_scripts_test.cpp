@@ -2,9 +2,9 @@
 #include <codec/command_writer.hpp>
 #include <support/catch.hpp>
 #include <support/redis_cluster.hpp>
+#include <wire/cluster.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
-#include <wire/slot.hpp>
 
 #include <map>
 #include <string>

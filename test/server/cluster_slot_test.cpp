@@ -1,6 +1,6 @@
 #include <support/catch.hpp>
 #include <support/redis_cluster.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <random>
 #include <string>

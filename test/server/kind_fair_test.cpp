@@ -6,7 +6,7 @@
 #include <support/redisson_fair.hpp>
 #include <support/rights.hpp>
 #include <support/worlds.hpp>
-#include <wire/fair_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <boost/asio/use_future.hpp>
 

@@ -6,11 +6,7 @@
 #include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 #include <support/worlds.hpp>
-#include <wire/permit_semaphore_scripts.hpp>
-#include <wire/plain_scripts.hpp>
-#include <wire/read_write_scripts.hpp>
-#include <wire/reentrant_scripts.hpp>
-#include <wire/semaphore_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <boost/asio/use_future.hpp>
 

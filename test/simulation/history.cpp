@@ -1,6 +1,6 @@
 #include <simulation/simulation.hpp>
 
-#include <wire/verdict.hpp>
+#include <wire/item.hpp>
 
 #include <algorithm>
 

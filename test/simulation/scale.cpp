@@ -1,7 +1,7 @@
 #include <simulation/randomness.hpp>
 #include <simulation/scale_run.hpp>
+#include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
-#include <wire/slot.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 #include <simulation/scale_run.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <algorithm>
 

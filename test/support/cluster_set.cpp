@@ -1,6 +1,6 @@
 #include <support/cluster_set.hpp>
 #include <support/redis_cluster.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <stdexcept>
 #include <utility>

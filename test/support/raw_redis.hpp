@@ -1,7 +1,6 @@
 #pragma once
 
 #include <codec/reply.hpp>
-#include <codec/reply_reader.hpp>
 #include <support/patience.hpp>
 
 #include <concepts>

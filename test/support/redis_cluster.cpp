@@ -1,5 +1,5 @@
 #include <support/redis_cluster.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <stdexcept>
 #include <vector>

@@ -5,7 +5,7 @@
 #include <support/errors.hpp>
 #include <support/sentinel_set.hpp>
 #include <support/tls_server.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #include <simulation/randomness.hpp>
 #include <torture/checker.hpp>
 #include <torture/updates.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 // The numbers that are counted under locks while masters change.
 #include <support/catch.hpp>
 #include <torture/updates.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 using namespace latchkey::torture;
 

@@ -1,5 +1,5 @@
 #include <codec/command_writer.hpp>
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <support/catch.hpp>
 #include <support/unit/show_reply.hpp>
 

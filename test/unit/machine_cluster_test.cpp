@@ -1,8 +1,8 @@
 // A client of a cluster whose slots move, in virtual time: docs/topologies.md.
 #include <support/catch.hpp>
 #include <support/unit/topologies.hpp>
+#include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
-#include <wire/slot.hpp>
 
 #include <algorithm>
 

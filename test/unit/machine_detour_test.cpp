@@ -1,8 +1,8 @@
 // Requests that nodes of a cluster send on, or tell to come again, in virtual time: docs/topologies.md.
 #include <support/catch.hpp>
 #include <support/unit/topologies.hpp>
+#include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
-#include <wire/slot.hpp>
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <support/catch.hpp>
 #include <support/patience.hpp>
 #include <support/unit/world.hpp>
+#include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
-#include <wire/slot.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <machine/routes.hpp>
+#include <machine/sentinel_scout.hpp>
 #include <support/catch.hpp>
 #include <support/unit/topologies.hpp>
 #include <support/unit/transfers.hpp>

@@ -1,8 +1,8 @@
-#include <machine/active_requests.hpp>
 #include <machine/context.hpp>
 #include <machine/holders.hpp>
 #include <machine/name_machine.hpp>
-#include <machine/wait_queue.hpp>
+#include <machine/owner_state.hpp>
+#include <machine/waiters.hpp>
 #include <support/catch.hpp>
 #include <wire/kinds.hpp>
 

@@ -3,7 +3,7 @@
 #include <support/unit/sweep.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
-#include <wire/permit_semaphore_scripts.hpp>
+#include <wire/scripts.hpp>
 
 namespace machine_permits {
 

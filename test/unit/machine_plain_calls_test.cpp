@@ -1,8 +1,8 @@
 #include <machine/outbox.hpp>
 #include <machine/plain_calls.hpp>
 #include <support/catch.hpp>
+#include <wire/item.hpp>
 #include <wire/kinds.hpp>
-#include <wire/verdict.hpp>
 
 #include <utility>
 

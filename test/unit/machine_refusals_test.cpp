@@ -1,7 +1,7 @@
 #include <machine/orphans.hpp>
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 #include <machine/subscriptions.hpp>
 #include <machine/watchdog.hpp>
 #include <support/catch.hpp>
+#include <wire/item.hpp>
 #include <wire/kinds.hpp>
-#include <wire/verdict.hpp>
 
 #include <algorithm>
 #include <deque>

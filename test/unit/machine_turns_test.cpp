@@ -1,4 +1,3 @@
-#include <machine/rotation.hpp>
 #include <machine/streak.hpp>
 #include <support/catch.hpp>
 

@@ -1,6 +1,6 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/scripts.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;

@@ -1,7 +1,7 @@
 // What a server says that is sick for long, and what its clients say of it.
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <algorithm>
 

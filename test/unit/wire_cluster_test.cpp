@@ -1,6 +1,5 @@
 #include <support/catch.hpp>
-#include <wire/cluster_answer.hpp>
-#include <wire/redirection.hpp>
+#include <wire/cluster.hpp>
 
 #include <cstdint>
 #include <utility>

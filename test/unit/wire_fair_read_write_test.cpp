@@ -1,10 +1,8 @@
 #include <support/catch.hpp>
 #include <support/unit/show_reply.hpp>
 #include <support/unit/wire_words.hpp>
-#include <wire/fair_scripts.hpp>
 #include <wire/kinds.hpp>
-#include <wire/read_write_scripts.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <set>
 #include <stdexcept>

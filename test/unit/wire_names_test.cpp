@@ -1,6 +1,6 @@
 #include <support/catch.hpp>
 #include <wire/kind.hpp>
-#include <wire/reentrant_scripts.hpp>
+#include <wire/scripts.hpp>
 
 #include <cstdint>
 #include <limits>

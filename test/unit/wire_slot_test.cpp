@@ -1,7 +1,7 @@
 #include <support/catch.hpp>
 #include <support/unit/wire_words.hpp>
+#include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
-#include <wire/slot.hpp>
 
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <server_model/lua_scripts.hpp>
 
 #include <array>

@@ -1,8 +1,8 @@
 #include <support/unit/made_kind.hpp>
 #include <support/unit/stepped_server.hpp>
 #include <wire/commands.hpp>
-#include <wire/script_fragments.hpp>
-#include <wire/verdict.hpp>
+#include <wire/item.hpp>
+#include <wire/script.hpp>
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include <codec/reply_reader.hpp>
+#include <codec/reply.hpp>
 #include <support/unit/show_reply.hpp>
 
 namespace latchkey::test {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <server_model/answers.hpp>
+#include <wire/item.hpp>
 #include <wire/kind.hpp>
-#include <wire/verdict.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #include <support/unit/world.hpp>
-#include <wire/slot.hpp>
+#include <wire/cluster.hpp>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <engine/fork_guard.hpp>
+#include <engine/guards.hpp>
 
 #include <pthread.h>
 

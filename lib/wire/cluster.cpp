@@ -1,11 +1,57 @@
-#include <wire/cluster_answer.hpp>
+#include <wire/cluster.hpp>
 #include <wire/number.hpp>
-#include <wire/slot.hpp>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace latchkey::detail {
+
+namespace {
+
+constexpr auto crc_of_bytes = [] {
+  std::array<std::uint16_t, 256> table{};
+  for (unsigned byte = 0; byte < table.size(); ++byte) {
+    unsigned crc = byte << 8;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 0x8000) != 0 ? crc << 1 ^ 0x1021 : crc << 1;
+    table[byte] = static_cast<std::uint16_t>(crc);
+  }
+  return table;
+}();
+
+}  // namespace
+
+std::string_view hashed_part(std::string_view key) {
+  auto const open = key.find('{');
+  if (open == key.npos) return key;
+  auto const close = key.find('}', open + 1);
+  if (close == key.npos || close == open + 1) return key;
+  return key.substr(open + 1, close - open - 1);
+}
+
+std::uint16_t slot_of(std::string_view key) {
+  unsigned crc = 0;
+  for (char const c : hashed_part(key))
+    crc = (crc << 8 & 0xFFFF) ^ crc_of_bytes[crc >> 8 ^ static_cast<unsigned char>(c)];
+  return static_cast<std::uint16_t>(crc % slot_count);
+}
+
+// `MOVED 3999 127.0.0.1:6381`; an IPv6 address stands without brackets.
+std::optional<redirection> read_redirection(std::string_view text) {
+  redirection made;
+  if (text.starts_with("ASK "))
+    made.once = true;
+  else if (!text.starts_with("MOVED "))
+    return {};
+  text.remove_prefix(text.find(' ') + 1);
+  auto const blank = text.find(' ');
+  if (blank == text.npos || !read_number(text.substr(0, blank), made.slot) || made.slot >= slot_count) return {};
+  auto const where = text.substr(blank + 1);
+  auto const colon = where.rfind(':');
+  if (colon == where.npos || !read_number(where.substr(colon + 1), made.to.port) || made.to.port == 0) return {};
+  made.to.host = where.substr(0, colon);
+  return made;
+}
 
 namespace {
 

@@ -1,10 +1,20 @@
 #include <base/server_words.hpp>
+#include <latchkey/boost_guard.hpp>
+#include <latchkey/error.hpp>
+#include <latchkey/event.hpp>
+#include <latchkey/owner.hpp>
+
 #include <boost/system/errc.hpp>
 #include <boost/system/error_category.hpp>
-#include <latchkey/error.hpp>
+
+#include <atomic>
 #include <utility>
 
+// Everything else of the library that may include Asio is compiled with the same settings as this file.
+char const latchkey::detail::LATCHKEY_DETAIL_BOOST_GUARD = 0;
+
 namespace latchkey {
+
 namespace {
 
 char const* text_of(errc value) noexcept {
@@ -89,5 +99,59 @@ lock_error::~lock_error() = default;
 bool lock_error::transient() const noexcept {
   return is_transient(code()) || (code() == errc::server_error && detail::passes_by_itself(server_text_));
 }
+
+std::string_view to_string(event_type type) noexcept {
+  switch (type) {
+    case event_type::attempt: return "attempt";
+    case event_type::waiting: return "waiting";
+    case event_type::granted: return "granted";
+    case event_type::handed_off: return "handed_off";
+    case event_type::gave_up: return "gave_up";
+    case event_type::released: return "released";
+    case event_type::at_risk: return "at_risk";
+    case event_type::lost: return "lost";
+    case event_type::max_hold_reached: return "max_hold_reached";
+    case event_type::abandoned: return "abandoned";
+    case event_type::connected: return "connected";
+    case event_type::disconnected: return "disconnected";
+    case event_type::connect_failed: return "connect_failed";
+    case event_type::kill_refused: return "kill_refused";
+    case event_type::lane_unchecked: return "lane_unchecked";
+    case event_type::subscribe_refused: return "subscribe_refused";
+    case event_type::publish_refused: return "publish_refused";
+    case event_type::no_time_to_live: return "no_time_to_live";
+    case event_type::unlock_failed: return "unlock_failed";
+    case event_type::left_to_lease: return "left_to_lease";
+    case event_type::holder_thread_ended: return "holder_thread_ended";
+    case event_type::permit_lost: return "permit_lost";
+    case event_type::callback_failed: return "callback_failed";
+    case event_type::tls_reloaded: return "tls_reloaded";
+    case event_type::quarantined: return "quarantined";
+    case event_type::unsynced: return "unsynced";
+    case event_type::topology_changed: return "topology_changed";
+    case event_type::unfenced: return "unfenced";
+    case event_type::deposed_answer: return "deposed_answer";
+    case event_type::redirected: return "redirected";
+    case event_type::slot_uncovered: return "slot_uncovered";
+    case event_type::warning: return "warning";
+  }
+  return "unknown";
+}
+
+namespace {
+
+// From 1: zero stands for nobody.
+std::atomic<std::uint64_t> next{1};
+
+}  // namespace
+
+owner owner::make() noexcept { return owner(next.fetch_add(1, std::memory_order_relaxed)); }
+
+owner owner::this_thread() noexcept {
+  thread_local owner const mine = make();
+  return mine;
+}
+
+std::string to_string(owner who) { return std::to_string(detail::owner_access::number(who)); }
 
 }  // namespace latchkey

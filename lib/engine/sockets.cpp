@@ -1,4 +1,4 @@
-#include <engine/socket_options.hpp>
+#include <engine/sockets.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

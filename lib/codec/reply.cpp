@@ -1,9 +1,28 @@
+#include <codec/reply.hpp>
+
+#include <hiredis/read.h>
+
 #include <algorithm>
 #include <charconv>
-#include <codec/reply_builder.hpp>
+#include <cstddef>
+#include <new>
 #include <string_view>
+#include <utility>
 
 namespace latchkey::detail {
+
+// What hiredis' reader builds a reply with: our tree directly, within our limits. Its storage is used again for
+// the next reply. Also the place where the difference between hiredis 0.14 and 1.x is hidden.
+struct reply_builder {
+  static constexpr std::size_t max_depth = 8;       // arrays in each other
+  static constexpr std::size_t max_line = 1 << 16;  // a status, an error
+  static constexpr std::size_t max_number = 32;     // the digits of a number or a length
+
+  reply root;
+  std::size_t elements = 0;       // announced so far by the arrays of this reply
+  char const* problem = nullptr;  // why this builder made the reader stop
+};
+
 namespace {
 
 // So much is set aside on the word of a peer; what is more must arrive first.
@@ -132,11 +151,14 @@ redisReadTask const& current_task(Reader const& reader) {
 
 }  // namespace
 
+// The functions that fill the `reply_builder` to which a reader's `privdata` points.
 redisReplyObjectFunctions& building_functions() {
   static auto the_ones = all_functions<redisReplyObjectFunctions>();
   return the_ones;
 }
 
+// Looks at what a reader waits for. False: an announced length is out of bounds, or a line has no end; `problem` says
+// so.
 bool unfinished_is_bounded(redisReader const& reader, char const*& problem) {
   if (reader.ridx < 0 || reader.pos >= reader.len) return true;
   std::string_view const rest(reader.buf + reader.pos, reader.len - reader.pos);
@@ -158,6 +180,67 @@ bool unfinished_is_bounded(redisReader const& reader, char const*& problem) {
   if (parsed.ec == std::errc() && length <= reply_reader::max_bytes) return true;
   problem = "a bulk string beyond the limit";
   return false;
+}
+
+namespace {
+
+struct hiredis_closer {
+  void operator()(redisReader* reader) const { redisReaderFree(reader); }
+};
+
+// Lives at one address, to which hiredis keeps a pointer.
+struct reading {
+  reading() : reader(redisReaderCreateWithFunctions(&building_functions())) {
+    if (!reader) throw std::bad_alloc();
+    reader->privdata = &builder;
+  }
+
+  reply_builder builder;
+  std::unique_ptr<redisReader, hiredis_closer> reader;
+};
+
+}  // namespace
+
+void reply_reader::closer::operator()(void* reader) const { delete static_cast<reading*>(reader); }
+
+reply_reader::reply_reader() : reader_(new reading) {}
+reply_reader::~reply_reader() = default;
+reply_reader::reply_reader(reply_reader&&) noexcept = default;
+reply_reader& reply_reader::operator=(reply_reader&&) noexcept = default;
+
+void reply_reader::feed(std::string_view bytes) {
+  if (bytes.empty() || !problem_.empty()) return;
+  auto& reader = *static_cast<reading*>(reader_.get())->reader;
+  pending_ += bytes.size();
+  // next() reports what goes wrong here.
+  redisReaderFeed(&reader, bytes.data(), bytes.size());
+}
+
+reply_reader::result reply_reader::next(reply& out) {
+  if (!problem_.empty()) return result::malformed;
+  auto& [builder, owned] = *static_cast<reading*>(reader_.get());
+  auto& reader = *owned;
+  void* done = nullptr;
+  if (redisReaderGetReply(&reader, &done) != REDIS_OK) {
+    problem_ = builder.problem ? builder.problem : reader.errstr;
+    if (problem_.empty()) problem_ = "unreadable";
+    return result::malformed;
+  }
+  auto const unread = done ? reader.len - reader.pos : 0;
+  if (pending_ - unread > max_bytes) {
+    problem_ = "a reply beyond the limit";
+    return result::malformed;
+  }
+  if (done) {
+    pending_ = unread;
+    std::swap(out, builder.root);
+    return result::reply;
+  }
+  if (char const* problem = nullptr; !unfinished_is_bounded(reader, problem)) {
+    problem_ = problem;
+    return result::malformed;
+  }
+  return result::more;
 }
 
 }  // namespace latchkey::detail
