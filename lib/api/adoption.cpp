@@ -57,10 +57,10 @@ adoption read_adoption(std::shared_ptr<core> const& engine, std::string_view tok
   if (!hold || hold->names.size() != 1 || hold->names.front().size() > longest_adopted_name ||
       !has_number(*hold, number))
     throw lock_error(errc::bad_argument, "that is not the token of a hold on one lock");
-  for (auto const& one : all_words) {
-    if (one.word != hold->kind) continue;
+  for (auto const& entry : all_words) {
+    if (entry.word != hold->kind) continue;
     auto key =
-        std::make_shared<single_lock const>(engine, std::move(hold->names.front()), one.which(*engine), one.mode);
+        std::make_shared<single_lock const>(engine, std::move(hold->names.front()), entry.which(*engine), entry.mode);
     auto const fence = hold->fence.value_or(0);
     hold->owner.resize(colon);
     if (hold->owner == engine->id()) return {std::move(key), number, number, nullptr, fence};
@@ -72,8 +72,8 @@ adoption read_adoption(std::shared_ptr<core> const& engine, std::string_view tok
 
 std::string token_of(lock_key const& key, std::string owner, std::uint64_t fence) {
   hold_token hold{.names = {key.name}, .owner = std::move(owner)};
-  for (auto const& one : all_words)
-    if (one.name == key.which->rules().name && one.mode == key.mode) hold.kind = one.word;
+  for (auto const& entry : all_words)
+    if (entry.name == key.which->rules().name && entry.mode == key.mode) hold.kind = entry.word;
   if (fence != 0) hold.fence = fence;
   return write_token(hold);
 }
@@ -95,17 +95,17 @@ std::shared_ptr<detail::lease_state> state_of(adoption const& what) {
   return made;
 }
 
-detail::refusal fill_question(operation& one, adoption const& what) {
-  auto wrong = fill_query(one, *what.key, detail::query::rest, std::nullopt);
-  one.argument = std::make_shared<std::string const>(what.shown());
+detail::refusal fill_question(operation& call, adoption const& what) {
+  auto wrong = fill_query(call, *what.key, detail::query::rest, std::nullopt);
+  call.argument = std::make_shared<std::string const>(what.shown());
   return wrong;
 }
 
-detail::refusal fill_hold(operation& one, adoption const& what, detail::lease_state& state, operation const& asked) {
-  auto wrong = fill_adopt(one, *what.key, state.who(), asked);
-  one.field = what.field;
-  one.argument = what.client;
-  one.link = &state;
+detail::refusal fill_hold(operation& call, adoption const& what, detail::lease_state& state, operation const& asked) {
+  auto wrong = fill_adopt(call, *what.key, state.who(), asked);
+  call.field = what.field;
+  call.argument = what.client;
+  call.link = &state;
   return wrong;
 }
 
@@ -121,10 +121,10 @@ class async_adoption : public std::enable_shared_from_this<async_adoption> {
         done_(std::move(done)) {}
 
   void ask() {
-    auto const take = [self = shared_from_this()](operation const& one) {
-      self->asked_.started = one.started;
-      self->asked_.value = one.value;
-      return std::tuple(one.error);
+    auto const take = [self = shared_from_this()](operation const& call) {
+      self->asked_.started = call.started;
+      self->asked_.value = call.value;
+      return std::tuple(call.error);
     };
     detail::handler<void(error_code)> then(
         [self = shared_from_this()](error_code const& failed) { self->answered(failed); });
@@ -164,12 +164,12 @@ lease client::adopt(std::string_view token) const {
   throw_if(asked);
   if (!is_there(asked)) return {};
   auto state = state_of(what);
-  detail::blocking_call one;
-  throw_if(fill_hold(one, what, *state, asked));
-  what.key->run(one);
-  throw_if(one);
-  if (!one.yes) return {};
-  state->granted(one);
+  detail::blocking_call call;
+  throw_if(fill_hold(call, what, *state, asked));
+  what.key->run(call);
+  throw_if(call);
+  if (!call.yes) return {};
+  state->granted(call);
   return detail::lease_state::make_lease(std::move(state));
 }
 

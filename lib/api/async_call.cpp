@@ -23,7 +23,7 @@ constinit thread_local bool thread_ends = false;
 struct spare_blocks {
   ~spare_blocks() {
     thread_ends = true;
-    for (auto const& one : kept) ::operator delete(one.block);
+    for (auto const& each : kept) ::operator delete(each.block);
   }
 
   struct spare {
@@ -39,16 +39,16 @@ thread_local spare_blocks spares;
 
 void* take_call_memory(std::size_t size) {
   if (!thread_ends)
-    for (auto& one : spares.kept)
-      if (one.size == size) return std::exchange(one, {}).block;
+    for (auto& each : spares.kept)
+      if (each.size == size) return std::exchange(each, {}).block;
   return ::operator new(size);
 }
 
 void give_call_memory(void* block, std::size_t size) noexcept {
   if (keeps_blocks && !thread_ends)
-    for (auto& one : spares.kept)
-      if (!one.block) {
-        one = {block, size};
+    for (auto& each : spares.kept)
+      if (!each.block) {
+        each = {block, size};
         return;
       }
   ::operator delete(block);
@@ -125,9 +125,9 @@ void async_call::post() noexcept {
   engine_.threads().completed().posted();
   posted_ = true;
   // Whoever runs the handler may be done with it before the posting has returned.
-  auto arrives = [one = std::move(self_)]() mutable {
-    async_call& it = *one;
-    it.self_ = std::move(one);
+  auto arrives = [call = std::move(self_)]() mutable {
+    async_call& it = *call;
+    it.self_ = std::move(call);
     it.arrive();
   };
   // By way of the client's executor, because the type of a handler's executor may have lost the ability to post.

@@ -181,7 +181,7 @@ count_down_latch client::get_count_down_latch(std::string name) const {
 distributed_lock client::join(std::vector<distributed_lock> members, bool majority) const {
   if (checked(core_).forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
   std::vector<std::shared_ptr<detail::lock_key const>> keys;
-  for (auto& one : members) keys.push_back(std::move(one.key_));
+  for (auto& lock : members) keys.push_back(std::move(lock.key_));
   return distributed_lock(detail::join(core_, std::move(keys), majority));
 }
 
@@ -246,10 +246,10 @@ void connect_within(std::shared_ptr<detail::core> const& core, std::optional<mil
   if (!core) throw lock_error(errc::closed, "the client was moved from");
   auto const key = key_of(core);
   detail::check_blocking(*key);
-  detail::blocking_call one;
-  throw_if(fill_connect(one, *key, wait));
-  key->run(one);
-  throw_if(one);
+  detail::blocking_call call;
+  throw_if(fill_connect(call, *key, wait));
+  key->run(call);
+  throw_if(call);
 }
 
 }  // namespace
@@ -260,7 +260,7 @@ void client::connect(timespan wait) const { connect_within(core_, wait); }
 void client::start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   auto const key = key_of(core);
   auto call = detail::make_async_call(*key, key, std::move(done),
-                                      [](detail::operation const& one) { return std::tuple(one.error); });
+                                      [](detail::operation const& asked) { return std::tuple(asked.error); });
   call->begin(fill_connect(*call, *key, std::nullopt));
 }
 

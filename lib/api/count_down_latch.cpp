@@ -19,8 +19,8 @@ detail::command_request latch_count_down() {
   return {.command = static_cast<unsigned char>(latch_command::count_down)};
 }
 
-auto const end_with_count = [](detail::operation const& one) {
-  return std::tuple(one.error, one.error ? std::int64_t{0} : one.value);
+auto const end_with_count = [](detail::operation const& call) {
+  return std::tuple(call.error, call.error ? std::int64_t{0} : call.value);
 };
 
 }  // namespace

@@ -18,30 +18,30 @@ using detail::query;
 bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<milliseconds> length,
           std::stop_token const& stop = {}) {
   detail::check_blocking(key);
-  blocking_call one;
-  throw_if(fill_acquire(one, key, {owner::this_thread(), wait, length, std::nullopt}));
+  blocking_call call;
+  throw_if(fill_acquire(call, key, {owner::this_thread(), wait, length, std::nullopt}));
   if (stop.stop_requested()) return false;
   auto* const mine = detail::thread_holds::of(*key.engine);
-  key.run(one, stop);
-  if (one.error == asio::error::operation_aborted) return false;
-  throw_if(one);
-  if (one.yes && mine) mine->took();
-  return one.yes;
+  key.run(call, stop);
+  if (call.error == asio::error::operation_aborted) return false;
+  throw_if(call);
+  if (call.yes && mine) mine->took();
+  return call.yes;
 }
 
 std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
   detail::check_blocking(key);
-  blocking_call one;
-  throw_if(fill_query(one, key, what, who));
-  key.run(one);
-  throw_if(one);
-  return one.value;
+  blocking_call call;
+  throw_if(fill_query(call, key, what, who));
+  key.run(call);
+  throw_if(call);
+  return call.value;
 }
 
 // Waiting without limit for a lock that this very thread is to release would never end.
-void check_self_wait(lock_key const& key, acquire_options const& options, detail::operation const& one) {
+void check_self_wait(lock_key const& key, acquire_options const& options, detail::operation const& call) {
   owner const self = owner::this_thread();
-  if (one.deadline != detail::never || options.owner == self) return;
+  if (call.deadline != detail::never || options.owner == self) return;
   if (key.keeps_out(detail::owner_access::number(self)))
     throw lock_error(errc::would_deadlock, "this thread holds the lock; to re-enter name it as the owner");
 }
@@ -59,31 +59,31 @@ bool distributed_lock::try_lock(timespan wait, timespan length) const { return t
 
 void distributed_lock::unlock() const {
   detail::check_blocking(*key_);
-  blocking_call one;
-  throw_if(fill_release(one, *key_, owner::this_thread(), 0));
-  key_->run(one);
+  blocking_call call;
+  throw_if(fill_release(call, *key_, owner::this_thread(), 0));
+  key_->run(call);
   // Whatever the answer was, this hold is renewed no longer.
-  if (auto* const mine = one.error == errc::not_owner ? nullptr : detail::thread_holds::known(*key_->engine))
+  if (auto* const mine = call.error == errc::not_owner ? nullptr : detail::thread_holds::known(*key_->engine))
     mine->gave();
-  throw_if(one);
+  throw_if(call);
 }
 
 bool distributed_lock::force_unlock() const {
   detail::check_blocking(*key_);
-  blocking_call one;
-  throw_if(fill_force_unlock(one, *key_));
-  key_->run(one);
-  throw_if(one);
-  return one.yes;
+  blocking_call call;
+  throw_if(fill_force_unlock(call, *key_));
+  key_->run(call);
+  throw_if(call);
+  return call.yes;
 }
 
 bool distributed_lock::force_unlock_if(holder const& who) const {
   detail::check_blocking(*key_);
-  blocking_call one;
-  throw_if(detail::fill_force_unlock_of(one, *key_, who));
-  key_->run(one);
-  throw_if(one);
-  return one.yes;
+  blocking_call call;
+  throw_if(detail::fill_force_unlock_of(call, *key_, who));
+  key_->run(call);
+  throw_if(call);
+  return call.yes;
 }
 
 bool distributed_lock::is_locked() const { return ask(*key_, query::is_locked, std::nullopt) != 0; }
@@ -111,35 +111,35 @@ lease distributed_lock::acquire(acquire_options options, std::stop_token stop) c
   detail::check_blocking(*key_);
   owner const who = options.owner ? *options.owner : owner::make();
   auto state = std::make_shared<detail::lease_state>(key_, who, options);
-  blocking_call one;
+  blocking_call call;
   throw_if(check_options(*key_, options));
-  throw_if(fill_acquire(one, *key_, {who, options.wait, options.lease, options.max_hold}));
-  check_self_wait(*key_, options, one);
+  throw_if(fill_acquire(call, *key_, {who, options.wait, options.lease, options.max_hold}));
+  check_self_wait(*key_, options, call);
   if (stop.stop_requested()) return {};
-  one.link = state.get();
-  key_->run(one, stop);
-  if (one.error == asio::error::operation_aborted) return {};
-  throw_if(one);
-  if (!one.yes) return {};
-  state->granted(one);
+  call.link = state.get();
+  key_->run(call, stop);
+  if (call.error == asio::error::operation_aborted) return {};
+  throw_if(call);
+  if (!call.yes) return {};
+  state->granted(call);
   return detail::lease_state::make_lease(std::move(state));
 }
 
 bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept { return a.key_->same_as(*b.key_); }
-std::size_t hash_value(distributed_lock const& one) noexcept { return one.key_->hash(); }
+std::size_t hash_value(distributed_lock const& lock) noexcept { return lock.key_->hash(); }
 
 namespace {
 
 using detail::operation;
 
-auto const only_error = [](operation const& one) { return std::tuple(one.error); };
-auto const yes_or_no = [](operation const& one) { return std::tuple(one.error, one.yes); };
+auto const only_error = [](operation const& call) { return std::tuple(call.error); };
+auto const yes_or_no = [](operation const& call) { return std::tuple(call.error, call.yes); };
 
 template <class Value>
 void start_question(std::shared_ptr<detail::lock_key const> const& key, detail::query_type what,
                     std::optional<owner> who, detail::handler<void(error_code, Value)> done) {
-  auto const finish = [](operation const& one) {
-    return std::tuple<error_code, Value>(one.error, one.error ? Value() : detail::answer_as<Value>(one.value));
+  auto const finish = [](operation const& call) {
+    return std::tuple<error_code, Value>(call.error, call.error ? Value() : detail::answer_as<Value>(call.value));
   };
   auto call = detail::make_async_call(*key, key, std::move(done), finish);
   call->begin(fill_query(*call, *key, static_cast<detail::query>(what), who));

@@ -122,9 +122,9 @@ class flat_reader {
 std::optional<std::vector<std::string>> read_list(flat_reader& from) {
   std::vector<std::string> made;
   do {
-    auto one = from.text();
-    if (!one) return {};
-    made.push_back(*std::move(one));
+    auto word = from.text();
+    if (!word) return {};
+    made.push_back(*std::move(word));
   } while (from.take(','));
   if (!from.take(']')) return {};
   return made;

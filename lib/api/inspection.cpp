@@ -42,7 +42,7 @@ std::size_t connected_clients(std::string_view text) {
 // A line has some 350 bytes, and an answer at most a MiB.
 constexpr std::size_t most_connections = 2'000;
 
-bool refused(operation const& one) { return one.error == errc::server_error || one.error == errc::auth_failed; }
+bool refused(operation const& call) { return call.error == errc::server_error || call.error == errc::auth_failed; }
 
 }  // namespace
 
@@ -57,16 +57,16 @@ std::optional<query> inspection::next() const {
   }
 }
 
-bool inspection::take(operation const& one) {
-  auto const asked = one.question;
+bool inspection::take(operation const& call) {
+  auto const asked = call.question;
   ++step_;
   bool const needed = asked == query::holders || asked == query::time_to_live || asked == query::line;
-  if (one.error) return refused(one) && !needed;
+  if (call.error) return refused(call) && !needed;
   if (asked == query::time_to_live) {
-    made_.remaining = answer_as<std::optional<milliseconds>>(one.value);
+    made_.remaining = answer_as<std::optional<milliseconds>>(call.value);
     return true;
   }
-  std::string_view const text = one.argument ? std::string_view(*one.argument) : std::string_view();
+  std::string_view const text = call.argument ? std::string_view(*call.argument) : std::string_view();
   if (asked == query::holders) {
     read_holders(text);
   } else if (asked == query::line) {
@@ -99,8 +99,8 @@ void inspection::read_holders(std::string_view text) {
 void inspection::read_connections(std::string_view list) {
   while (!list.empty()) {
     auto const line = list.substr(0, list.find('\n'));
-    for (auto& one : made_.holders)
-      if (!one.from) one.from = connection_of(line, one.client_id);
+    for (auto& holder : made_.holders)
+      if (!holder.from) holder.from = connection_of(line, holder.client_id);
     list.remove_prefix(std::min(line.size() + 1, list.size()));
   }
 }
@@ -157,8 +157,8 @@ class async_inspection : public std::enable_shared_from_this<async_inspection> {
   void next() {
     auto const question = what_.next();
     if (!question) return finish({});
-    auto const take = [self = shared_from_this()](detail::operation const& one) {
-      return std::tuple(self->what_.take(one) ? error_code() : one.error);
+    auto const take = [self = shared_from_this()](detail::operation const& call) {
+      return std::tuple(self->what_.take(call) ? error_code() : call.error);
     };
     detail::handler<void(error_code)> then(
         [self = shared_from_this()](error_code const& failed) { failed ? self->finish(failed) : self->next(); });
@@ -188,10 +188,10 @@ lock_state client::inspect(distributed_lock const& lock) const {
   detail::check_blocking(*lock.key_);
   inspection what(lock.key_);
   while (auto const question = what.next()) {
-    detail::blocking_call one;
-    throw_if(fill_query(one, *lock.key_, *question, std::nullopt));
-    lock.key_->run(one);
-    if (!what.take(one)) throw_if(one);
+    detail::blocking_call call;
+    throw_if(fill_query(call, *lock.key_, *question, std::nullopt));
+    lock.key_->run(call);
+    if (!what.take(call)) throw_if(call);
   }
   return std::move(what).result();
 }

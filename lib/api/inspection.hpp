@@ -19,7 +19,7 @@ class inspection {
   // Empty: it is over.
   std::optional<query> next() const;
   // The answer to that question. False: it ends here, by the error of the call.
-  bool take(operation const& one);
+  bool take(operation const& call);
   lock_state result() && { return std::move(made_); }
 
  private:

@@ -21,9 +21,9 @@ lease_state::~lease_state() {
   if (parts && !key_->engine->forked()) parts->unlink();
 }
 
-void lease_state::granted(operation const& one) {
-  hold_ = one.hold;
-  if (one.token != 0) token_ = one.token;
+void lease_state::granted(operation const& call) {
+  hold_ = call.hold;
+  if (call.token != 0) token_ = call.token;
 }
 
 bool lease_state::claim_release() noexcept {
@@ -52,11 +52,11 @@ void lease_state::give_up() noexcept {
 }
 
 void lease_state::set_callback(lost_callback callback) {
-  std::optional<lost_callback> one(std::move(callback));
+  std::optional<lost_callback> kept(std::move(callback));
   {
     std::scoped_lock const lock(mutex_);
     if (released()) return;
-    one.swap(callback_);
+    kept.swap(callback_);
     if (!told_) return;
   }
   key_->engine->post([self = shared_from_this()] { self->call_back(); });
@@ -74,11 +74,11 @@ void lease_state::tell(error_code const& why) {
 }
 
 void lease_state::call_back() {
-  std::optional<lost_callback> one;
+  std::optional<lost_callback> callback;
   {
     std::scoped_lock const lock(mutex_);
     if (released() || !callback_) return;
-    one.swap(callback_);
+    callback.swap(callback_);
     running_ = std::this_thread::get_id();
   }
   // Whoever releases on another thread waits for the end of this, also if it throws.
@@ -92,7 +92,7 @@ void lease_state::call_back() {
       state.changed_.notify_all();
     }
   } const end{*this};
-  (*one)(why_);
+  (*callback)(why_);
 }
 
 }  // namespace latchkey::detail
@@ -121,13 +121,13 @@ void complete_after(std::shared_ptr<lease_state> const& state, detail::handler<v
 }
 
 // What the machine's answer to a release means for a lease.
-release_result result_of(detail::operation const& one, error_code& failed) {
+release_result result_of(detail::operation const& call, error_code& failed) {
   failed = {};
-  if (!one.error) return one.released;
-  if (one.error == errc::lease_lost || one.error == errc::not_owner) return release_result::expired;
+  if (!call.error) return call.released;
+  if (call.error == errc::lease_lost || call.error == errc::not_owner) return release_result::expired;
   // The machine goes on with it in the background.
-  if (one.error != errc::connection_lost && one.error != errc::timeout && one.error != errc::connect_failed)
-    failed = one.error;
+  if (call.error != errc::connection_lost && call.error != errc::timeout && call.error != errc::connect_failed)
+    failed = call.error;
   return release_result::unknown;
 }
 
@@ -204,20 +204,20 @@ lease lease::give_up() noexcept {
 bool lease::extend(timespan length) {
   if (!live(state_)) return false;
   detail::check_blocking(state_->key());
-  detail::blocking_call one;
-  throw_if(fill_extend(one, state_->key(), state_->who(), state_->hold(), length));
-  state_->key().run(one);
-  if (one.error == errc::lease_lost || one.error == errc::not_owner) return false;
-  throw_if(one);
-  return one.yes;
+  detail::blocking_call call;
+  throw_if(fill_extend(call, state_->key(), state_->who(), state_->hold(), length));
+  state_->key().run(call);
+  if (call.error == errc::lease_lost || call.error == errc::not_owner) return false;
+  throw_if(call);
+  return call.yes;
 }
 
 void lease::start_extend(std::shared_ptr<detail::lease_state> const& state,
                          std::shared_ptr<detail::lease_state> const& from, milliseconds length,
                          detail::handler<void(error_code, bool)> done) {
-  auto const finish = [](detail::operation const& one) {
-    bool const lost = one.error == errc::lease_lost || one.error == errc::not_owner;
-    return std::tuple(lost ? error_code() : one.error, !lost && one.yes);
+  auto const finish = [](detail::operation const& call) {
+    bool const lost = call.error == errc::lease_lost || call.error == errc::not_owner;
+    return std::tuple(lost ? error_code() : call.error, !lost && call.yes);
   };
   if (!live(state)) return complete_after(state ? state : from, std::move(done), false);
   auto call = detail::make_async_call(state->key(), state, std::move(done), finish);
@@ -252,26 +252,26 @@ release_result lease::release() {
     detail::check_blocking(state_->key());
   }
   if (!state_->claim_release()) return release_result::expired;
-  detail::blocking_call one;
+  detail::blocking_call call;
   try {
-    throw_if(fill_release(one, state_->key(), state_->who(), state_->hold()));
-    state_->key().run(one);
+    throw_if(fill_release(call, state_->key(), state_->who(), state_->hold()));
+    state_->key().run(call);
   } catch (std::bad_alloc const&) {
     state_->give_up();
     throw;
   }
   state_->await_callback();
   error_code failed;
-  release_result const result = result_of(one, failed);
-  if (failed) throw lock_error(failed, one.text);
+  release_result const result = result_of(call, failed);
+  if (failed) throw lock_error(failed, call.text);
   return result;
 }
 
 void lease::start_release(std::shared_ptr<detail::lease_state> state, std::shared_ptr<detail::lease_state> const& from,
                           detail::handler<void(error_code, release_result)> done) {
-  auto const finish = [](detail::operation const& one) {
+  auto const finish = [](detail::operation const& call) {
     error_code failed;
-    release_result const result = result_of(one, failed);
+    release_result const result = result_of(call, failed);
     return std::tuple(failed, result);
   };
   if (!live(state) || (!state->key().engine->forked() && !state->claim_release()))

@@ -20,7 +20,7 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   ~lease_state();
 
   // The acquire was granted: from now on there is a hold to release.
-  void granted(operation const& one);
+  void granted(operation const& call);
   // Of a hold that was granted to another process: not by an answer.
   void set_token(std::uint64_t token) { token_ = token; }
   static lease make_lease(std::shared_ptr<lease_state> state) noexcept { return lease(std::move(state)); }
@@ -70,15 +70,15 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
 struct give_lease {
   std::shared_ptr<lease_state> state;
 
-  std::tuple<error_code, lease> operator()(operation const& one) {
-    if (one.error || !one.yes) return {one.error, lease()};
-    state->granted(one);
+  std::tuple<error_code, lease> operator()(operation const& call) {
+    if (call.error || !call.yes) return {call.error, lease()};
+    state->granted(call);
     return {error_code(), lease_state::make_lease(std::move(state))};
   }
   // Nobody has seen the lease, nobody will release it.
-  void abandon(operation const& one) {
-    if (!one.yes || !state) return;
-    state->granted(one);
+  void abandon(operation const& call) {
+    if (!call.yes || !state) return;
+    state->granted(call);
     state->drop();
   }
 };

@@ -27,14 +27,14 @@ struct command_request {
   refusal wrong{};  // of the arguments
 };
 
-refusal fill_take(operation& one, lock_key const& key, take_request const& asked);
-refusal fill_command(operation& one, lock_key const& key, command_request asked);
+refusal fill_take(operation& call, lock_key const& key, take_request const& asked);
+refusal fill_command(operation& call, lock_key const& key, command_request asked);
 
 // A number that must be at least so much.
 refusal check_least(std::int64_t number, std::int64_t least);
 
 // The blocking forms; they throw what the call ended with.
-void run_take(blocking_call& one, lock_key const& key, take_request const& asked);
+void run_take(blocking_call& call, lock_key const& key, take_request const& asked);
 bool take(lock_key const& key, take_request const& asked);
 std::int64_t command(lock_key const& key, command_request asked);
 std::int64_t value_of(lock_key const& key);
@@ -63,13 +63,15 @@ void start_value(std::shared_ptr<lock_key const> const& key, handler<void(error_
 }
 
 // How such calls end.
-inline auto const end_plainly = [](operation const& one) { return std::tuple(one.error); };
-inline auto const end_with_grant = [](operation const& one) { return std::tuple(one.error, !one.error && one.yes); };
-inline auto const end_with_yes = [](operation const& one) {
-  return std::tuple(one.error, !one.error && one.value != 0);
+inline auto const end_plainly = [](operation const& call) { return std::tuple(call.error); };
+inline auto const end_with_grant = [](operation const& call) {
+  return std::tuple(call.error, !call.error && call.yes);
 };
-inline auto const end_with_int = [](operation const& one) {
-  return std::tuple(one.error, one.error ? 0 : as_int(one.value));
+inline auto const end_with_yes = [](operation const& call) {
+  return std::tuple(call.error, !call.error && call.value != 0);
+};
+inline auto const end_with_int = [](operation const& call) {
+  return std::tuple(call.error, call.error ? 0 : as_int(call.value));
 };
 
 }  // namespace latchkey::detail

@@ -45,12 +45,12 @@ std::string id_of(detail::lock_key const& key, std::uint64_t who) {
 
 std::optional<std::string> take_id(detail::lock_key const& key, detail::take_request const& asked) {
   detail::check_blocking(key);
-  detail::blocking_call one;
-  throw_if(fill_take(one, key, asked));
-  auto id = id_of(key, one.owner);
-  key.engine->run(one);
-  throw_if(one);
-  if (!one.yes) return std::nullopt;
+  detail::blocking_call call;
+  throw_if(fill_take(call, key, asked));
+  auto id = id_of(key, call.owner);
+  key.engine->run(call);
+  throw_if(call);
+  if (!call.yes) return std::nullopt;
   return id;
 }
 
@@ -59,7 +59,7 @@ template <class Finish, class... Values>
 void start_take_id(std::shared_ptr<detail::lock_key const> const& key, detail::take_request const& asked,
                    detail::handler<void(error_code, Values...)> done, Finish finish) {
   auto const id = std::make_shared<std::string>();
-  auto const with_id = [id, finish](detail::operation const& one) { return finish(one, std::move(*id)); };
+  auto const with_id = [id, finish](detail::operation const& call) { return finish(call, std::move(*id)); };
   auto call = detail::make_async_call(*key, key, std::move(done), with_id);
   detail::refusal const wrong = fill_take(*call, *key, asked);
   *id = id_of(*key, call->owner);
@@ -69,16 +69,16 @@ void start_take_id(std::shared_ptr<detail::lock_key const> const& key, detail::t
 constexpr auto no_such_permit = "there is no such permit, or its lease had ended";
 
 // A release that finds nothing is an error, and for try_release an answer.
-auto const end_release = [](detail::operation const& one) {
-  bool const gone = !one.error && one.value == 0;
-  return std::tuple(gone ? error_code(errc::lease_lost) : one.error);
+auto const end_release = [](detail::operation const& call) {
+  bool const gone = !call.error && call.value == 0;
+  return std::tuple(gone ? error_code(errc::lease_lost) : call.error);
 };
 
-detail::refusal fill_permit(detail::operation& one, detail::lock_key const& key, owner who,
+detail::refusal fill_permit(detail::operation& call, detail::lock_key const& key, owner who,
                             acquire_options const& options) {
   if (options.max_hold) return {errc::bad_argument, "max_hold is for holds that the watchdog renews"};
   if (auto wrong = check_options(key, options)) return wrong;
-  return fill_acquire(one, key, {who, options.wait, options.lease, std::nullopt});
+  return fill_acquire(call, key, {who, options.wait, options.lease, std::nullopt});
 }
 
 }  // namespace
@@ -135,16 +135,16 @@ permit permit_semaphore::acquire_permit(acquire_options options) const {
 permit permit_semaphore::acquire_permit(acquire_options options, std::stop_token stop) const {
   detail::check_blocking(*key_);
   auto state = std::make_shared<detail::lease_state>(key_, owner::make(), options);
-  detail::blocking_call one;
-  throw_if(fill_permit(one, *key_, state->who(), options));
+  detail::blocking_call call;
+  throw_if(fill_permit(call, *key_, state->who(), options));
   if (stop.stop_requested()) return {};
-  one.link = state.get();
-  auto id = id_of(*key_, one.owner);
-  key_->engine->run(one, stop);
-  if (one.error == asio::error::operation_aborted) return {};
-  throw_if(one);
-  if (!one.yes) return {};
-  state->granted(one);
+  call.link = state.get();
+  auto id = id_of(*key_, call.owner);
+  key_->engine->run(call, stop);
+  if (call.error == asio::error::operation_aborted) return {};
+  throw_if(call);
+  if (!call.yes) return {};
+  state->granted(call);
   return make_permit(std::move(state), std::move(id));
 }
 
@@ -152,15 +152,15 @@ struct permit_semaphore::give_permit {
   std::shared_ptr<detail::lease_state> state;
   std::string id;
 
-  std::tuple<error_code, permit> operator()(detail::operation const& one) {
-    if (one.error || !one.yes) return {one.error, permit()};
-    state->granted(one);
+  std::tuple<error_code, permit> operator()(detail::operation const& call) {
+    if (call.error || !call.yes) return {call.error, permit()};
+    state->granted(call);
     return {error_code(), make_permit(std::move(state), std::move(id))};
   }
   // Nobody has seen the permit, nobody will release it.
-  void abandon(detail::operation const& one) {
-    if (!one.yes || !state) return;
-    state->granted(one);
+  void abandon(detail::operation const& call) {
+    if (!call.yes || !state) return;
+    state->granted(call);
     state->drop();
   }
 };
@@ -180,8 +180,8 @@ void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<
 
 void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done,
                                      lease_time lease) {
-  auto const finish = [](detail::operation const& one, std::string id) {
-    return std::tuple(one.error, one.error || !one.yes ? std::string() : std::move(id));
+  auto const finish = [](detail::operation const& call, std::string id) {
+    return std::tuple(call.error, call.error || !call.yes ? std::string() : std::move(id));
   };
   start_take_id(key, {.lease = lease}, std::move(done), finish);
 }
@@ -189,8 +189,8 @@ void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(er
 void permit_semaphore::start_try_acquire(key_ptr const& key,
                                          detail::handler<void(error_code, std::optional<std::string>)> done,
                                          milliseconds wait, lease_time lease) {
-  auto const finish = [](detail::operation const& one, std::string id) {
-    return std::tuple(one.error, one.error || !one.yes ? std::nullopt : std::optional(std::move(id)));
+  auto const finish = [](detail::operation const& call, std::string id) {
+    return std::tuple(call.error, call.error || !call.yes ? std::nullopt : std::optional(std::move(id)));
   };
   start_take_id(key, {.wait = wait, .lease = lease}, std::move(done), finish);
 }

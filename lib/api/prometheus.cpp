@@ -278,33 +278,33 @@ std::string boost_version() {
 
 std::string write(stats const& shown, std::string_view labels, metric_writer::format as) {
   metric_writer out(as, labels);
-  for (auto const& one : counters_by_kind) {
-    out.counter(one.about);
-    for (auto const& kind : shown.kinds) out.count(kind.*one.value, "kind", kind.kind);
+  for (auto const& number : counters_by_kind) {
+    out.counter(number.about);
+    for (auto const& kind : shown.kinds) out.count(kind.*number.value, "kind", kind.kind);
   }
-  for (auto const& one : counters) {
-    out.counter(one.about);
-    out.count(shown.*one.value);
+  for (auto const& number : counters) {
+    out.counter(number.about);
+    out.count(shown.*number.value);
   }
-  for (auto const& one : gauges_by_kind) {
-    out.gauge(one.about);
-    for (auto const& kind : shown.kinds) out.count(kind.*one.value, "kind", kind.kind);
+  for (auto const& number : gauges_by_kind) {
+    out.gauge(number.about);
+    for (auto const& kind : shown.kinds) out.count(kind.*number.value, "kind", kind.kind);
   }
-  for (auto const& one : gauges) {
-    out.gauge(one.about);
-    out.count(shown.*one.value);
+  for (auto const& number : gauges) {
+    out.gauge(number.about);
+    out.count(shown.*number.value);
   }
-  for (auto const& one : gauges_by_server) {
-    out.gauge(one.about);
-    for (auto const& node : shown.nodes) out.count(node.*one.value, "server", node.address);
+  for (auto const& number : gauges_by_server) {
+    out.gauge(number.about);
+    for (auto const& node : shown.nodes) out.count(node.*number.value, "server", node.address);
   }
-  for (auto const& one : answers_by_server) {
-    out.gauge(one.about);
-    for (auto const& node : shown.nodes) out.count(node.*one.value ? 1 : 0, "server", node.address);
+  for (auto const& answer : answers_by_server) {
+    out.gauge(answer.about);
+    for (auto const& node : shown.nodes) out.count(node.*answer.value ? 1 : 0, "server", node.address);
   }
-  for (auto const& one : answers) {
-    out.gauge(one.about);
-    out.count(shown.*one.value ? 1 : 0);
+  for (auto const& answer : answers) {
+    out.gauge(answer.about);
+    out.count(shown.*answer.value ? 1 : 0);
   }
   out.times({"wait_seconds", "From the call to the grant.", "seconds"}, shown.wait_time);
   out.times({"hold_seconds", "From the grant to the release.", "seconds"}, shown.hold_time);

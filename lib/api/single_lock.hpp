@@ -11,10 +11,10 @@ class single_lock final : public lock_key {
               std::shared_ptr<std::string const> first = nullptr)
       : lock_key(std::move(client), std::move(called), sort.kept(), side, std::move(first)) {}
 
-  void start(call& one) const override { engine->start(one); }
-  void run(blocking_call& one, std::stop_token const& stop) const override { engine->run(one, stop); }
-  void cancel(call& one) const override { engine->cancel(one); }
-  instant expire(call& one) const override { return engine->expire(one); }
+  void start(call& call) const override { engine->start(call); }
+  void run(blocking_call& call, std::stop_token const& stop) const override { engine->run(call, stop); }
+  void cancel(call& call) const override { engine->cancel(call); }
+  instant expire(call& call) const override { return engine->expire(call); }
   void drop(std::uint64_t owner, hold_id hold) const override { engine->drop(*which, name, owner, hold); }
   void renew_no_longer(std::uint64_t owner, hold_id hold) const override {
     engine->renew_no_longer(*which, name, owner, hold);

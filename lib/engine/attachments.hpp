@@ -39,8 +39,8 @@ class attachments {
 
   std::vector<std::shared_ptr<attachment>> alive() const {
     std::vector<std::shared_ptr<attachment>> made;
-    for (auto const& [identity, one] : all_)
-      if (auto found = one.lock()) made.push_back(std::move(found));
+    for (auto const& [identity, attachment] : all_)
+      if (auto found = attachment.lock()) made.push_back(std::move(found));
     return made;
   }
 

@@ -41,22 +41,22 @@ class own_delivery {
   }
   ~own_delivery() {
     close();
-    if (one_) one_->complete();
+    if (call_) call_->complete();
   }
   own_delivery(own_delivery const&) = delete;
   own_delivery& operator=(own_delivery const&) = delete;
 
   // False: nobody delivers here, or another call already, or this one is for another executor.
-  static bool leave(call& one) noexcept {
-    if (!innermost_ || innermost_->one_ || !one.completes_on(innermost_->where_)) return false;
-    innermost_->one_ = &one;
+  static bool leave(call& call) noexcept {
+    if (!innermost_ || innermost_->call_ || !call.completes_on(innermost_->where_)) return false;
+    innermost_->call_ = &call;
     return true;
   }
 
   // Outside the strand. What the handler throws comes out.
   void deliver() {
     close();
-    if (call* const one = std::exchange(one_, nullptr)) one->complete_here();
+    if (call* const call = std::exchange(call_, nullptr)) call->complete_here();
   }
 
  private:
@@ -67,7 +67,7 @@ class own_delivery {
   static inline thread_local own_delivery* innermost_ = nullptr;
   asio::any_io_executor const& where_;
   own_delivery* outer_;
-  call* one_ = nullptr;
+  call* call_ = nullptr;
 };
 
 }  // namespace latchkey::detail

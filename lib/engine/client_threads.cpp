@@ -44,8 +44,8 @@ bool inside_strand(asio::any_io_executor const& executor) {
 executor_probe::executor_probe(asio::any_io_executor const& executor) : executor_(plain(executor)) {}
 
 bool executor_probe::inside() const noexcept {
-  for (mark* one = innermost; one != nullptr; one = one->outer_)
-    if (one->probe_ == this) return true;
+  for (mark* inner = innermost; inner != nullptr; inner = inner->outer_)
+    if (inner->probe_ == this) return true;
   return inside_context<asio::io_context::executor_type>(executor_) ||
          inside_context<asio::thread_pool::executor_type>(executor_) ||
          inside_strand<asio::io_context::executor_type>(executor_) ||

@@ -75,8 +75,8 @@ class unborn_transport {
 std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, std::string_view uri, config given) {
   target const where = parse_uri(uri);
   // In the child of a fork nothing may be touched, not even to destroy it.
-  std::shared_ptr<core> made(new core(std::move(executor), where, std::move(given)), [](core* one) {
-    if (!one->forked()) delete one;
+  std::shared_ptr<core> made(new core(std::move(executor), where, std::move(given)), [](core* client) {
+    if (!client->forked()) delete client;
   });
   made->threads_.start([weak = std::weak_ptr(made)](std::exception_ptr const& what) {
     if (auto const self = weak.lock()) self->events_.callback_failed(what);
@@ -171,25 +171,26 @@ void core::lane_closed(std::uint32_t serial, bool abruptly) {
   if (gone) abruptly ? gone->abort() : gone->shut();
 }
 
-void core::start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out,
+void core::start_locked(client_machine& machine, operation& call, bool may_borrow, instant now, actions& out,
                         loan* taken) {
   // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
-  if (one.what == operation::type::release && one.hold != 0) machine.unlink(*one.which, one.name, one.owner, one.hold);
-  std::uint32_t const lane = machine.start(one, may_borrow, now, out);
-  if (lane != 0) *taken = lanes_.lend(lane, one, machine, now);
+  if (call.what == operation::type::release && call.hold != 0)
+    machine.unlink(*call.which, call.name, call.owner, call.hold);
+  std::uint32_t const lane = machine.start(call, may_borrow, now, out);
+  if (lane != 0) *taken = lanes_.lend(lane, call, machine, now);
 }
 
 // Memory for what most calls need. False: the caller is told, and that is all.
 bool core::make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept try {
-  for (call* one : all) machine.prepare(*one, out);
+  for (call* call : all) machine.prepare(*call, out);
   return true;
 } catch (std::bad_alloc const&) {
-  for (call* one : all) machine.unprepare(*one);
+  for (call* call : all) machine.unprepare(*call);
   return false;
 }
 
-void core::start(call& one) {
-  call* const all[] = {&one};
+void core::start(call& asked) {
+  call* const all[] = {&asked};
   start(all);
 }
 
@@ -199,51 +200,51 @@ void core::start(std::span<call* const> all) {
       steps_.prepare(),
       [&](client_machine& machine, instant now, actions& out) {
         room = make_room(machine, all, out);
-        for (call* one : all)
-          if (room) start_locked(machine, *one, false, now, out, nullptr);
+        for (call* call : all)
+          if (room) start_locked(machine, *call, false, now, out, nullptr);
       },
       [] {});
   if (!room) throw std::bad_alloc();
 }
 
-void core::run(blocking_call& one, std::stop_token const& stop) {
+void core::run(blocking_call& waiting, std::stop_token const& stop) {
   uncancelled const whole;
   std::optional<std::stop_callback<std::function<void()>>> watch;
   loan taken;
   bool room = false;
-  one.self_timed = true;
+  waiting.self_timed = true;
   steps_.take(
       steps_.prepare(),
       [&](client_machine& machine, instant now, actions& out) {
-        call* const all[] = {&one};
+        call* const all[] = {&waiting};
         room = make_room(machine, all, out);
-        if (room) start_locked(machine, one, true, now, out, &taken);
+        if (room) start_locked(machine, waiting, true, now, out, &taken);
       },
       [] {});
   if (!room) throw std::bad_alloc();
-  if (stop.stop_possible()) watch.emplace(stop, [this, &one] { cancel(one); });
-  if (taken.serial != 0) lanes_.drive(std::move(taken), one, [this](auto const& locked) { steps_.take(locked); });
-  wait(one);
+  if (stop.stop_possible()) watch.emplace(stop, [this, &waiting] { cancel(waiting); });
+  if (taken.serial != 0) lanes_.drive(std::move(taken), waiting, [this](auto const& locked) { steps_.take(locked); });
+  wait(waiting);
 }
 
-void core::wait(blocking_call& one) noexcept {
+void core::wait(blocking_call& call) noexcept {
   // Nobody may be running the executor: the machine learns of the deadline from here. It moves the deadline on while
   // a first try is on its way.
-  for (instant end = one.deadline; !one.done.wait_until(end);) end = expire(one);
+  for (instant end = call.deadline; !call.done.wait_until(end);) end = expire(call);
 }
 
-instant core::expire(call& one) {
+instant core::expire(call& call) {
   instant end = never;
   steps_.take([&](client_machine& machine, instant now, actions& out) {
-    machine.expire(one, now, out);
-    if (one.where != operation::place::idle) end = one.deadline;  // else it is over, and is just being told so
+    machine.expire(call, now, out);
+    if (call.where != operation::place::idle) end = call.deadline;  // else it is over, and is just being told so
   });
   return end;
 }
 
-void core::cancel(call& one) {
+void core::cancel(call& call) {
   if (forked()) return;
-  steps_.take([&](client_machine& machine, instant now, actions& out) { machine.cancel(one, now, out); });
+  steps_.take([&](client_machine& machine, instant now, actions& out) { machine.cancel(call, now, out); });
 }
 
 void core::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
@@ -297,7 +298,8 @@ std::shared_ptr<attachment> core::attached(std::string const& identity,
 }
 
 void core::tell_attachments(void (attachment::*what)() noexcept) {
-  for (auto const& one : steps_.look([this](client_machine&) { return attachments_.alive(); })) (one.get()->*what)();
+  for (auto const& attachment : steps_.look([this](client_machine&) { return attachments_.alive(); }))
+    (attachment.get()->*what)();
 }
 
 void core::begin_close() {
@@ -312,7 +314,7 @@ void core::begin_close() {
     io = steps_.io();
   });
   // Their borrowers are told by the machine, but sleep in the sockets.
-  for (auto const& one : lent) one->shut();
+  for (auto const& lane : lent) lane->shut();
   // Weakly: a thread that has run out keeps what was posted to it, and with a strong reference all of this, for ever.
   if (!io) return;
   asio::post(io->strand(), [weak = std::weak_ptr(io)]() noexcept {
@@ -357,8 +359,8 @@ void core::finished() noexcept {
   });
   if (!first) return;
   // A borrower sleeps in the socket. Otherwise it ends here, in good order.
-  for (auto const& one : lanes)
-    if (one.use_count() > 1) one->shut();
+  for (auto const& lane : lanes)
+    if (lane.use_count() > 1) lane->shut();
   lanes.clear();
   steps_.take([](client_machine& machine, instant now, actions& out) { machine.close_now(now, out); });
   tell_attachments(&attachment::closed);

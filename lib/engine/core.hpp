@@ -60,14 +60,14 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   // --- calls ---
 
   // Returns when it is completed; does the I/O itself if the direct lane is free. A stop cancels it.
-  void run(blocking_call& one, std::stop_token const& stop = {});
+  void run(blocking_call& waiting, std::stop_token const& stop = {});
   // Completes later, on another stack.
-  void start(call& one);
+  void start(call& asked);
   // The same with several, in one step: what they ask leaves together.
   void start(std::span<call* const> all);
-  void cancel(call& one);
+  void cancel(call& call);
   // Ends it if its deadline has passed; answers the deadline, which may have moved on.
-  instant expire(call& one);
+  instant expire(call& call);
   void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
   // The calling thread ends while it may hold something by no lease.
   void thread_ended() noexcept;
@@ -117,9 +117,9 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   void tell_loss(std::shared_ptr<loss_listener> const& holder, error_code const& why) override;
   void begin_transport() noexcept;
   void post_on(asio::any_io_executor const& where, std::function<void()> function);
-  void start_locked(client_machine& machine, operation& one, bool may_borrow, instant now, actions& out, loan* taken);
+  void start_locked(client_machine& machine, operation& call, bool may_borrow, instant now, actions& out, loan* taken);
   bool make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept;
-  void wait(blocking_call& one) noexcept;
+  void wait(blocking_call& call) noexcept;
   void wait_for_close();
   void tell_attachments(void (attachment::*what)() noexcept);
 

@@ -42,8 +42,8 @@ class deliveries::look {
   std::shared_ptr<deliveries> of_;
 };
 
-bool deliveries::keep(handled_call& one) noexcept {
-  handler_place const* const at = one.place();
+bool deliveries::keep(handled_call& each) noexcept {
+  handler_place const* const at = each.place();
   if (!at || forks_.forked()) return false;
   auto const& where = at->runs();
   bool const here = row::runs(*this, where);
@@ -56,7 +56,7 @@ bool deliveries::keep(handled_call& one) noexcept {
     } else if (where_ != where) {
       return false;
     }
-    queue_.push_back(one);
+    queue_.push_back(each);
     if (look_) return true;
     look_ = true;
     where_ = where;
@@ -134,9 +134,9 @@ void deliveries::dropped() noexcept {
     where.swap(where_);
   }
   while (!gone.empty()) {
-    auto* const one = static_cast<handled_call*>(&gone.front());
+    auto* const each = static_cast<handled_call*>(&gone.front());
     gone.pop_front();
-    one->forget();
+    each->forget();
   }
 }
 

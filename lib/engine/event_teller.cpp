@@ -20,24 +20,24 @@ bool ends_a_hold(event_type type) {
 bool event_queue::push(std::vector<note>& notes) noexcept {
   if (notes.empty()) return false;
   std::scoped_lock const lock(mutex_);
-  for (note& one : notes) add(one);
+  for (note& note : notes) add(note);
   notes.clear();
   return !std::exchange(delivering_, true);
 }
 
-void event_queue::add(note& one) noexcept {
-  if (notes_.size() >= (ends_a_hold(one.type) ? most_with_ends : most))
+void event_queue::add(note& note) noexcept {
+  if (notes_.size() >= (ends_a_hold(note.type) ? most_with_ends : most))
     ++left_out_;
   else
-    notes_.push_back(std::move(one));
+    notes_.push_back(std::move(note));
 }
 
 std::optional<note> event_queue::next() {
   std::scoped_lock const lock(mutex_);
   if (!notes_.empty()) {
-    std::optional<note> one(std::move(notes_.front()));
+    std::optional<note> note(std::move(notes_.front()));
     notes_.pop_front();
-    return one;
+    return note;
   }
   if (left_out_ > 0) {
     std::optional<note> said(std::in_place);
@@ -59,8 +59,8 @@ void event_queue::abandon() noexcept {
 void event_teller::report(note const& what) noexcept {
   if (!settings_.on_event) return;
   if (!threads_.own()) return tell(what);
-  std::vector<note> one{what};
-  if (queue_.push(one)) deliver_soon();
+  std::vector<note> notes{what};
+  if (queue_.push(notes)) deliver_soon();
 }
 
 void event_teller::deliver_soon() noexcept {

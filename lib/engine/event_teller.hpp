@@ -29,7 +29,7 @@ class event_queue {
   void abandon() noexcept;
 
  private:
-  void add(note& one) noexcept;
+  void add(note& note) noexcept;
 
   std::mutex mutex_;
   std::deque<note> notes_;

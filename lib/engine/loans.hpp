@@ -32,7 +32,7 @@ class loans {
   // Nothing is lent any more.
   std::vector<std::shared_ptr<Lane>> end() {
     std::vector<std::shared_ptr<Lane>> made;
-    for (auto& one : lanes_) made.push_back(std::move(one.lane));
+    for (auto& lent : lanes_) made.push_back(std::move(lent.lane));
     lanes_.clear();
     return made;
   }
@@ -47,8 +47,8 @@ class loans {
   // The lanes in which borrowers of calls sleep that have ended without them.
   std::vector<std::shared_ptr<Lane>> of_ended_calls() const {
     std::vector<std::shared_ptr<Lane>> made;
-    for (auto const& one : lanes_)
-      if (one.borrower && one.borrower->where == operation::place::idle) made.push_back(one.lane);
+    for (auto const& lent : lanes_)
+      if (lent.borrower && lent.borrower->where == operation::place::idle) made.push_back(lent.lane);
     return made;
   }
 
@@ -64,11 +64,11 @@ class loans {
   // The borrower, outside the mutex: sends, reads, and takes a step with what came. It goes when its own time is over,
   // or its call has ended otherwise: the machine then resolves the request.
   template <class Call, class Step>
-  void drive(loan taken, Call const& one, Step const& step) noexcept {
-    instant const end = one.limit();
+  void drive(loan taken, Call const& call, Step const& step) noexcept {
+    instant const end = call.limit();
     for (;;) {
       error_code failed = errc::connection_lost;
-      if (taken.lane) failed = taken.lane->exchange(taken.now, end, one.done);
+      if (taken.lane) failed = taken.lane->exchange(taken.now, end, call.done);
       bool again = false;
       step([&](auto& machine, instant now, actions& out) {
         if (failed) {
@@ -94,7 +94,7 @@ class loans {
   template <class Self>
   static auto find(Self& in, std::uint32_t serial) {
     return std::find_if(in.lanes_.begin(), in.lanes_.end(),
-                        [serial](auto const& one) { return one.lane->serial() == serial; });
+                        [serial](auto const& lent) { return lent.lane->serial() == serial; });
   }
 
   std::vector<lane_of> lanes_;

@@ -29,12 +29,12 @@ struct lock_key {
 
   // --- calls ---
 
-  virtual void start(call& one) const = 0;
+  virtual void start(call& call) const = 0;
   // Returns when it is completed. A stop cancels it.
-  virtual void run(blocking_call& one, std::stop_token const& stop = {}) const = 0;
-  virtual void cancel(call& one) const = 0;
+  virtual void run(blocking_call& call, std::stop_token const& stop = {}) const = 0;
+  virtual void cancel(call& call) const = 0;
   // Ends it if its deadline has passed; answers when to ask again.
-  virtual instant expire(call& one) const = 0;
+  virtual instant expire(call& call) const = 0;
   // Nobody waits for this release.
   virtual void drop(std::uint64_t owner, hold_id hold) const = 0;
   // The hold ends with the lease that it has.

@@ -24,8 +24,8 @@ name_lookup::endpoints ask_system(std::string const& host, std::uint16_t port, s
     return {};
   }
   name_lookup::endpoints all;
-  for (addrinfo* one = found; one != nullptr; one = one->ai_next)
-    all.emplace_back(one->ai_addr, static_cast<std::size_t>(one->ai_addrlen), IPPROTO_TCP);
+  for (addrinfo* address = found; address != nullptr; address = address->ai_next)
+    all.emplace_back(address->ai_addr, static_cast<std::size_t>(address->ai_addrlen), IPPROTO_TCP);
   ::freeaddrinfo(found);
   return all;
 }

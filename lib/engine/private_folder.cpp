@@ -69,8 +69,8 @@ void sweep_one(std::string const& path) {
 void sweep(std::string const& where) {
   DIR* const all = ::opendir(where.c_str());
   if (all == nullptr) return;
-  while (dirent const* one = ::readdir(all)) {
-    std::string_view const name = one->d_name;
+  while (dirent const* entry = ::readdir(all)) {
+    std::string_view const name = entry->d_name;
     if (name.size() == prefix.size() + random_part && name.starts_with(prefix))
       sweep_one(where + '/' + std::string(name));
   }

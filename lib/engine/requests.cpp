@@ -13,14 +13,14 @@ namespace {
 // Longer ones overflow the server's arithmetic sooner or later, and mean "for ever": that is the watchdog's work.
 constexpr milliseconds longest_lease = std::chrono::hours(24 * 365 * 10);
 
-refusal fill(operation& one, lock_key const& key, operation::type what) {
+refusal fill(operation& call, lock_key const& key, operation::type what) {
   if (key.forked()) return {errc::closed, "the client belongs to the parent process"};
-  one.what = what;
-  one.mode = key.mode;
-  one.which = key.which.get();
-  one.name = key.name;
-  one.started = boot_now();
-  one.deadline = key.budget_end(one.started);
+  call.what = what;
+  call.mode = key.mode;
+  call.which = key.which.get();
+  call.name = key.name;
+  call.started = boot_now();
+  call.deadline = key.budget_end(call.started);
   return {};
 }
 
@@ -51,26 +51,26 @@ refusal check_lease(milliseconds length) {
   return {};
 }
 
-refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked) {
-  if (auto wrong = fill(one, key, operation::type::acquire)) return wrong;
-  one.owner = owner_access::number(asked.who);
+refusal fill_acquire(operation& call, lock_key const& key, acquire_request const& asked) {
+  if (auto wrong = fill(call, key, operation::type::acquire)) return wrong;
+  call.owner = owner_access::number(asked.who);
   if (asked.lease) {
     if (auto wrong = check_lease(key, *asked.lease)) return wrong;
     if (asked.max_hold) return {errc::bad_argument, "max_hold is for holds without a lease of their own"};
-    one.lease = *asked.lease;
+    call.lease = *asked.lease;
   }
   if (asked.max_hold) {
     if (*asked.max_hold <= milliseconds::zero()) return {errc::bad_argument, "max_hold must be longer than zero"};
     if (auto wrong = check_drift(key, *asked.max_hold)) return wrong;
-    one.max_hold = *asked.max_hold;
+    call.max_hold = *asked.max_hold;
   }
-  one.once = asked.wait && *asked.wait <= milliseconds::zero();
-  one.line_time = key.engine->settings().fair_lock_wait_timeout;
-  if (asked.wait && !one.once) one.line_time = std::min(one.line_time, *asked.wait);
+  call.once = asked.wait && *asked.wait <= milliseconds::zero();
+  call.line_time = key.engine->settings().fair_lock_wait_timeout;
+  if (asked.wait && !call.once) call.line_time = std::min(call.line_time, *asked.wait);
   if (!asked.wait)
-    one.deadline = never;
-  else if (!one.once)
-    one.deadline = after(one.started, *asked.wait);
+    call.deadline = never;
+  else if (!call.once)
+    call.deadline = after(call.started, *asked.wait);
   return {};
 }
 
@@ -87,67 +87,67 @@ refusal check_options(lock_key const& key, acquire_options const& options) {
   return {};
 }
 
-refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length) {
-  if (auto wrong = fill(one, key, operation::type::extend)) return wrong;
+refusal fill_extend(operation& call, lock_key const& key, owner who, hold_id hold, milliseconds length) {
+  if (auto wrong = fill(call, key, operation::type::extend)) return wrong;
   if (auto wrong = check_lease(key, length)) return wrong;
-  one.owner = owner_access::number(who);
-  one.hold = hold;
-  one.lease = length;
+  call.owner = owner_access::number(who);
+  call.hold = hold;
+  call.lease = length;
   return {};
 }
 
-refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold) {
-  if (auto wrong = fill(one, key, operation::type::release)) return wrong;
+refusal fill_release(operation& call, lock_key const& key, owner who, hold_id hold) {
+  if (auto wrong = fill(call, key, operation::type::release)) return wrong;
   // After that it goes on behind.
   milliseconds const most = std::max(key.engine->settings().close_timeout, first_try_time);
-  one.deadline = std::min(one.deadline, after(one.started, most));
-  one.owner = owner_access::number(who);
-  one.hold = hold;
+  call.deadline = std::min(call.deadline, after(call.started, most));
+  call.owner = owner_access::number(who);
+  call.hold = hold;
   return {};
 }
 
-refusal fill_force_unlock(operation& one, lock_key const& key) {
+refusal fill_force_unlock(operation& call, lock_key const& key) {
   if (auto wrong = check_known(key, operation::type::force_unlock, {})) return wrong;
-  return fill(one, key, operation::type::force_unlock);
+  return fill(call, key, operation::type::force_unlock);
 }
 
-refusal fill_force_unlock_of(operation& one, lock_key const& key, holder const& who) {
-  if (auto wrong = fill_force_unlock(one, key)) return wrong;
+refusal fill_force_unlock_of(operation& call, lock_key const& key, holder const& who) {
+  if (auto wrong = fill_force_unlock(call, key)) return wrong;
   if (who.client_id.empty()) return {errc::bad_argument, "the holder is empty"};
-  one.mode = who.writes && key.which->rules().modes > 1 ? 1 : 0;
+  call.mode = who.writes && key.which->rules().modes > 1 ? 1 : 0;
   std::string field = who.client_id;
   std::uint64_t number = 0;
   auto const* const end = who.owner.data() + who.owner.size();
   auto const read = std::from_chars(who.owner.data(), end, number);
   if (!who.owner.empty() && (read.ptr != end || read.ec != std::errc()))
     return {errc::bad_argument, "the owner of a holder is a number"};
-  if (!who.owner.empty()) field = key.which->field(who.client_id, number, one.mode);
-  if (who.client_id == key.engine->id()) one.owner = number;
-  one.argument = std::make_shared<std::string const>(std::move(field));
+  if (!who.owner.empty()) field = key.which->field(who.client_id, number, call.mode);
+  if (who.client_id == key.engine->id()) call.owner = number;
+  call.argument = std::make_shared<std::string const>(std::move(field));
   return {};
 }
 
-refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who) {
-  if (auto wrong = fill(one, key, operation::type::query)) return wrong;
+refusal fill_query(operation& call, lock_key const& key, query what, std::optional<owner> who) {
+  if (auto wrong = fill(call, key, operation::type::query)) return wrong;
   if (auto wrong = check_known(key, operation::type::query, what)) return wrong;
-  one.question = what;
-  if (who) one.owner = owner_access::number(*who);
+  call.question = what;
+  if (who) call.owner = owner_access::number(*who);
   return {};
 }
 
-refusal fill_adopt(operation& one, lock_key const& key, owner who, operation const& asked) {
-  if (auto wrong = fill(one, key, operation::type::adopt)) return wrong;
-  one.started = asked.started;
-  one.value = asked.value;
-  one.owner = owner_access::number(who);
+refusal fill_adopt(operation& call, lock_key const& key, owner who, operation const& asked) {
+  if (auto wrong = fill(call, key, operation::type::adopt)) return wrong;
+  call.started = asked.started;
+  call.value = asked.value;
+  call.owner = owner_access::number(who);
   return {};
 }
 
-refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait) {
+refusal fill_connect(operation& call, lock_key const& key, std::optional<milliseconds> wait) {
   // A shorter wait would end before any server could answer.
   constexpr milliseconds least{50};
-  if (auto wrong = fill(one, key, operation::type::connect)) return wrong;
-  one.deadline = after(one.started, std::max(least, wait.value_or(key.engine->settings().connect_timeout)));
+  if (auto wrong = fill(call, key, operation::type::connect)) return wrong;
+  call.deadline = after(call.started, std::max(least, wait.value_or(key.engine->settings().connect_timeout)));
   return {};
 }
 
@@ -161,8 +161,8 @@ void throw_if(refusal const& wrong) {
   if (wrong) throw lock_error(wrong.code, wrong.text);
 }
 
-void throw_if(operation const& one) {
-  if (one.error) throw lock_error(one.error, one.text);
+void throw_if(operation const& call) {
+  if (call.error) throw lock_error(call.error, call.text);
 }
 
 }  // namespace latchkey::detail

@@ -27,25 +27,25 @@ struct acquire_request {
 };
 
 // Each fills an operation from what the caller said.
-refusal fill_acquire(operation& one, lock_key const& key, acquire_request const& asked);
+refusal fill_acquire(operation& call, lock_key const& key, acquire_request const& asked);
 // What is wrong with the options that the lease keeps.
 refusal check_options(lock_key const& key, acquire_options const& options);
-refusal fill_extend(operation& one, lock_key const& key, owner who, hold_id hold, milliseconds length);
-refusal fill_release(operation& one, lock_key const& key, owner who, hold_id hold);
+refusal fill_extend(operation& call, lock_key const& key, owner who, hold_id hold, milliseconds length);
+refusal fill_release(operation& call, lock_key const& key, owner who, hold_id hold);
 // What a lease may be.
 refusal check_lease(milliseconds length);
-refusal fill_force_unlock(operation& one, lock_key const& key);
+refusal fill_force_unlock(operation& call, lock_key const& key);
 // Of this holder alone.
-refusal fill_force_unlock_of(operation& one, lock_key const& key, holder const& who);
-refusal fill_query(operation& one, lock_key const& key, query what, std::optional<owner> who);
+refusal fill_force_unlock_of(operation& call, lock_key const& key, holder const& who);
+refusal fill_query(operation& call, lock_key const& key, query what, std::optional<owner> who);
 // A hold that the server has shown: how long it still lasts is the value of the question, asked when that started.
-refusal fill_adopt(operation& one, lock_key const& key, owner who, operation const& asked);
-refusal fill_connect(operation& one, lock_key const& key, std::optional<milliseconds> wait);
+refusal fill_adopt(operation& call, lock_key const& key, owner who, operation const& asked);
+refusal fill_connect(operation& call, lock_key const& key, std::optional<milliseconds> wait);
 
 // Throws what a blocking call is to throw before it starts.
 void check_blocking(lock_key const& key);
 void throw_if(refusal const& wrong);
 // Throws what the operation ended with, if it failed.
-void throw_if(operation const& one);
+void throw_if(operation const& call);
 
 }  // namespace latchkey::detail

@@ -54,14 +54,14 @@ std::weak_ptr<later> run_later(core const& engine, instant when, F function) {
     void run() override { f(); }
     F f;
   };
-  auto const one = std::make_shared<made>(engine, when, std::move(function));
-  one->arm();
-  return one;
+  auto const later = std::make_shared<made>(engine, when, std::move(function));
+  later->arm();
+  return later;
 }
 
-inline void cancel_timer(std::weak_ptr<later>& one) {
-  if (auto const timer = one.lock()) timer->cancel();
-  one.reset();
+inline void cancel_timer(std::weak_ptr<later>& later) {
+  if (auto const timer = later.lock()) timer->cancel();
+  later.reset();
 }
 
 }  // namespace latchkey::detail

@@ -27,23 +27,23 @@ void steps::resolve(step_batch& batch) {
 
 void steps::resolve_losses(step_batch& batch) {
   batch.lost.reserve(batch.todo.lost.size());  // a holder does not go here, with the mutex held
-  for (actions::loss const& one : batch.todo.lost)
-    if (auto holder = static_cast<loss_listener*>(one.link)->self())
-      batch.lost.emplace_back(std::move(holder), one.why);
+  for (actions::loss const& loss : batch.todo.lost)
+    if (auto holder = static_cast<loss_listener*>(loss.link)->self())
+      batch.lost.emplace_back(std::move(holder), loss.why);
 }
 
 void steps::perform(step_batch& batch) noexcept {
   timer_.arm(batch.wake);
   post_io(batch);
   if (batch.events) events_.deliver_soon();
-  for (note const& one : batch.todo.notes) events_.report(one);
+  for (note const& note : batch.todo.notes) events_.report(note);
   // Handlers of one answer run in the order of their calls: a single one needs no queue for that.
   bool const alone = batch.todo.completed.size() == 1 && batch.lost.empty();
-  for (operation* one : batch.todo.completed) {
-    auto& done = *static_cast<call*>(one);
+  for (operation* asked : batch.todo.completed) {
+    auto& done = *static_cast<call*>(asked);
     if (!alone || !own_delivery::leave(done)) done.complete();
   }
-  for (auto const& one : batch.lost) user_.tell_loss(one.first, one.second);
+  for (auto const& loss : batch.lost) user_.tell_loss(loss.first, loss.second);
   if (batch.finished) user_.finished();
 }
 

@@ -48,12 +48,12 @@ class spare_batch {
   spare_batch& operator=(spare_batch const&) = delete;
 
   std::unique_ptr<step_batch> take() {
-    std::unique_ptr<step_batch> one(kept_.exchange(nullptr, std::memory_order_acquire));
-    return one ? std::move(one) : std::make_unique<step_batch>();
+    std::unique_ptr<step_batch> batch(kept_.exchange(nullptr, std::memory_order_acquire));
+    return batch ? std::move(batch) : std::make_unique<step_batch>();
   }
-  void give(std::unique_ptr<step_batch> one) {
-    one->clear();
-    delete kept_.exchange(one.release(), std::memory_order_acq_rel);
+  void give(std::unique_ptr<step_batch> batch) {
+    batch->clear();
+    delete kept_.exchange(batch.release(), std::memory_order_acq_rel);
   }
 
  private:

@@ -25,7 +25,7 @@ class test_clock {
   // The clients of the server at this socket ask at once whether they still hold what they renew.
   LATCHKEY_EXPORT static void doubt_holds(std::string_view socket);
 
-  static void enlist(std::shared_ptr<core> const& one);
+  static void enlist(std::shared_ptr<core> const& core);
 };
 
 }  // namespace latchkey::detail

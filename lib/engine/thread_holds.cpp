@@ -17,24 +17,25 @@ class thread_holds::all {
  public:
   ~all() {
     over = true;
-    for (auto const& one : list_)
-      if (one->count_ > 0)
-        if (auto const client = one->core_.lock()) client->thread_ended();
+    for (auto const& holds : list_)
+      if (holds->count_ > 0)
+        if (auto const client = holds->core_.lock()) client->thread_ended();
   }
 
   thread_holds* find(core const& whose) noexcept {
-    auto const found = std::find_if(list_.begin(), list_.end(), [&](auto const& one) { return one->of_ == &whose; });
+    auto const found =
+        std::find_if(list_.begin(), list_.end(), [&](auto const& holds) { return holds->of_ == &whose; });
     return found == list_.end() ? nullptr : found->get();
   }
 
   thread_holds& add(core& whose) {
-    std::erase_if(list_, [](auto const& one) { return one->core_.expired(); });
+    std::erase_if(list_, [](auto const& holds) { return holds->core_.expired(); });
     return *list_.emplace_back(new thread_holds(whose));
   }
 
   static all& mine() {
-    thread_local all one;
-    return one;
+    thread_local all here;
+    return here;
   }
 
  private:

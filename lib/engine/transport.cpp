@@ -65,8 +65,8 @@ transport::transport(std::shared_ptr<core> whose)
 }
 
 transport::~transport() {
-  for (auto const& one : connections_) one->detach();
-  for (auto const& one : checks_) one->detach();
+  for (auto const& connection : connections_) connection->detach();
+  for (auto const& check : checks_) check->detach();
   checks_.clear();
   if (!finished_) core_->executor_gone();
 }
@@ -104,42 +104,42 @@ void transport::turn() {
 void transport::perform_io() {
   for (std::uint32_t const serial : io_.close) discard(serial);
   for (std::uint32_t const serial : io_.abort) abort(serial);
-  for (auto const& one : io_.open) open(one);
-  for (auto& one : io_.write) write(one);
+  for (auto const& opening : io_.open) open(opening);
+  for (auto& writing : io_.write) write(writing);
 }
 
-void transport::open(io_actions::opening const& one) {
+void transport::open(io_actions::opening const& opening) {
   connection::limits const most{core_->settings().connect_timeout, core_->settings().timeout};
-  auto made =
-      std::make_shared<connection>(strand_, *this, names_of(one.to), one.serial, most, core_->server().tls_for(one.as));
+  auto made = std::make_shared<connection>(strand_, *this, names_of(opening.to), opening.serial, most,
+                                           core_->server().tls_for(opening.as));
   connections_.push_back(made);
-  if (one.to_peer) {
-    connection const* const leader = find(one.leader);
-    return leader ? made->open(leader->peer(), leader->host()) : forget(one.serial);
+  if (opening.to_peer) {
+    connection const* const leader = find(opening.leader);
+    return leader ? made->open(leader->peer(), leader->host()) : forget(opening.serial);
   }
-  if (one.to.host.empty()) return made->open(core_->server().where);
+  if (opening.to.host.empty()) return made->open(core_->server().where);
   target where;
-  where.host = one.to.host;
-  where.port = one.to.port;
+  where.host = opening.to.host;
+  where.port = opening.to.port;
   made->open(where);
 }
 
 std::shared_ptr<name_lookup> transport::names_of(node_address const& at) {
-  auto const known = std::find_if(names_.begin(), names_.end(), [&](auto const& one) { return one.first == at; });
+  auto const known = std::find_if(names_.begin(), names_.end(), [&](auto const& entry) { return entry.first == at; });
   if (known != names_.end()) return known->second;
   // Whoever still waits for an answer keeps his.
   if (names_.size() >= most_names) names_.erase(names_.begin());
   return names_.emplace_back(at, std::make_shared<name_lookup>()).second;
 }
 
-void transport::write(io_actions::writing& one) {
-  if (connection* to = find(one.serial)) return to->write(std::move(one.bytes));
-  auto lane = core_->machine_steps().look([&](client_machine&) { return core_->lanes().lane(one.serial); });
+void transport::write(io_actions::writing& writing) {
+  if (connection* to = find(writing.serial)) return to->write(std::move(writing.bytes));
+  auto lane = core_->machine_steps().look([&](client_machine&) { return core_->lanes().lane(writing.serial); });
   if (!lane) return;
-  end_check(one.serial);
+  end_check(writing.serial);
   auto const made = std::make_shared<lane_check>(strand_, *this, std::move(lane));
   checks_.push_back(made);
-  made->start(one.bytes);
+  made->start(writing.bytes);
 }
 
 void transport::discard(std::uint32_t serial) {
@@ -150,22 +150,22 @@ void transport::discard(std::uint32_t serial) {
 
 // And those that have ended by themselves.
 void transport::end_check(std::uint32_t serial) {
-  std::erase_if(checks_, [serial](auto const& one) {
-    if (one->serial() == serial) one->close();
-    return one->over();
+  std::erase_if(checks_, [serial](auto const& check) {
+    if (check->serial() == serial) check->close();
+    return check->over();
   });
 }
 
 void transport::abort(std::uint32_t serial) {
-  if (connection* const one = find(serial)) one->abort();
+  if (connection* const connection = find(serial)) connection->abort();
   core_->lane_closed(serial, true);
   discard(serial);
 }
 
 void transport::lend(std::uint32_t serial) {
-  connection* const one = find(serial);
-  if (one == nullptr) return;
-  auto left = one->release();
+  connection* const connection = find(serial);
+  if (connection == nullptr) return;
+  auto left = connection->release();
   forget(serial);
   if (left.fd < 0) return;  // the first borrower finds no lane and says so
   auto const& settings = core_->settings();
@@ -174,15 +174,15 @@ void transport::lend(std::uint32_t serial) {
 }
 
 connection* transport::find(std::uint32_t serial) {
-  auto const same = [serial](auto const& one) { return one->serial() == serial; };
+  auto const same = [serial](auto const& socket) { return socket->serial() == serial; };
   auto const found = std::find_if(connections_.begin(), connections_.end(), same);
   return found == connections_.end() ? nullptr : found->get();
 }
 
 void transport::forget(std::uint32_t serial) {
-  std::erase_if(connections_, [serial](auto const& one) {
-    if (one->serial() != serial) return false;
-    one->close();
+  std::erase_if(connections_, [serial](auto const& connection) {
+    if (connection->serial() != serial) return false;
+    connection->close();
     return true;
   });
 }
@@ -200,9 +200,9 @@ void transport::limit_close() {
 void transport::finish() {
   if (finished_) return;
   finished_ = true;
-  for (auto const& one : connections_) one->end();
+  for (auto const& connection : connections_) connection->end();
   connections_.clear();
-  for (auto const& one : checks_) one->close();
+  for (auto const& check : checks_) check->close();
   checks_.clear();
   error_code ignored;
   timer_.close(ignored);

@@ -69,9 +69,9 @@ class transport final : public connection::listener,
  private:
   void watch_timer();
   void perform_io();
-  void open(io_actions::opening const& one);
+  void open(io_actions::opening const& opening);
   std::shared_ptr<name_lookup> names_of(node_address const& at);
-  void write(io_actions::writing& one);
+  void write(io_actions::writing& writing);
   void discard(std::uint32_t serial);
   void abort(std::uint32_t serial);
   // Under the client's mutex, so that nobody borrows a lane that is not there yet.

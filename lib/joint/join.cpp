@@ -11,18 +11,18 @@ using key_ptr = std::shared_ptr<lock_key const>;
 
 constexpr std::size_t most_members = 256;  // those of members counted
 
-void add_leaves(key_ptr const& one, std::vector<key_ptr>& leaves) {
-  if (one->which) return leaves.push_back(one);
-  for (auto const& member : static_cast<joint_lock const&>(*one).members()) add_leaves(member, leaves);
+void add_leaves(key_ptr const& key, std::vector<key_ptr>& leaves) {
+  if (key->which) return leaves.push_back(key);
+  for (auto const& member : static_cast<joint_lock const&>(*key).members()) add_leaves(member, leaves);
 }
 
 void check(std::vector<key_ptr> const& members, bool majority) {
   if (members.empty()) throw lock_error(errc::bad_argument, "a lock without members");
   std::vector<key_ptr> leaves;
   std::vector<std::size_t> ends;
-  for (auto const& one : members) {
-    if (!one) throw lock_error(errc::bad_argument, "a member was moved from");
-    add_leaves(one, leaves);
+  for (auto const& key : members) {
+    if (!key) throw lock_error(errc::bad_argument, "a member was moved from");
+    add_leaves(key, leaves);
     ends.push_back(leaves.size());
     if (leaves.size() > most_members) throw lock_error(errc::bad_argument, "more than 256 members");
   }
@@ -40,15 +40,15 @@ std::string identity_of(std::vector<key_ptr> const& members, bool majority) {
   std::string made = majority ? "red" : "multi";
   auto const add = [&](auto const& value) { made.append("|").append(value); };
   auto const address = [](void const* of) { return std::to_string(reinterpret_cast<std::uintptr_t>(of)); };
-  for (auto const& one : members) {
-    add(address(one->engine.get()));
-    add(one->which ? one->which->rules().name : address(one.get()));
-    auto const parameters = one->which ? one->which->rules().parameters : std::string();
+  for (auto const& key : members) {
+    add(address(key->engine.get()));
+    add(key->which ? key->which->rules().name : address(key.get()));
+    auto const parameters = key->which ? key->which->rules().parameters : std::string();
     add(std::to_string(parameters.size()));
     add(parameters);
-    add(std::to_string(one->mode));
-    add(std::to_string(one->name.size()));
-    add(one->name);
+    add(std::to_string(key->mode));
+    add(std::to_string(key->name.size()));
+    add(key->name);
   }
   return made;
 }
@@ -58,7 +58,7 @@ std::string identity_of(std::vector<key_ptr> const& members, bool majority) {
 std::shared_ptr<lock_key const> join(std::shared_ptr<core> const& engine, std::vector<key_ptr> members, bool majority) {
   check(members, majority);
   std::string name;
-  for (auto const& one : members) name += (name.empty() ? "" : ",") + one->name;
+  for (auto const& key : members) name += (name.empty() ? "" : ",") + key->name;
   return std::static_pointer_cast<joint_lock const>(engine->attached(identity_of(members, majority), [&] {
     return std::make_shared<joint_lock>(engine, std::move(name), std::move(members), majority);
   }));

@@ -34,10 +34,10 @@ std::uint64_t new_seed() {
   return next.fetch_add(0xD1B54A32D192ED03u);
 }
 
-joint_acquire::answer answer_of(member_call const& one) {
-  if (one.error) return {.what = answer_type::failed, .error = one.error, .text = one.text};
-  if (one.yes) return {.what = answer_type::granted, .until = one.hold_shown->until()};
-  return {.what = one.untried ? answer_type::untried : answer_type::busy};
+joint_acquire::answer answer_of(member_call const& call) {
+  if (call.error) return {.what = answer_type::failed, .error = call.error, .text = call.text};
+  if (call.yes) return {.what = answer_type::granted, .until = call.hold_shown->until()};
+  return {.what = call.untried ? answer_type::untried : answer_type::busy};
 }
 
 // Without the guard, and the end of what it has taken along as well.
@@ -50,17 +50,17 @@ void outside(joint_guard& guard, F&& f) {
 
 }  // namespace
 
-joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock const> of, call& one, bool blocking)
-    : joint_task(of, one, blocking),
-      owner_(one.owner),
-      lease_(one.lease),
-      max_hold_(one.max_hold),
-      started_(one.started),
-      link_(one.link),
-      context_(context_of(one.link)),
-      progress_within_(one.link ? one.link->progress_within : nanoseconds(0)),
-      machine_(of->rules_for(one.lease, one.max_hold),
-               {.deadline = one.deadline, .once = one.once, .seed = new_seed()}) {}
+joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock const> of, call& call, bool blocking)
+    : joint_task(of, call, blocking),
+      owner_(call.owner),
+      lease_(call.lease),
+      max_hold_(call.max_hold),
+      started_(call.started),
+      link_(call.link),
+      context_(context_of(call.link)),
+      progress_within_(call.link ? call.link->progress_within : nanoseconds(0)),
+      machine_(of->rules_for(call.lease, call.max_hold),
+               {.deadline = call.deadline, .once = call.once, .seed = new_seed()}) {}
 
 // Whoever finds nobody performing performs what is decided, in order; the others leave it to him.
 void joint_acquiring::perform(joint_guard& guard) noexcept {
@@ -88,18 +88,18 @@ void joint_acquiring::time(joint_guard& guard) {
   perform(guard);
 }
 
-void joint_acquiring::answered(member_call& one, joint_guard& guard) {
-  if (!one.yes) asked_.erase(one.number());
-  machine_.answered(one.number(), answer_of(one), boot_now());
+void joint_acquiring::answered(member_call& call, joint_guard& guard) {
+  if (!call.yes) asked_.erase(call.number());
+  machine_.answered(call.number(), answer_of(call), boot_now());
   perform(guard);
 }
 
 std::shared_ptr<member_call> joint_acquiring::take(joint_acquire::attempt id) {
   auto const found = asked_.find(id);
   if (found == asked_.end()) return nullptr;
-  auto one = std::move(found->second);
+  auto call = std::move(found->second);
   asked_.erase(found);
-  return one;
+  return call;
 }
 
 void joint_acquiring::perform(joint_acquire::action const& what, joint_guard& guard) {
@@ -108,14 +108,14 @@ void joint_acquiring::perform(joint_acquire::action const& what, joint_guard& gu
     case action_type::wait: return ask(what, guard);
     case action_type::cancel:
       if (auto const found = asked_.find(what.of[0].id); found != asked_.end())
-        outside(guard, [one = found->second] { one->key().cancel(*one); });
+        outside(guard, [call = found->second] { call->key().cancel(*call); });
       return;
     case action_type::give_back:
-      if (auto one = take(what.of[0].id)) outside(guard, [given = std::move(one)] { given->hold_shown->drop(); });
+      if (auto call = take(what.of[0].id)) outside(guard, [given = std::move(call)] { given->hold_shown->drop(); });
       return;
     case action_type::keep:
-      if (auto one = take(what.of[0].id); one && !made_->add(guard, one->hold_shown))
-        outside(guard, [given = std::move(one)] { given->hold_shown->drop(); });
+      if (auto call = take(what.of[0].id); call && !made_->add(guard, call->hold_shown))
+        outside(guard, [given = std::move(call)] { given->hold_shown->drop(); });
       return;
     case action_type::sleep: return sleep(what.when, guard);
     case action_type::finish: return conclude(guard);
@@ -183,7 +183,7 @@ void joint_acquiring::conclude(joint_guard& guard) {
   std::string text = machine_.text();
   if (granted) {
     std::vector<std::shared_ptr<member_hold>> parts;
-    for (auto const& one : machine_.held()) parts.push_back(take(one.id)->hold_shown);
+    for (auto const& question : machine_.held()) parts.push_back(take(question.id)->hold_shown);
     made_ = std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, new_hold(), link_});
     bool const begun = made_->begin(guard, parts, weak_from_this());
     granted = begun && of_->add(guard, made_);
@@ -192,7 +192,7 @@ void joint_acquiring::conclude(joint_guard& guard) {
       error = begun ? errc::closed : errc::timeout;
       outside(guard, [this, back = std::move(parts)] {
         made_->take();
-        for (auto const& one : back) one->drop();
+        for (auto const& part : back) part->drop();
       });
     }
   }

@@ -12,13 +12,13 @@ class later;
 // Performs what a joint_acquire decides.
 class joint_acquiring final : public joint_task {
  public:
-  joint_acquiring(std::shared_ptr<joint_lock const> of, call& one, bool blocking);
+  joint_acquiring(std::shared_ptr<joint_lock const> of, call& call, bool blocking);
 
   void begin() noexcept override;
   void cancel(error_code const& why) override;
 
  private:
-  void answered(member_call& one, joint_guard& guard) override;
+  void answered(member_call& call, joint_guard& guard) override;
   instant wake_at() const override { return sleeps_until_; }
   void time(joint_guard& guard) override;
 

@@ -48,7 +48,7 @@ joint_hold::joint_hold(std::shared_ptr<joint_lock const> of, terms what)
 
 bool joint_hold::begin(joint_guard const& guard, std::vector<part> parts, std::weak_ptr<joint_task> asking) {
   asking_ = std::move(asking);
-  for (auto const& one : parts) one->part_of = weak_from_this();
+  for (auto const& hold : parts) hold->part_of = weak_from_this();
   if (!count_.begin(std::move(parts))) return false;
   if (link_) link_->parts = shared_from_this();
   watch(guard);
@@ -67,7 +67,7 @@ instant joint_hold::until() const {
 
 void joint_hold::progress(instant now) {
   auto const guard = of_->guard();
-  for (auto const& one : count_.parts()) one->progress(now);
+  for (auto const& hold : count_.parts()) hold->progress(now);
 }
 
 bool joint_hold::lost() const {
@@ -144,13 +144,13 @@ void joint_hold::lose(error_code const& why) {
         if (auto const self = weak.lock()) self->renew_no_longer();
       });
   }
-  for (auto const& one : rest) one->drop();
+  for (auto const& hold : rest) hold->drop();
   if (holder) engine.post([told = holder, why] { told->tell(why); });
   of_->on_lost(*this);
 }
 
 void joint_hold::renew_no_longer() noexcept {
-  for (auto const& one : parts()) one->renew_no_longer();
+  for (auto const& hold : parts()) hold->renew_no_longer();
 }
 
 // Where clocks may run apart it ends before its members do: a timer tells of that. Renewals move the end on without a

@@ -16,23 +16,23 @@ constexpr std::size_t most_lost = 1'024;  // holds that are kept for an unlock
 // What one script call may take is of one group.
 std::vector<joint_rules::member> grouped(std::vector<joint_lock::member> const& members) {
   std::vector<joint_rules::member> made;
-  for (auto const& one : members) {
+  for (auto const& key : members) {
     std::size_t group = 0;
-    if (one->which && one->which->acquire_all()) {
+    if (key->which && key->which->acquire_all()) {
       auto const like = std::find_if(members.begin(), members.end(), [&](auto const& other) {
-        return other->which && other->engine == one->engine && other->which->acquire_all() == one->which->acquire_all();
+        return other->which && other->engine == key->engine && other->which->acquire_all() == key->which->acquire_all();
       });
       group = 1 + static_cast<std::size_t>(like - members.begin());
     }
-    made.push_back({one->name, group});
+    made.push_back({key->name, group});
   }
   return made;
 }
 
-void fail(call& one, bool blocking, errc why, std::string_view text = {}) {
-  one.error = why;
-  one.text = text;
-  if (!blocking) one.complete();
+void fail(call& call, bool blocking, errc why, std::string_view text = {}) {
+  call.error = why;
+  call.text = text;
+  if (!blocking) call.complete();
 }
 
 }  // namespace
@@ -48,67 +48,68 @@ joint_rules joint_lock::rules_for(milliseconds lease, milliseconds max_hold) con
   return rules_.with_lease(lease);
 }
 
-std::shared_ptr<joint_task> joint_lock::task_for(call& one, bool blocking) const {
-  if (one.what == operation::type::release) {
+std::shared_ptr<joint_task> joint_lock::task_for(call& call, bool blocking) const {
+  if (call.what == operation::type::release) {
     if (engine->over()) {  // members of other clients may be left
-      drop(one.owner, one.hold);
-      return fail(one, blocking, errc::closed), nullptr;
+      drop(call.owner, call.hold);
+      return fail(call, blocking, errc::closed), nullptr;
     }
   } else if (closing_ || engine->closing()) {
-    return fail(one, blocking, errc::closed), nullptr;
+    return fail(call, blocking, errc::closed), nullptr;
   }
   std::vector<std::shared_ptr<member_hold>> parts;
-  switch (one.what) {
+  switch (call.what) {
     case operation::type::acquire:
-      return keep(one, blocking, std::make_shared<joint_acquiring>(shared_from_this(), one, blocking));
+      return keep(call, blocking, std::make_shared<joint_acquiring>(shared_from_this(), call, blocking));
     case operation::type::release: {
-      auto const ended = remove(one.owner, one.hold);
+      auto const ended = remove(call.owner, call.hold);
       if (!ended) {
-        fail(one, blocking, errc::not_owner, has_hold(one.owner) ? only_its_lease : std::string_view());
+        fail(call, blocking, errc::not_owner, has_hold(call.owner) ? only_its_lease : std::string_view());
         return nullptr;
       }
       parts = ended->take();
-      if (parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
-      return ask_all(one, blocking, ended, std::move(parts));
+      if (parts.empty()) return fail(call, blocking, errc::lease_lost), nullptr;
+      return ask_all(call, blocking, ended, std::move(parts));
     }
     case operation::type::extend: {
-      auto const extended = find(one.owner, one.hold);
+      auto const extended = find(call.owner, call.hold);
       if (extended) parts = extended->parts();
-      if (parts.empty()) return fail(one, blocking, errc::lease_lost), nullptr;
-      return ask_all(one, blocking, extended, std::move(parts));
+      if (parts.empty()) return fail(call, blocking, errc::lease_lost), nullptr;
+      return ask_all(call, blocking, extended, std::move(parts));
     }
-    case operation::type::query: return ask_all(one, blocking, nullptr, {});
+    case operation::type::query: return ask_all(call, blocking, nullptr, {});
     case operation::type::command:  // of kinds that no joint lock is
     case operation::type::connect:
     case operation::type::adopt:
     case operation::type::force_unlock: break;
   }
-  return fail(one, blocking, errc::bad_argument), nullptr;
+  return fail(call, blocking, errc::bad_argument), nullptr;
 }
 
 // A release takes the parts of its hold before there is a task that asks for them.
-std::shared_ptr<joint_task> joint_lock::ask_all(call& one, bool blocking, std::shared_ptr<joint_hold> about,
+std::shared_ptr<joint_task> joint_lock::ask_all(call& call, bool blocking, std::shared_ptr<joint_hold> about,
                                                 std::vector<std::shared_ptr<member_hold>> parts) const {
-  return keep(one, blocking,
-              std::make_shared<joint_gathering>(shared_from_this(), one, blocking, std::move(about), std::move(parts)));
+  return keep(
+      call, blocking,
+      std::make_shared<joint_gathering>(shared_from_this(), call, blocking, std::move(about), std::move(parts)));
 }
 
-std::shared_ptr<joint_task> joint_lock::keep(call& one, bool blocking, std::shared_ptr<joint_task> made) const {
+std::shared_ptr<joint_task> joint_lock::keep(call& call, bool blocking, std::shared_ptr<joint_task> made) const {
   {
     auto const lock = guard();
     // Who closes has told those that were there.
-    if (one.what == operation::type::release || !closing_) return tasks_[&one] = std::move(made);
+    if (call.what == operation::type::release || !closing_) return tasks_[&call] = std::move(made);
   }
-  return fail(one, blocking, errc::closed), nullptr;
+  return fail(call, blocking, errc::closed), nullptr;
 }
 
-void joint_lock::start(call& one) const {
-  if (auto const task = task_for(one, false)) task->begin();
+void joint_lock::start(call& call) const {
+  if (auto const task = task_for(call, false)) task->begin();
 }
 
-void joint_lock::run(blocking_call& one, std::stop_token const& stop) const {
+void joint_lock::run(blocking_call& call, std::stop_token const& stop) const {
   uncancelled const whole;
-  auto const task = task_for(one, true);
+  auto const task = task_for(call, true);
   if (!task) return;
   task->begin();
   std::optional<std::stop_callback<std::function<void()>>> watch;
@@ -116,26 +117,26 @@ void joint_lock::run(blocking_call& one, std::stop_token const& stop) const {
   task->wait();
 }
 
-void joint_lock::forget(joint_guard const&, call const& one) const { tasks_.erase(&one); }
+void joint_lock::forget(joint_guard const&, call const& call) const { tasks_.erase(&call); }
 
-std::shared_ptr<joint_task> joint_lock::task_of(call const& one) const {
+std::shared_ptr<joint_task> joint_lock::task_of(call const& call) const {
   auto const lock = guard();
-  auto const found = tasks_.find(&one);
+  auto const found = tasks_.find(&call);
   return found == tasks_.end() ? nullptr : found->second;
 }
 
-void joint_lock::cancel(call& one) const {
-  if (auto const task = task_of(one)) task->cancel(asio::error::operation_aborted);
+void joint_lock::cancel(call& call) const {
+  if (auto const task = task_of(call)) task->cancel(asio::error::operation_aborted);
 }
 
-instant joint_lock::expire(call& one) const {
-  auto const task = task_of(one);
+instant joint_lock::expire(call& call) const {
+  auto const task = task_of(call);
   return task ? task->expire() : never;
 }
 
 bool joint_lock::keeps_out(std::uint64_t owner) const {
   auto const held =
-      std::count_if(members_.begin(), members_.end(), [&](member const& one) { return one->keeps_out(owner); });
+      std::count_if(members_.begin(), members_.end(), [&](member const& key) { return key->keeps_out(owner); });
   return static_cast<std::size_t>(held) > members_.size() - rules_.quorum;
 }
 
@@ -149,23 +150,23 @@ std::string_view joint_lock::refuses(operation::type what, query question) const
 
 bool joint_lock::forked() const {
   return engine->forked() ||
-         std::any_of(members_.begin(), members_.end(), [](auto const& one) { return one->forked(); });
+         std::any_of(members_.begin(), members_.end(), [](auto const& key) { return key->forked(); });
 }
 
 bool joint_lock::inside() const {
   return engine->threads().inside() ||
-         std::any_of(members_.begin(), members_.end(), [](auto const& one) { return one->inside(); });
+         std::any_of(members_.begin(), members_.end(), [](auto const& key) { return key->inside(); });
 }
 
 instant joint_lock::budget_end(instant start) const {
   instant last{};
-  for (auto const& one : members_) last = std::max(last, one->budget_end(start));
+  for (auto const& key : members_) last = std::max(last, key->budget_end(start));
   return last;
 }
 
 milliseconds joint_lock::watchdog_time() const {
   milliseconds longest{0};
-  for (auto const& one : members_) longest = std::max(longest, one->watchdog_time());
+  for (auto const& key : members_) longest = std::max(longest, key->watchdog_time());
   return longest;
 }
 
@@ -181,8 +182,8 @@ std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which)
   auto const lock = guard();
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
-  for (auto const& one : found->second)
-    if (one->id() == which) return one;
+  for (auto const& hold : found->second)
+    if (hold->id() == which) return hold;
   return nullptr;
 }
 
@@ -193,10 +194,10 @@ std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id whic
   if (found == holds_.end()) return nullptr;
   auto& all = found->second;
   auto const asked = [&](auto const& h) { return which == 0 ? !h->leased() : h->id() == which; };
-  auto const one = std::find_if(all.rbegin(), all.rend(), asked);
-  if (one == all.rend()) return nullptr;
-  auto taken = std::move(*one);
-  all.erase(std::prev(one.base()));
+  auto const known = std::find_if(all.rbegin(), all.rend(), asked);
+  if (known == all.rend()) return nullptr;
+  auto taken = std::move(*known);
+  all.erase(std::prev(known.base()));
   if (all.empty()) holds_.erase(found);
   return taken;
 }
@@ -209,19 +210,19 @@ bool joint_lock::has_hold(std::uint64_t owner) const {
 void joint_lock::drop(std::uint64_t owner, hold_id hold) const {
   auto const ended = remove(owner, hold);
   if (!ended) return;
-  for (auto const& one : ended->take()) one->drop();
+  for (auto const& part : ended->take()) part->drop();
 }
 
 void joint_lock::renew_no_longer(std::uint64_t owner, hold_id hold) const {
-  if (auto const one = find(owner, hold)) one->renew_no_longer();
+  if (auto const held = find(owner, hold)) held->renew_no_longer();
 }
 
-void joint_lock::on_lost(joint_hold& one) const {
-  if (one.leased()) return;  // its lease takes it away
+void joint_lock::on_lost(joint_hold& hold) const {
+  if (hold.leased()) return;  // its lease takes it away
   std::pair<std::uint64_t, hold_id> oldest{};
   {
     auto const lock = guard();
-    lost_.emplace_back(one.owner(), one.id());
+    lost_.emplace_back(hold.owner(), hold.id());
     if (lost_.size() <= most_lost) return;
     oldest = lost_.front();
     lost_.pop_front();
@@ -241,35 +242,35 @@ void joint_lock::closing() noexcept {
   {
     auto const lock = guard();
     closing_ = true;
-    for (auto const& [one, task] : tasks_) tasks.push_back(task);
+    for (auto const& [call, task] : tasks_) tasks.push_back(task);
   }
-  for (auto const& one : tasks) one->cancel(errc::closed);
+  for (auto const& task : tasks) task->cancel(errc::closed);
   std::uint64_t const closer = owner_access::number(owner::this_thread());
-  for (auto const& one : all_holds()) {
-    if (one->leased())
-      one->lose(errc::closed);
-    else if (one->owner() == closer)
-      drop(closer, one->id());
+  for (auto const& hold : all_holds()) {
+    if (hold->leased())
+      hold->lose(errc::closed);
+    else if (hold->owner() == closer)
+      drop(closer, hold->id());
   }
 }
 
 void joint_lock::thread_ended() noexcept {
   std::uint64_t const ended = owner_access::number(owner::this_thread());
-  for (auto const& one : all_holds()) {
-    if (one->owner() != ended || one->leased() || one->lost()) continue;
-    one->renew_no_longer();
+  for (auto const& hold : all_holds()) {
+    if (hold->owner() != ended || hold->leased() || hold->lost()) continue;
+    hold->renew_no_longer();
     note said;
     said.type = event_type::holder_thread_ended;
     said.owner = ended;
     said.lock = name;
-    said.took = std::max<nanoseconds>(one->until() - boot_now(), nanoseconds(0));
+    said.took = std::max<nanoseconds>(hold->until() - boot_now(), nanoseconds(0));
     engine->report(said);
   }
 }
 
 // Members of this client are left to their leases; those of others would be renewed for ever.
 void joint_lock::closed() noexcept {
-  for (auto const& one : all_holds()) one->renew_no_longer();
+  for (auto const& hold : all_holds()) hold->renew_no_longer();
 }
 
 }  // namespace latchkey::detail

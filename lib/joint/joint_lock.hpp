@@ -32,10 +32,10 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   joint_guard guard() const { return joint_guard(mutex_); }
 
   // --- calls ---
-  void start(call& one) const override;
-  void run(blocking_call& one, std::stop_token const& stop) const override;
-  void cancel(call& one) const override;
-  instant expire(call& one) const override;
+  void start(call& call) const override;
+  void run(blocking_call& call, std::stop_token const& stop) const override;
+  void cancel(call& call) const override;
+  instant expire(call& call) const override;
   void drop(std::uint64_t owner, hold_id hold) const override;
   void renew_no_longer(std::uint64_t owner, hold_id hold) const override;
 
@@ -56,17 +56,17 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   // False: the client closes.
   bool add(joint_guard const& guard, std::shared_ptr<joint_hold> made) const;
   // It was lost; kept for the unlock of its owner, but not too many of them.
-  void on_lost(joint_hold& one) const;
+  void on_lost(joint_hold& hold) const;
 
   // The call is over and its address may be used again.
-  void forget(joint_guard const& guard, call const& one) const;
+  void forget(joint_guard const& guard, call const& call) const;
 
  private:
-  std::shared_ptr<joint_task> task_for(call& one, bool blocking) const;
-  std::shared_ptr<joint_task> ask_all(call& one, bool blocking, std::shared_ptr<joint_hold> about,
+  std::shared_ptr<joint_task> task_for(call& call, bool blocking) const;
+  std::shared_ptr<joint_task> ask_all(call& call, bool blocking, std::shared_ptr<joint_hold> about,
                                       std::vector<std::shared_ptr<member_hold>> parts) const;
-  std::shared_ptr<joint_task> keep(call& one, bool blocking, std::shared_ptr<joint_task> made) const;
-  std::shared_ptr<joint_task> task_of(call const& one) const;
+  std::shared_ptr<joint_task> keep(call& call, bool blocking, std::shared_ptr<joint_task> made) const;
+  std::shared_ptr<joint_task> task_of(call const& call) const;
   std::vector<std::shared_ptr<joint_hold>> all_holds() const noexcept;
   std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id which) const;
   std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which) const;

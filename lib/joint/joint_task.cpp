@@ -17,7 +17,7 @@ namespace {
 
 // Calls to names of one client start in one step, so that they leave together.
 void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
-  auto const client_of = [](auto const& one) { return one->key().which ? one->key().engine.get() : nullptr; };
+  auto const client_of = [](auto const& member) { return member->key().which ? member->key().engine.get() : nullptr; };
   for (auto next = all.begin(); next != all.end(); ++next) {
     core* const client = client_of(*next);
     auto const same = [&](auto const& other) { return client_of(other) == client; };
@@ -25,8 +25,8 @@ void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
       (*next)->key().start(**next);
     } else if (std::none_of(all.begin(), next, same)) {
       std::vector<call*> these;
-      for (auto const& one : all)
-        if (same(one)) these.push_back(one.get());
+      for (auto const& call : all)
+        if (same(call)) these.push_back(call.get());
       client->start(these);
     }
   }
@@ -37,10 +37,10 @@ void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
 void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all, joint_guard& guard) noexcept {
   instant first = never;
   pending_.reserve(pending_.size() + all.size());
-  for (auto const& one : all) {
-    one->under_way();
-    pending_.push_back({one, one->deadline});
-    first = std::min(first, one->deadline);
+  for (auto const& call : all) {
+    call->under_way();
+    pending_.push_back({call, call->deadline});
+    first = std::min(first, call->deadline);
   }
   due(guard, first);
   guard.unlock();
@@ -48,10 +48,10 @@ void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all, joi
   guard.lock();
 }
 
-void joint_task::on_answer(std::shared_ptr<member_call> const& one) noexcept {
+void joint_task::on_answer(std::shared_ptr<member_call> const& call) noexcept {
   auto guard = of_->guard();
-  std::erase_if(pending_, [&](pending const& entry) { return entry.one == one; });
-  answered(*one, guard);
+  std::erase_if(pending_, [&](pending const& entry) { return entry.call == call; });
+  answered(*call, guard);
 }
 
 void joint_task::due(joint_guard const&, instant when) {
@@ -65,18 +65,18 @@ instant joint_task::expire() noexcept {
   std::vector<std::shared_ptr<member_call>> late;
   auto guard = of_->guard();
   if (wake_at() <= now) time(guard);
-  for (auto const& one : pending_)
-    if (one.end <= now) late.push_back(one.one);
-  for (auto const& one : late) {
+  for (auto const& waiting : pending_)
+    if (waiting.end <= now) late.push_back(waiting.call);
+  for (auto const& call : late) {
     guard.unlock();
     // One that is just being told so is not asked in a loop.
-    instant const end = std::max(one->key().expire(*one), after(now, milliseconds(1)));
+    instant const end = std::max(call->key().expire(*call), after(now, milliseconds(1)));
     guard.lock();
     for (auto& entry : pending_)
-      if (entry.one == one) entry.end = end;
+      if (entry.call == call) entry.end = end;
   }
   instant next = wake_at();
-  for (auto const& one : pending_) next = std::min(next, one.end);
+  for (auto const& waiting : pending_) next = std::min(next, waiting.end);
   return next;
 }
 
@@ -96,17 +96,17 @@ void joint_task::wait() noexcept {
   }
 }
 
-joint_gathering::joint_gathering(std::shared_ptr<joint_lock const> of, call& one, bool blocking,
+joint_gathering::joint_gathering(std::shared_ptr<joint_lock const> of, call& call, bool blocking,
                                  std::shared_ptr<joint_hold> about, std::vector<std::shared_ptr<member_hold>> parts)
-    : joint_task(of, one, blocking),
-      what_(one.what),
-      question_(one.question),
-      owner_(one.owner),
-      lease_(one.lease),
+    : joint_task(of, call, blocking),
+      what_(call.what),
+      question_(call.question),
+      owner_(call.owner),
+      lease_(call.lease),
       about_(std::move(about)),
       parts_(std::move(parts)),
       // Where all are needed all are tried before anything is said.
-      answer_(one.what, about_ ? parts_.size() : of->members().size(), of->rules().quorum, of->rules().at_once) {}
+      answer_(call.what, about_ ? parts_.size() : of->members().size(), of->rules().quorum, of->rules().at_once) {}
 
 void joint_gathering::begin() noexcept {
   std::vector<std::shared_ptr<member_call>> sent, refused;
@@ -117,9 +117,9 @@ void joint_gathering::begin() noexcept {
   auto guard = of_->guard();
   if (!about_)
     for (auto const& key : of_->members()) ask(key, nullptr);
-  for (auto const& one : parts_) ask(one->key(), one);
+  for (auto const& part : parts_) ask(part->key(), part);
   start(sent, guard);
-  for (auto const& one : refused) answered(*one, guard);
+  for (auto const& call : refused) answered(*call, guard);
 }
 
 std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const& key,
@@ -142,10 +142,10 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
   return made;
 }
 
-void joint_gathering::answered(member_call& one, joint_guard& guard) {
-  if (what_ == operation::type::release) one.hold_shown->left();
-  if (what_ == operation::type::extend) one.hold_shown->trust.extended(of_->drift(lease_), one.yes);
-  if (!answer_.add(one)) return;
+void joint_gathering::answered(member_call& member, joint_guard& guard) {
+  if (what_ == operation::type::release) member.hold_shown->left();
+  if (what_ == operation::type::extend) member.hold_shown->trust.extended(of_->drift(lease_), member.yes);
+  if (!answer_.add(member)) return;
   if (what_ == operation::type::extend) about_->watch(guard);
   finish(guard, [this](call& told) { answer_.fill(told); });
 }

@@ -40,7 +40,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   virtual void begin() noexcept = 0;
   // Of calls that wait; others go on.
   virtual void cancel(error_code const&) {}
-  void on_answer(std::shared_ptr<member_call> const& one) noexcept;
+  void on_answer(std::shared_ptr<member_call> const& call) noexcept;
 
   // Ends what is late at the members, for callers whose executors nobody may be running; answers when to ask again.
   instant expire() noexcept;
@@ -49,12 +49,12 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
 
  protected:
   // A blocked caller is not told by `complete`, but wakes up in wait().
-  joint_task(std::shared_ptr<joint_lock const> of, call& one, bool blocking)
-      : of_(std::move(of)), blocking_(blocking), call_(&one) {}
+  joint_task(std::shared_ptr<joint_lock const> of, call& call, bool blocking)
+      : of_(std::move(of)), blocking_(blocking), call_(&call) {}
 
   // --- guarded ---
 
-  virtual void answered(member_call& one, joint_guard& guard) = 0;
+  virtual void answered(member_call& call, joint_guard& guard) = 0;
   // Of the task's own timer.
   virtual instant wake_at() const { return never; }
   virtual void time(joint_guard&) {}
@@ -80,7 +80,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
 
  private:
   struct pending {
-    std::shared_ptr<member_call> one;
+    std::shared_ptr<member_call> call;
     instant end;
   };
 
@@ -96,13 +96,13 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
 class joint_gathering final : public joint_task {
  public:
   // `about`: the hold that is released or extended. A release has taken its parts already.
-  joint_gathering(std::shared_ptr<joint_lock const> of, call& one, bool blocking, std::shared_ptr<joint_hold> about,
+  joint_gathering(std::shared_ptr<joint_lock const> of, call& call, bool blocking, std::shared_ptr<joint_hold> about,
                   std::vector<std::shared_ptr<member_hold>> parts);
 
   void begin() noexcept override;
 
  private:
-  void answered(member_call& one, joint_guard& guard) override;
+  void answered(member_call& member, joint_guard& guard) override;
   std::shared_ptr<member_call> question(joint_lock::member const& key, std::shared_ptr<member_hold> const& part);
 
   operation::type const what_;

@@ -53,7 +53,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   name_machine& of(kind const& which, std::string_view name) {
     if (auto found = names.find(name_view{&which, name}); found != names.end()) return **found;
     if (names.size() >= sweep_at) {  // names that nobody uses are kept for their next use, but not for ever
-      std::erase_if(names, [](auto const& one) { return one->idle(); });
+      std::erase_if(names, [](auto const& machine) { return machine->idle(); });
       sweep_at = 2 * names.size() + 1'024;
     }
     auto made = std::make_unique<name_machine>(shared, servers.at(name), which, std::string(name));
@@ -63,8 +63,8 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     return **names.insert(std::move(made)).first;
   }
 
-  void note_script(script const& one) {
-    if (std::find(scripts_.begin(), scripts_.end(), &one) == scripts_.end()) scripts_.push_back(&one);
+  void note_script(script const& script) {
+    if (std::find(scripts_.begin(), scripts_.end(), &script) == scripts_.end()) scripts_.push_back(&script);
   }
 
   bool refuses(operation const& call) const {
@@ -100,19 +100,19 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   void tell_exclusive(std::string_view name, Tell const& tell) {
     auto const first = names.find(name);
     if (first == names.end()) return;
-    name_machine* one = first->get();
+    name_machine* machine = first->get();
     do {
-      if (one->which().rules().exclusive) tell(*one);
-      one = &one->others().next();
-    } while (one != first->get());
+      if (machine->which().rules().exclusive) tell(*machine);
+      machine = &machine->others().next();
+    } while (machine != first->get());
   }
 
   void forced(operation const& call, instant sent) override {
-    tell_exclusive(call.name, [&](name_machine& one) { one.forced(call, sent); });
+    tell_exclusive(call.name, [&](name_machine& name) { name.forced(call, sent); });
   }
 
   void forces(operation const& call) override {
-    tell_exclusive(call.name, [](name_machine& one) { one.doubt(); });
+    tell_exclusive(call.name, [](name_machine& name) { name.doubt(); });
   }
 
   home& home_of(operation const& call) {
@@ -150,8 +150,8 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     if (shared.closed()) return;
     for (auto const& name : names)
       if (name->at_ == &at || at.passing.has(name->name())) takeover::look_after_holds(*name);
-    for (auto const& one : shared.released.lately(at, shared.now))
-      takeover::release_again(of(*one.which, one.name), one);
+    for (auto const& entry : shared.released.lately(at, shared.now))
+      takeover::release_again(of(*entry.which, entry.name), entry);
   }
 
   void move_names(std::function<home&(std::string_view)> const& where) override {
@@ -160,7 +160,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   }
 
   bool any_name_at(home const& at) const override {
-    return std::any_of(names.begin(), names.end(), [&](auto const& one) { return one->at_ == &at; });
+    return std::any_of(names.begin(), names.end(), [&](auto const& name) { return name->at_ == &at; });
   }
 
   void start_plain(operation& call) {
@@ -415,7 +415,7 @@ bool client_machine::settled(instant now) const { return impl_->servers.settled(
 
 bool client_machine::idle() const {
   return impl_->servers.idle() && impl_->shared.lost_holds.empty() &&
-         std::all_of(impl_->names.begin(), impl_->names.end(), [](auto const& one) { return one->idle(); });
+         std::all_of(impl_->names.begin(), impl_->names.end(), [](auto const& name) { return name->idle(); });
 }
 
 void client_machine::snapshot(stats& out) const {

@@ -26,7 +26,7 @@ cluster_guide::cluster_guide(context& shared, cluster_seeds whom, guided& server
 
 shard* cluster_guide::leading_to(node_address const& at) const {
   auto const& all = servers_.shards();
-  auto const found = std::find_if(all.begin(), all.end(), [&](auto const& one) { return one->leads_to(at); });
+  auto const found = std::find_if(all.begin(), all.end(), [&](auto const& shard) { return shard->leads_to(at); });
   return found == all.end() ? nullptr : found->get();
 }
 
@@ -40,15 +40,15 @@ cluster_scout::need cluster_guide::need() const {
   using need = cluster_scout::need;
   auto const& all = servers_.shards();
   if (!all.front()->names().requests.empty()) return need::press;  // nobody has their slots
-  auto const needed = [](auto const& one) { return one->now() && one->now()->needed(); };
-  if (std::any_of(all.begin(), all.end(), [](auto const& one) { return one->missed(); })) return need::press;
+  auto const needed = [](auto const& shard) { return shard->now() && shard->now()->needed(); };
+  if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->missed(); })) return need::press;
   return std::any_of(all.begin(), all.end(), needed) || servers_.needs_any_server() ? need::watch : need::nothing;
 }
 
 // A node says its own address only if it knows it.
-node_address cluster_guide::place_of(cluster_master const& one, node_address const& by) const {
-  bool const named = by_name_ && !one.name.empty();
-  node_address made = reached_by(shared_, named ? node_address{one.name, one.at.port} : one.at);
+node_address cluster_guide::place_of(cluster_master const& master, node_address const& by) const {
+  bool const named = by_name_ && !master.name.empty();
+  node_address made = reached_by(shared_, named ? node_address{master.name, master.at.port} : master.at);
   if (made.host.empty()) made.host = by.host;
   return made;
 }
@@ -56,10 +56,10 @@ node_address cluster_guide::place_of(cluster_master const& one, node_address con
 // Or it was at some time: what is missing later is missing for those alone that ask for it.
 bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const {
   auto const& all = servers_.shards();
-  if (std::any_of(all.begin(), all.end(), [](auto const& one) { return one->now() != nullptr; })) return true;
+  if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->now() != nullptr; })) return true;
   int count = 0;
-  for (auto const& one : masters)
-    for (auto const& [first, last] : one.slots) count += last - first + 1;
+  for (auto const& master : masters)
+    for (auto const& [first, last] : master.slots) count += last - first + 1;
   return count == slot_count;
 }
 
@@ -68,21 +68,21 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
   std::vector<slot_map::change> changes;
   std::vector<node_address> places, known, again;
   bool any = false;
-  for (auto const& one : masters) {
-    node_address& at = places.emplace_back(place_of(one, by));
+  for (auto const& master : masters) {
+    node_address& at = places.emplace_back(place_of(master, by));
     // Of two addresses of one node that which works is kept: a witness may have heard of the other one too late.
-    if (auto const* const before = slots_.left_by(one.id, at, one.epoch)) {
+    if (auto const* const before = slots_.left_by(master.id, at, master.epoch)) {
       shard const* const led = leading_to(*before);
       if (led && led->up())
         at = *before;
       else
         changes.push_back(slots_.readdress(node_address(*before), at));
     }
-    if (!one.failed) known.push_back(at);
-    if (!one.name.empty()) named_[to_string({one.name, one.at.port})] = at;
-    if (!one.name.empty() && !one.at.host.empty()) named_[to_string(one.at)] = at;
-    if (slots_.elected_again(one.id, at, one.epoch, one.slots)) again.push_back(at);
-    any = slots_.claim(one.id, at, one.epoch, one.slots, changes) || any;
+    if (!master.failed) known.push_back(at);
+    if (!master.name.empty()) named_[to_string({master.name, master.at.port})] = at;
+    if (!master.name.empty() && !master.at.host.empty()) named_[to_string(master.at)] = at;
+    if (slots_.elected_again(master.id, at, master.epoch, master.slots)) again.push_back(at);
+    any = slots_.claim(master.id, at, master.epoch, master.slots, changes) || any;
   }
   note_changes(changes);
   follow(changes);
@@ -97,7 +97,7 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
       if (asks || replicas.connected < replicas.named) led->now()->links().ask_role();
     }
   give_up_replaced(known);
-  for (auto const& one : servers_.shards()) one->names().channels.ask_again();
+  for (auto const& shard : servers_.shards()) shard->names().channels.ask_again();
   scout_.know(std::move(known));
   note_uncovered();
   return any ? error_code() : errc::connect_failed;
@@ -113,10 +113,10 @@ void cluster_guide::note_uncovered() {
 }
 
 void cluster_guide::note_changes(std::vector<slot_map::change> const& changes) {
-  for (auto const& one : changes) {
-    std::string text = in_words(one.slots) + ": ";
-    if (!one.from.host.empty()) text += "from " + to_string(one.from) + ' ';
-    text += "to " + to_string(one.to) + ", epoch " + std::to_string(one.epoch);
+  for (auto const& change : changes) {
+    std::string text = in_words(change.slots) + ": ";
+    if (!change.from.host.empty()) text += "from " + to_string(change.from) + ' ';
+    text += "to " + to_string(change.to) + ", epoch " + std::to_string(change.epoch);
     shared_.note(event_type::topology_changed, {}, 0, {}, text);
   }
 }
@@ -124,15 +124,16 @@ void cluster_guide::note_changes(std::vector<slot_map::change> const& changes) {
 // Who has taken over all that another one had, and had nothing before, is its replica: names stay in their shard, which
 // leads elsewhere. Others go to the shard of the node that has their slots now.
 void cluster_guide::follow(std::vector<slot_map::change> const& changes) {
-  for (auto const& one : changes) {
-    shard* there = leading_to(one.to);
+  for (auto const& change : changes) {
+    shard* there = leading_to(change.to);
     if (!there) {
-      shard* const before = one.from.host.empty() ? nullptr : leading_to(one.from);
-      bool const all = before && slots_.slots_of(one.from) == 0 &&
-                       std::none_of(changes.begin(), changes.end(),
-                                    [&](auto const& other) { return other.from == one.from && !(other.to == one.to); });
+      shard* const before = change.from.host.empty() ? nullptr : leading_to(change.from);
+      bool const all = before && slots_.slots_of(change.from) == 0 &&
+                       std::none_of(changes.begin(), changes.end(), [&](auto const& other) {
+                         return other.from == change.from && !(other.to == change.to);
+                       });
       there = all ? before : &servers_.make_shard();
-      there->lead_to(one.to);
+      there->lead_to(change.to);
     }
     quarantine(shared_, there->names());
   }
@@ -152,19 +153,19 @@ void cluster_guide::lead_again(node_address const& at) {
 
 // Whose slots all have gone, and who is no master any more, is not asked again, and not believed.
 void cluster_guide::give_up_replaced(std::vector<node_address> const& masters) {
-  for (auto const& one : servers_.shards()) {
-    if (!one->now()) continue;
-    node_address const& at = one->now()->where();
+  for (auto const& shard : servers_.shards()) {
+    if (!shard->now()) continue;
+    node_address const& at = shard->now()->where();
     if (slots_.slots_of(at) > 0 || std::find(masters.begin(), masters.end(), at) != masters.end()) continue;
-    one->retire();
-    servers_.given_up(*one);
+    shard->retire();
+    servers_.given_up(*shard);
   }
 }
 
 void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, bool transient) {
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   auto const& all = servers_.shards();
-  if (std::any_of(all.begin(), all.end(), [](auto const& one) { return one->up(); })) return;
+  if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
   shared_.trouble = text;
   servers_.trouble(*all.front(), why, text, transient);
 }

@@ -35,7 +35,7 @@ class cluster_guide final : public guide, private cluster_user {
  private:
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
-  node_address place_of(cluster_master const& one, node_address const& by) const;
+  node_address place_of(cluster_master const& master, node_address const& by) const;
   bool seen_whole(std::vector<cluster_master> const& masters) const;
   void note_changes(std::vector<slot_map::change> const& changes);
   void note_uncovered();

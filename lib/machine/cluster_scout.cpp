@@ -57,16 +57,16 @@ void cluster_scout::begin_round() {
   again_at_ = never;
   why_ = {};
   words_.clear();
-  auto const add = [this](node_address const& one) {
-    if (std::find(round_.begin(), round_.end(), one) == round_.end()) round_.push_back(one);
+  auto const add = [this](node_address const& node) {
+    if (std::find(round_.begin(), round_.end(), node) == round_.end()) round_.push_back(node);
   };
   auto const turned = [this](std::vector<node_address> all) {
     if (!all.empty()) std::rotate(all.begin(), all.begin() + shared_.random(0, std::ssize(all) - 1), all.end());
     return all;
   };
   if (up_) add(at_);
-  for (auto const& one : turned(known_)) add(one);
-  for (auto const& one : turned(whom_.nodes)) add(one);
+  for (auto const& node : turned(known_)) add(node);
+  for (auto const& node : turned(whom_.nodes)) add(node);
   ask_next();
 }
 
@@ -201,7 +201,7 @@ void cluster_scout::on_reply(reply const& answer) {
     return failed(no_cluster ? errc::no_master : refused ? errc::auth_failed : classify(answer.text).code, answer.text);
   }
   auto const masters = read_cluster(answer.text);
-  if (std::none_of(masters.begin(), masters.end(), [](auto const& one) { return !one.slots.empty(); }))
+  if (std::none_of(masters.begin(), masters.end(), [](auto const& master) { return !master.slots.empty(); }))
     return failed(errc::no_master, "it knows of no slots");
   bool const first = known_.empty();
   bool const chosen = std::find(known_.begin(), known_.end(), at_) != known_.end();

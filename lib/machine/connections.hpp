@@ -16,8 +16,8 @@ namespace latchkey::detail {
 // Told what becomes of the connections, and what their handshake learns of the server.
 class connections_user {
  public:
-  virtual void on_up(link& one) = 0;
-  virtual void on_down(link const& one, remains&& left, error_code const& why, std::string_view text) = 0;
+  virtual void on_up(link& link) = 0;
+  virtual void on_down(link const& link, remains&& left, error_code const& why, std::string_view text) = 0;
   virtual void on_trouble(error_code const& why, std::string_view text, bool transient) = 0;
   virtual void on_replica() = 0;                   // the server says that it is one, or has become one
   virtual void on_replicas(std::size_t many) = 0;  // so many follow it
@@ -67,7 +67,7 @@ class connections {
   };
   facts const& server() const { return server_; }
   identity const& who() const { return who_; }
-  bool has(link const& one) const { return &one >= links_.data() && &one < links_.data() + links_.size(); }
+  bool has(link const& link) const { return &link >= links_.data() && &link < links_.data() + links_.size(); }
   // Is it there, or will it not be soon?
   bool decided(role which) const;
 
@@ -77,16 +77,16 @@ class connections {
   void opened(std::uint32_t serial);
   void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
   void broken(std::uint32_t serial, error_code const& why);
-  void on_timer(link& one);
+  void on_timer(link& connection);
 
   // --- answers ---
   // Null: of a connection that was given up.
   link* feed(std::uint32_t serial, std::string_view bytes);
-  bool next(link& one, reply& answer);
+  bool next(link& connection, reply& answer);
   // The call that this answers; none if it concerns this connection alone.
-  std::optional<sent_call> answered(link& one, reply const& answer);
+  std::optional<sent_call> answered(link& connection, reply const& answer);
 
-  void discard(link& one, error_code const& why, std::string_view text = {});
+  void discard(link& connection, error_code const& why, std::string_view text = {});
 
   // --- another server has taken over ---
   // All of them, and nothing that has not left yet arrives there. From now on what becomes of the shared one concerns
@@ -114,21 +114,21 @@ class connections {
 
  private:
   link* find(std::uint32_t serial);
-  void open(link& one, io_actions& io);
-  void ready(link& one);
+  void open(link& connection, io_actions& io);
+  void ready(link& connection);
   std::string at_address(std::string_view text) const;
-  void failed(link& one, error_code const& why, std::string_view text, bool transient);
-  void plan_reconnect(link& one, bool was_up);
-  void ping(link& one);
-  bool look_again(link& one, instant since, milliseconds limit);
+  void failed(link& link, error_code const& why, std::string_view text, bool transient);
+  void plan_reconnect(link& connection, bool was_up);
+  void ping(link& link);
+  bool look_again(link& link, instant since, milliseconds limit);
 
   // handshake.cpp
-  void greet(link& one);
-  void on_hello(link& one, sent_call const& call, reply const& answer);
-  void greeted(link& one);
+  void greet(link& connection);
+  void on_hello(link& link, sent_call const& call, reply const& answer);
+  void greeted(link& connection);
   void on_check(sent_call const& call, reply const& answer);
-  void on_role(link& one, reply const& answer);
-  void ask_for_scripts(link& one);
+  void on_role(link& link, reply const& answer);
+  void ask_for_scripts(link& link);
   void learn_scripts(reply const& answer);
 
   context& shared_;

@@ -66,7 +66,8 @@ void context::explain(operation& call) const {
 }
 
 kind_stats& context::tally(std::string_view kind) {
-  auto const found = std::find_if(by_kind.begin(), by_kind.end(), [&](auto const& one) { return one.kind == kind; });
+  auto const found =
+      std::find_if(by_kind.begin(), by_kind.end(), [&](auto const& entry) { return entry.kind == kind; });
   if (found != by_kind.end()) return *found;
   by_kind.push_back({kind});
   return by_kind.back();

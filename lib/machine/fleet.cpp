@@ -32,7 +32,7 @@ shard& fleet::make_shard() {
 }
 
 home& fleet::anywhere() {
-  auto const led = std::find_if(shards_.begin(), shards_.end(), [](auto const& one) { return one->now(); });
+  auto const led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->now(); });
   return (led == shards_.end() ? first() : **led).names();
 }
 
@@ -41,7 +41,7 @@ home& fleet::anywhere() {
 void fleet::turn(io_actions& io) {
   if (guide_) guide_->turn(io);
   collect_debts();
-  for (auto const& one : shards_) one->turn(io);
+  for (auto const& shard : shards_) shard->turn(io);
   if (!one_for_all()) let_go_of_empty_shards();
 }
 
@@ -55,8 +55,8 @@ void fleet::collect_debts() {
 }
 
 void fleet::let_go_of_empty_shards() {
-  std::erase_if(shards_, [this](auto const& one) {
-    return one != shards_.front() && one->gone() && !user_.any_name_at(one->names());
+  std::erase_if(shards_, [this](auto const& shard) {
+    return shard != shards_.front() && shard->gone() && !user_.any_name_at(shard->names());
   });
 }
 
@@ -81,15 +81,15 @@ void fleet::broken(std::uint32_t serial, error_code const& why) {
   if (guide_) guide_->broken(serial);
 }
 
-void fleet::on_link_timer(link& one) {
+void fleet::on_link_timer(link& link) {
   for (std::size_t i = 0; i < shards_.size(); ++i)
-    if (shards_[i]->on_link_timer(one)) return;
+    if (shards_[i]->on_link_timer(link)) return;
 }
 
 // --- direct lanes ---
 
 shard& fleet::of(home const& names) {
-  return **std::find_if(shards_.begin(), shards_.end(), [&](auto const& one) { return &one->names() == &names; });
+  return **std::find_if(shards_.begin(), shards_.end(), [&](auto const& shard) { return &shard->names() == &names; });
 }
 
 session* fleet::idle_lane(home const& at) {
@@ -99,56 +99,57 @@ session* fleet::idle_lane(home const& at) {
 }
 
 session* fleet::lender_of(std::uint32_t serial) {
-  for (auto const& one : shards_)
-    if (one->lent(serial)) return one->now();
+  for (auto const& shard : shards_)
+    if (shard->lent(serial)) return shard->now();
   return nullptr;
 }
 
 // --- plain calls ---
 
 void fleet::forget(operation& call) {
-  for (auto const& one : shards_) one->forget(call);
+  for (auto const& shard : shards_) shard->forget(call);
 }
 
 void fleet::collect(std::vector<operation*>& calls) const {
-  for (auto const& one : shards_) one->collect(calls);
+  for (auto const& shard : shards_) shard->collect(calls);
 }
 
 // --- all that there is ---
 
 bool fleet::idle() const {
-  return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->names().requests.empty(); });
+  return std::all_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->names().requests.empty(); });
 }
 
 void fleet::forget_renewals() {
-  for (auto const& one : shards_) one->names().requests.forget_renewals();
+  for (auto const& shard : shards_) shard->names().requests.forget_renewals();
 }
 
 void fleet::want_renewals_now() {
-  for (auto const& one : shards_) one->names().renewals.want_all_now();
+  for (auto const& shard : shards_) shard->names().renewals.want_all_now();
 }
 
 void fleet::tell_all(error_code const& why, std::string_view text, bool transient) {
-  for (auto const& one : shards_) trouble(*one, why, text, transient);
+  for (auto const& shard : shards_) trouble(*shard, why, text, transient);
 }
 
 void fleet::snapshot(std::vector<node_stats>& out) const {
-  for (auto const& one : shards_) one->snapshot(out, guide_ && one->now() ? guide_->epoch_of(one->now()->where()) : 0);
+  for (auto const& shard : shards_)
+    shard->snapshot(out, guide_ && shard->now() ? guide_->epoch_of(shard->now()->where()) : 0);
 }
 
 bool fleet::quiet() const {
-  return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->quiet(); });
+  return std::all_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->quiet(); });
 }
 
 bool fleet::settled() const {
-  return std::all_of(shards_.begin(), shards_.end(), [](auto const& one) { return one->settled(); });
+  return std::all_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->settled(); });
 }
 
 // --- what the shards have to say ---
 
 void fleet::trouble(shard& of, error_code const& why, std::string_view text, bool transient) {
   user_.trouble(of.names(), why, text, transient);
-  for (name_machine* one : send_back(of.names())) one->trouble(why, text, transient);
+  for (name_machine* name : send_back(of.names())) name->trouble(why, text, transient);
   std::vector<operation*> plain;
   for (auto& call : of.names().requests.plain()) plain.push_back(&call);
   for (operation* call : plain) {
@@ -176,10 +177,10 @@ bool fleet::needs_server(shard const& of) const {
 
 // --- what the guide has to say ---
 
-void fleet::given_up(shard& one) {
-  send_back(one.names());
-  user_.moved(one.names());
-  one.names().requests.take_told();  // nobody listens there any more
+void fleet::given_up(shard& shard) {
+  send_back(shard.names());
+  user_.moved(shard.names());
+  shard.names().requests.take_told();  // nobody listens there any more
 }
 
 std::vector<name_machine*> fleet::send_back(home& from) {
@@ -187,15 +188,15 @@ std::vector<name_machine*> fleet::send_back(home& from) {
   std::vector<renewal*> renewals;
   std::vector<name_machine*> names;
   for (unsigned char order = 0; order < outbox::orders; ++order)
-    for (owner_state& one : from.requests.of(static_cast<outbox::order>(order)))
-      if (one.of.at_ != &from) owners.push_back(&one);
+    for (owner_state& state : from.requests.of(static_cast<outbox::order>(order)))
+      if (state.of.at_ != &from) owners.push_back(&state);
   for (renewal& side : from.requests.renewals())
     if (side.of->of.at_ != &from) renewals.push_back(&side);
-  for (owner_state* one : owners) {
-    from.requests.remove(*one);
-    one->ask_.sent_on.ask(false);
-    one->of.at_->requests.add(*one);
-    if (std::find(names.begin(), names.end(), &one->of) == names.end()) names.push_back(&one->of);
+  for (owner_state* state : owners) {
+    from.requests.remove(*state);
+    state->ask_.sent_on.ask(false);
+    state->of.at_->requests.add(*state);
+    if (std::find(names.begin(), names.end(), &state->of) == names.end()) names.push_back(&state->of);
   }
   for (renewal* side : renewals) {
     from.requests.remove(*side);
@@ -207,8 +208,8 @@ std::vector<name_machine*> fleet::send_back(home& from) {
 
 void fleet::move_names() {
   user_.move_names([this](std::string_view name) -> home& { return at(name); });
-  for (auto const& one : shards_) {
-    home& here = one->names();
+  for (auto const& shard : shards_) {
+    home& here = shard->names();
     auto const where = [this](operation const& call) -> home& {
       return call.what == operation::type::connect ? anywhere() : at(call.name);
     };

@@ -64,7 +64,7 @@ class fleet final : private shard_user, private guided {
   void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
   void received(std::uint32_t serial, std::string_view bytes);
   void broken(std::uint32_t serial, error_code const& why);
-  void on_link_timer(link& one);
+  void on_link_timer(link& link);
   void on_scout_timer() { guide_->on_timer(); }
 
   // --- direct lanes: one to each server whose names blocked callers ask for ---
@@ -112,7 +112,7 @@ class fleet final : private shard_user, private guided {
   std::vector<std::unique_ptr<shard>> const& shards() const override { return shards_; }
   shard& make_shard() override;
   void move_names() override;
-  void given_up(shard& one) override;
+  void given_up(shard& shard) override;
   bool needs_any_server() const override { return user_.needs_server(); }
 
   context& shared_;

@@ -19,7 +19,7 @@ class guided {
   // Every name goes to the shard that the guide says.
   virtual void move_names() = 0;
   // Names that went elsewhere before this one was given up may have left something.
-  virtual void given_up(shard& one) = 0;
+  virtual void given_up(shard& shard) = 0;
   virtual void trouble(shard& of, error_code const& why, std::string_view text, bool transient) = 0;
   virtual bool needs_any_server() const = 0;
 

@@ -46,11 +46,11 @@ bool is_at_least(std::string_view version, std::pair<int, int> least) {
 }
 
 // Shown by CLIENT LIST. What the server says to it does not matter.
-void name_library(link& one, context& shared) {
+void name_library(link& link, context& shared) {
   for (auto const& [what, is] : {std::pair("LIB-NAME", "latchkey"), std::pair("LIB-VER", LATCHKEY_VERSION)}) {
     words command;
     for (std::string_view word : {"CLIENT", "SETINFO", what, is}) command.add(word);
-    one.write(shared, command, {.what = sent_call::type::hello, .step = hello::library});
+    link.write(shared, command, {.what = sent_call::type::hello, .step = hello::library});
   }
   shared.out->turn = true;
 }
@@ -79,38 +79,38 @@ constexpr std::string_view nobody = "9223372036854775807";
 }  // namespace
 
 // All steps leave in one write; no lock request goes before the last was answered.
-void connections::greet(link& one) {
-  one.at = link::state::greeting;
+void connections::greet(link& connection) {
+  connection.at = link::state::greeting;
   auto const step = [&](hello what, std::initializer_list<std::string_view> said) {
     command_.clear();
     for (auto word : said) command_.add(word);
-    one.write(shared_, command_, {.what = sent_call::type::hello, .step = what, .sent = shared_.now});
+    connection.write(shared_, command_, {.what = sent_call::type::hello, .step = what, .sent = shared_.now});
   };
   if (!who_.password.empty() && who_.username.empty()) step(hello::auth, {"AUTH", who_.password});
   if (!who_.username.empty()) step(hello::auth, {"AUTH", who_.username, who_.password});
   if (who_.database != 0) step(hello::select, {"SELECT", std::to_string(who_.database)});
   if (!shared_.settings.client_name.empty()) step(hello::name, {"CLIENT", "SETNAME", shared_.settings.client_name});
-  if (one.of == role::shared) {
+  if (connection.of == role::shared) {
     server_.run_id.clear();
     step(hello::role, {"ROLE"});
     step(hello::server, {"INFO", "server"});
     step(hello::probe, {"CLIENT", "KILL", "ID", nobody});
     if (shared_.time_of_day) step(hello::time, {"TIME"});
-    ask_for_scripts(one);
+    ask_for_scripts(connection);
   }
-  if (one.of != role::shared && server_.knows_libraries) name_library(one, shared_);
+  if (connection.of != role::shared && server_.knows_libraries) name_library(connection, shared_);
   step(hello::info, {"CLIENT", "INFO"});
 }
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
-void connections::ask_for_scripts(link& one) {
+void connections::ask_for_scripts(link& link) {
   auto const all = user_.scripts();
   asked_for_.assign(all.begin(), all.end());
   command_.clear();
   command_.add(std::string_view("SCRIPT"));
   command_.add(std::string_view("EXISTS"));
   for (script const* text : asked_for_) command_.add(text->sha());
-  if (!asked_for_.empty()) one.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
+  if (!asked_for_.empty()) link.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
 }
 
 // A server that does not say is asked by EVALSHA.
@@ -120,7 +120,7 @@ void connections::learn_scripts(reply const& answer) {
     if (answer.elements[i].is_integer() && answer.elements[i].integer == 0) user_.on_unknown(*asked_for_[i]);
 }
 
-void connections::on_hello(link& one, sent_call const& call, reply const& answer) {
+void connections::on_hello(link& link, sent_call const& call, reply const& answer) {
   if (call.step == hello::library) return;
   if (call.step == hello::scripts) return learn_scripts(answer);
   if (call.step == hello::time) {
@@ -135,25 +135,25 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
       // A server that does not know AUTH repeats its arguments: no word that may hold the password is passed on.
       bool const quotes = call.step == hello::auth && answer.text.find("unknown command") != std::string::npos;
       std::string_view const text = quotes ? std::string_view("the server does not know AUTH") : answer.text;
-      return why.transient ? failed(one, why.code, text, true) : failed(one, errc::auth_failed, text, false);
+      return why.transient ? failed(link, why.code, text, true) : failed(link, errc::auth_failed, text, false);
     }
-    if (why.executed == server_error::ran::no && why.transient) return failed(one, why.code, answer.text, true);
+    if (why.executed == server_error::ran::no && why.transient) return failed(link, why.code, answer.text, true);
     // Protected mode: said to whoever comes from elsewhere, until somebody changes a setting.
-    if (answer.text.starts_with("DENIED")) return failed(one, why.code, answer.text, false);
+    if (answer.text.starts_with("DENIED")) return failed(link, why.code, answer.text, false);
     // A name that nobody has asked for may be refused.
     bool const announced = shared_.settings.announce && shared_.settings.client_name.starts_with("latchkey:");
     if (call.step == hello::name && !announced) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
     if (call.step == hello::probe) user_.on_kill_refused(answer.text);
     if (call.step != hello::info) return;
     user_.on_kill_refused(answer.text);
-    return greeted(one);
+    return greeted(link);
   }
   switch (call.step) {
     case hello::role:
       // A replica answers a busy lock like its primary does, but never grants: callers would wait for nothing.
       // Whoever is aside has only KILLs to say.
       if (!aside_ && answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave") {
-        failed(one, errc::read_only, "connected to a replica", true);
+        failed(link, errc::read_only, "connected to a replica", true);
         user_.on_replica();
       } else if (answer.is_array() && answer.elements.size() > 2) {
         user_.on_replicas(answer.elements[2].elements.size());
@@ -164,66 +164,68 @@ void connections::on_hello(link& one, sent_call const& call, reply const& answer
       // CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
       server_.knows_libraries = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 2});
       server_.shards_channels = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 0});
-      if (server_.knows_libraries) name_library(one, shared_);
+      if (server_.knows_libraries) name_library(link, shared_);
       return;
     case hello::probe:
-      if (!answer.is_integer()) return failed(one, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
+      if (!answer.is_integer()) return failed(link, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
       user_.on_kill_allowed();
       return;
     case hello::info:
-      one.id = value_of(answer.text, "id");
-      one.address = value_of(answer.text, "addr");
-      if (one.id.empty() || one.address.empty()) user_.on_kill_refused("CLIENT INFO names neither id nor address");
-      return greeted(one);
+      link.id = value_of(answer.text, "id");
+      link.address = value_of(answer.text, "addr");
+      if (link.id.empty() || link.address.empty()) user_.on_kill_refused("CLIENT INFO names neither id nor address");
+      return greeted(link);
     default:
       if (answer.kind != reply::type::status)
-        failed(one, errc::protocol_error, "unexpected answer in the handshake", false);
+        failed(link, errc::protocol_error, "unexpected answer in the handshake", false);
   }
 }
 
-void connections::on_role(link& one, reply const& answer) {
+void connections::on_role(link& link, reply const& answer) {
   if (!answer.is_array() || answer.elements.empty()) return;  // it may not be asked
   if (answer.elements[0].text != "slave") {
     if (answer.elements.size() > 2) user_.on_replicas(answer.elements[2].elements.size());
     return;
   }
-  discard(one, errc::read_only, "the server has become a replica");
+  discard(link, errc::read_only, "the server has become a replica");
   user_.on_replica();
 }
 
-void connections::greeted(link& one) {
-  if (one.of == role::shared) {
-    if (server_.run_id.empty() && has_no_address(one.address) && !one.was_up)
+void connections::greeted(link& connection) {
+  if (connection.of == role::shared) {
+    if (server_.run_id.empty() && has_no_address(connection.address) && !connection.was_up)
       shared_.note(event_type::warning, {}, 0, errc::server_error,
                    "INFO names no run_id: on a Unix socket CLIENT KILL may meet another client after a restart");
-    return ready(one);
+    return ready(connection);
   }
   link& leader = of(role::shared);
-  if (leader.at != link::state::up) return discard(one, errc::connection_lost);
+  if (leader.at != link::state::up) return discard(connection, errc::connection_lost);
   // A virtual address may have led elsewhere: the shared connection must see this one, under its address.
-  if (one.id.empty()) {
+  if (connection.id.empty()) {
     check_refused_ = true;
-    return one.of == role::direct ? discard(one, errc::server_error, "cannot be checked") : ready(one);
+    return connection.of == role::direct ? discard(connection, errc::server_error, "cannot be checked")
+                                         : ready(connection);
   }
-  one.at = link::state::checking;
+  connection.at = link::state::checking;
   command_.clear();
   for (std::string_view word : {std::string_view("CLIENT"), std::string_view("LIST"), std::string_view("ID")})
     command_.add(word);
-  command_.add(one.id);
-  leader.write(shared_, command_, {.what = sent_call::type::check, .serial = one.serial});
+  command_.add(connection.id);
+  leader.write(shared_, command_, {.what = sent_call::type::check, .serial = connection.serial});
   shared_.out->turn = true;
 }
 
 void connections::on_check(sent_call const& call, reply const& answer) {
-  link* one = find(call.serial);
-  if (!one || one->at != link::state::checking) return;
+  link* connection = find(call.serial);
+  if (!connection || connection->at != link::state::checking) return;
   if (answer.is_error()) {
     if (!check_refused_) shared_.note(event_type::lane_unchecked, {}, 0, errc::server_error, answer.text);
     check_refused_ = true;
-    return one->of == role::direct ? discard(*one, errc::server_error, answer.text) : ready(*one);
+    return connection->of == role::direct ? discard(*connection, errc::server_error, answer.text) : ready(*connection);
   }
-  if (value_of(answer.text, "id") == one->id && value_of(answer.text, "addr") == one->address) return ready(*one);
-  discard(*one, errc::connection_lost, "the address leads to another server");
+  if (value_of(answer.text, "id") == connection->id && value_of(answer.text, "addr") == connection->address)
+    return ready(*connection);
+  discard(*connection, errc::connection_lost, "the address leads to another server");
 }
 
 }  // namespace latchkey::detail

@@ -10,48 +10,48 @@ void holders::make_room() {
 }
 
 // A hold of this owner has begun or ended.
-void holders::note(owner_state& one) {
-  bool const known = std::exchange(one.holds_now, one.live() > 0);
-  if (one.holds_now && !known) all_.push_back(&one);
-  if (!one.holds_now && known) all_.erase(std::find(all_.begin(), all_.end(), &one));
+void holders::note(owner_state& state) {
+  bool const known = std::exchange(state.holds_now, state.live() > 0);
+  if (state.holds_now && !known) all_.push_back(&state);
+  if (!state.holds_now && known) all_.erase(std::find(all_.begin(), all_.end(), &state));
 }
 
 instant holders::latest_deadline() const {
   instant last{};
-  for (owner_state const* one : all_) last = std::max(last, one->latest_deadline());
+  for (owner_state const* state : all_) last = std::max(last, state->latest_deadline());
   return last;
 }
 
-bool holders::excludes(owner_state const& one, unsigned char mode) const {
+bool holders::excludes(owner_state const& state, unsigned char mode) const {
   auto const& rules = of_.kind_.rules();
   for (unsigned char held = 0; held < rules.modes; ++held)
-    if (one.live(held) > 0 && !rules.shares(held, mode)) return true;
+    if (state.live(held) > 0 && !rules.shares(held, mode)) return true;
   return false;
 }
 
-bool holders::keep_out(owner_state const& one, unsigned char mode) const {
+bool holders::keep_out(owner_state const& state, unsigned char mode) const {
   return of_.kind_.rules().exclusive && std::any_of(all_.begin(), all_.end(), [&](owner_state const* other) {
-           return other != &one && excludes(*other, mode);
+           return other != &state && excludes(*other, mode);
          });
 }
 
-hold& holders::begin(owner_state& one, hold made) {
+hold& holders::begin(owner_state& state, hold made) {
   context& shared = of_.shared_;
-  hold& kept = one.add(std::move(made));
-  note(one);
+  hold& kept = state.add(std::move(made));
+  note(state);
   if (kept.link) {
     kept.link->show(kept.deadline);
     ++shared.shown;
   }
   shared.timers.set_lazily(kept.expiry, kept.deadline);
-  if (kept.watchdog) of_.at_->renewals.add(one.side(kept.mode));
+  if (kept.watchdog) of_.at_->renewals.add(state.side(kept.mode));
   ++shared.counters.held;
   ++of_.tally_.held;
   ++of_.at_->held;
   return kept;
 }
 
-void holders::keep(owner_state& one, operation& call, unsigned char mode, instant sent, instant deadline) {
+void holders::keep(owner_state& state, operation& call, unsigned char mode, instant sent, instant deadline) {
   hold made;
   made.id = made.generation = of_.shared_.next_hold++;
   made.mode = mode;
@@ -63,30 +63,31 @@ void holders::keep(owner_state& one, operation& call, unsigned char mode, instan
   made.context = context_of(call.link);
   if (made.link) made.link->progress(of_.shared_.now);
   made.leased = call.link != nullptr;
-  call.hold = begin(one, std::move(made)).id;
+  call.hold = begin(state, std::move(made)).id;
 }
 
-bool holders::lasts(hold const* one) const { return one && !one->lost && one->deadline > of_.shared_.now; }
+bool holders::lasts(hold const* hold) const { return hold && !hold->lost && hold->deadline > of_.shared_.now; }
 
-nanoseconds holders::rest_of(hold const& one) const {
-  if (one.deadline == never) return nanoseconds::max();
+nanoseconds holders::rest_of(hold const& hold) const {
+  if (hold.deadline == never) return nanoseconds::max();
   context const& shared = of_.shared_;
-  renewal const* const side = one.of->known_side(one.mode);
-  instant ends = one.deadline;
-  if (one.watchdog && side && side->under_way) ends = std::max(ends, after(shared.now, renewed_trust(shared.settings)));
-  return std::max<nanoseconds>(ends + shared.settings.clock_margin + delay_of(one.link) - shared.now, nanoseconds(0));
+  renewal const* const side = hold.of->known_side(hold.mode);
+  instant ends = hold.deadline;
+  if (hold.watchdog && side && side->under_way)
+    ends = std::max(ends, after(shared.now, renewed_trust(shared.settings)));
+  return std::max<nanoseconds>(ends + shared.settings.clock_margin + delay_of(hold.link) - shared.now, nanoseconds(0));
 }
 
-void holders::move_end(hold& one, instant until) {
-  one.deadline = until;
-  of_.shared_.timers.set_lazily(one.expiry, until);
-  if (one.link) one.link->show(until);
+void holders::move_end(hold& hold, instant until) {
+  hold.deadline = until;
+  of_.shared_.timers.set_lazily(hold.expiry, until);
+  if (hold.link) hold.link->show(until);
 }
 
-void holders::stop_renewing(owner_state& one, unsigned char mode) {
-  bool const needed = std::any_of(one.holds.begin(), one.holds.end(),
+void holders::stop_renewing(owner_state& state, unsigned char mode) {
+  bool const needed = std::any_of(state.holds.begin(), state.holds.end(),
                                   [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
-  if (renewal* const side = needed ? nullptr : one.known_side(mode)) of_.at_->renewals.remove(*side);
+  if (renewal* const side = needed ? nullptr : state.known_side(mode)) of_.at_->renewals.remove(*side);
 }
 
 void holders::tell(hold& ended, error_code why) {
@@ -101,23 +102,23 @@ void holders::count_lost() {
   --of_.at_->held;
 }
 
-bool holders::lose(owner_state& one, hold& ended, error_code why) {
+bool holders::lose(owner_state& state, hold& ended, error_code why) {
   context& shared = of_.shared_;
   bool const shown = ended.link != nullptr;
   bool const left = shared.closed();  // to its lease: told and counted
   if (!left) {
     shared.timers.drop(ended.expiry);
     count_lost();
-    of_.note(event_type::lost, one.owner, why, {}, shared.now - ended.began, ended.context);
+    of_.note(event_type::lost, state.owner, why, {}, shared.now - ended.began, ended.context);
     tell(ended, why);
     if (shown) --shared.shown;
   }
-  one.lose(ended);
-  note(one);
+  state.lose(ended);
+  note(state);
   return !left && !shown;  // its lease asks once more when it goes
 }
 
-void holders::forget(owner_state& one, hold& ended) {
+void holders::forget(owner_state& state, hold& ended) {
   context& shared = of_.shared_;
   shared.timers.drop(ended.expiry);
   if (ended.is_linked()) shared.lost_holds.erase(shared.lost_holds.iterator_to(ended));
@@ -130,13 +131,13 @@ void holders::forget(owner_state& one, hold& ended) {
     if (ended.link) --shared.shown;
     count(shared.counters.hold_time, shared.now - ended.began);
   }
-  one.end(ended);
-  note(one);
+  state.end(ended);
+  note(state);
 }
 
-void holders::leave(owner_state& one, hold& left) {
+void holders::leave(owner_state& state, hold& left) {
   context& shared = of_.shared_;
-  of_.note(event_type::left_to_lease, one.owner, errc::closed, {}, rest_of(left), left.context);
+  of_.note(event_type::left_to_lease, state.owner, errc::closed, {}, rest_of(left), left.context);
   tell(left, errc::closed);
   shared.timers.drop(left.expiry);
   left.watchdog = false;

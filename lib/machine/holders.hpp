@@ -23,33 +23,33 @@ class holders {
   list all() const { return all_; }
   instant latest_deadline() const;
   // Does what this owner holds keep others out of this side?
-  bool excludes(owner_state const& one, unsigned char mode) const;
+  bool excludes(owner_state const& state, unsigned char mode) const;
   // Has another owner what keeps this one out?
-  bool keep_out(owner_state const& one, unsigned char mode) const;
+  bool keep_out(owner_state const& state, unsigned char mode) const;
 
-  hold& begin(owner_state& one, hold made);
+  hold& begin(owner_state& state, hold made);
   // What this call was granted, with a request that was sent then.
-  void keep(owner_state& one, operation& call, unsigned char mode, instant sent, instant deadline);
+  void keep(owner_state& state, operation& call, unsigned char mode, instant sent, instant deadline);
   // It lasts until its deadline. Not if that has passed: what its holder has seen end does not come to life again,
   // though no timer has told this machine yet.
-  bool lasts(hold const* one) const;
+  bool lasts(hold const* hold) const;
   // How long the server may have it yet. A renewal that is on its way may have come there.
-  nanoseconds rest_of(hold const& one) const;
-  void move_end(hold& one, instant until);
+  nanoseconds rest_of(hold const& hold) const;
+  void move_end(hold& hold, instant until);
   // If nothing of this side is to be renewed any more.
-  void stop_renewing(owner_state& one, unsigned char mode);
+  void stop_renewing(owner_state& state, unsigned char mode);
 
   // Whoever looks at it through a lease hears once that it is over.
   void tell(hold& ended, error_code why);
   // It is over without a release. The answer is true if nobody was told: the next unlock is.
-  bool lose(owner_state& one, hold& ended, error_code why);
+  bool lose(owner_state& state, hold& ended, error_code why);
   // It is released, or nobody asks for a lost one any more.
-  void forget(owner_state& one, hold& ended);
+  void forget(owner_state& state, hold& ended);
   // The client ends: it stays on the server until its lease ends.
-  void leave(owner_state& one, hold& left);
+  void leave(owner_state& state, hold& left);
 
  private:
-  void note(owner_state& one);
+  void note(owner_state& state);
   void count_lost();
 
   lock_name const& of_;

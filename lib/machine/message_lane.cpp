@@ -25,11 +25,11 @@ bool followed_slots::may_follow(std::uint16_t slot, instant now) {
 void message_lane::send() {
   if (!at_.channels.pending()) return;
   link& lane = links_.of(role::messages);
-  for (auto const& one : at_.channels.take_unsent()) {
+  for (auto const& command : at_.channels.take_unsent()) {
     command_.clear();
-    command_.add(subscribe_word(at_.sharded_channels, one.subscribe));
-    command_.add(one.channel);
-    say_of_channel(lane, one.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe);
+    command_.add(subscribe_word(at_.sharded_channels, command.subscribe));
+    command_.add(command.channel);
+    say_of_channel(lane, command.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe);
   }
 }
 
@@ -42,47 +42,47 @@ void message_lane::say_of_channel(link& lane, sent_call::type what) {
 }
 
 // To SSUBSCRIBE, or to a SUNSUBSCRIBE, of which nothing has to be known: only the slot tells which.
-void message_lane::on_channel_elsewhere(link& one, redirection const& to) {
-  if (one.unanswered.empty()) return;
-  auto const what = one.unanswered.front().what;
+void message_lane::on_channel_elsewhere(link& link, redirection const& to) {
+  if (link.unanswered.empty()) return;
+  auto const what = link.unanswered.front().what;
   bool const asked = what == sent_call::type::may_subscribe;
   if (what != sent_call::type::subscribe && !asked) return;
   std::string const channel = asked ? own_channel() : at_.channels.oldest_asked();
   if (slot_of(channel) != to.slot) return;
-  one.unanswered.pop_front();
+  link.unanswered.pop_front();
   if (asked) return on_may_subscribe({});
   at_.channels.put_off();
   followed_.may_follow(to.slot, shared_.now) ? void(user_.redirected(to)) : user_.shaken();
 }
 
-void message_lane::answered(link& one, reply& answer) {
+void message_lane::answered(link& link, reply& answer) {
   if (answer.is_error()) {
     if (auto const to = at_.sharded_channels ? read_redirection(answer.text) : std::nullopt)
-      return on_channel_elsewhere(one, *to);
+      return on_channel_elsewhere(link, *to);
     using asked = sent_call::type;
-    asked const what = one.unanswered.empty() ? asked::subscribe : one.unanswered.front().what;
+    asked const what = link.unanswered.empty() ? asked::subscribe : link.unanswered.front().what;
     bool const pinged = what == asked::ping;
-    if (pinged) one.polled = false;
+    if (pinged) link.polled = false;
     if (what == asked::may_subscribe) {
-      one.unanswered.pop_front();
+      link.unanswered.pop_front();
       return on_may_subscribe(answer.text);
     }
     // A server that is busy for a while has done neither a SUBSCRIBE nor an UNSUBSCRIBE: the next connection asks for
     // what is wanted by then. One that will not UNSUBSCRIBE would go on to send what nobody wants.
     auto const why = classify(answer.text);
     bool const busy = !pinged && why.executed == server_error::ran::no && why.transient;
-    if (busy || what == asked::unsubscribe) return links_.discard(one, why.code, answer.text);
-    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    if (busy || what == asked::unsubscribe) return links_.discard(link, why.code, answer.text);
+    if (!link.unanswered.empty()) link.unanswered.pop_front();
     return what == asked::subscribe ? at_.channels.refused_by_server(answer.text) : void();
   }
-  one.of_use = true;
+  link.of_use = true;
   if (answer.kind == reply::type::status) {  // PONG while nothing is subscribed
-    one.polled = false;
-    if (!one.unanswered.empty()) one.unanswered.pop_front();
+    link.polled = false;
+    if (!link.unanswered.empty()) link.unanswered.pop_front();
     return;
   }
   if (!answer.is_array() || answer.elements.size() < 2)
-    return links_.discard(one, errc::protocol_error, "not a message");
+    return links_.discard(link, errc::protocol_error, "not a message");
   auto const& words = answer.elements;
   std::string_view what = words[0].text;
   if (at_.sharded_channels && what.starts_with('s') && what != "subscribe")
@@ -94,21 +94,21 @@ void message_lane::answered(link& one, reply& answer) {
     if (at_.channels.ended_by_server(words[1].text)) user_.shaken();
     return;
   }
-  bool const ours = !one.unanswered.empty() && one.unanswered.front().what == sent_call::type::may_subscribe;
-  if (!one.unanswered.empty()) one.unanswered.pop_front();
+  bool const ours = !link.unanswered.empty() && link.unanswered.front().what == sent_call::type::may_subscribe;
+  if (!link.unanswered.empty()) link.unanswered.pop_front();
   if (ours) return on_may_subscribe({});
-  if (what == "pong") one.polled = false;
+  if (what == "pong") link.polled = false;
   if (what == "subscribe") at_.channels.confirmed(words[1].text);
 }
 
-void message_lane::ask(link& one) {
+void message_lane::ask(link& link) {
   asked_ = true;
   std::string const channel = own_channel();
   for (bool const begins : {true, false}) {
     command_.clear();
     command_.add(subscribe_word(at_.sharded_channels, begins));
     command_.add(channel);
-    say_of_channel(one, begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe);
+    say_of_channel(link, begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe);
   }
 }
 

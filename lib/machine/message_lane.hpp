@@ -32,16 +32,16 @@ class message_lane {
 
   // Channels are those of the slots that the server has, from the next connection on.
   void send();
-  void answered(link& one, reply& answer);
+  void answered(link& link, reply& answer);
   void ended() { asked_ = false; }
   // Is SUBSCRIBE allowed?
-  void ask(link& one);
+  void ask(link& link);
   // That is not answered yet.
   bool asked() const { return asked_; }
 
  private:
   void say_of_channel(link& lane, sent_call::type what);
-  void on_channel_elsewhere(link& one, redirection const& to);
+  void on_channel_elsewhere(link& link, redirection const& to);
   void on_may_subscribe(std::string_view refused);
   std::string own_channel() const { return "redisson_lock__channel:{" + shared_.client_id + "}"; }
 

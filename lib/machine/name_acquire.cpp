@@ -18,17 +18,17 @@ bool goes_on_unsynced(operation& call, outcome const& answer, int attempts) {
 
 }  // namespace
 
-void name_machine::acquire(owner_state& one, operation& call) {
-  note(event_type::attempt, one.owner, {}, {}, {}, context_of(call.link));
-  if (one.holds.size() >= owner_state::most_holds) return complete(call, errc::bad_argument, held_too_often);
-  if (name_machine const* const other = in_use_elsewhere(one.owner))
+void name_machine::acquire(owner_state& state, operation& call) {
+  note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
+  if (state.holds.size() >= owner_state::most_holds) return complete(call, errc::bad_argument, held_too_often);
+  if (name_machine const* const other = in_use_elsewhere(state.owner))
     return complete(call, errc::bad_argument,
                     "the owner has this name already as a " + std::string(other->which().rules().name));
-  switch (kind_.admit(call.mode, one.live_by_mode())) {
+  switch (kind_.admit(call.mode, state.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
     case kind::admission::at_once:
-      return tenure_.may_reenter(one, call) ? begin_turn(one, call) : send_acquire(call, !active_.release_sent());
-    case kind::admission::queue: return enqueue(one, call);
+      return tenure_.may_reenter(state, call) ? begin_turn(state, call) : send_acquire(call, !active_.release_sent());
+    case kind::admission::queue: return enqueue(state, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::too_often: return complete(call, errc::bad_argument, held_too_often);
     case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
@@ -37,27 +37,27 @@ void name_machine::acquire(owner_state& one, operation& call) {
 
 // The same owner comes back while the release of his dropped lease still waits to be sent: "make it 1" says it all.
 // It is a hand-off to himself, and ends with the streak. Where the server keeps a line he joins that behind all others.
-bool name_machine::replaces_unsent_release(owner_state const& one, operation const& call) const {
-  request const& asked = one.ask_;
+bool name_machine::replaces_unsent_release(owner_state const& state, operation const& call) const {
+  request const& asked = state.ask_;
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
-      asked.call || asked.mode != call.mode || one.live() > 0 || !one.behind.empty() || !queue().empty() ||
+      asked.call || asked.mode != call.mode || state.live() > 0 || !state.behind.empty() || !queue().empty() ||
       !kind_.rules().exclusive || kind_.rules().own_channel ||
-      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.fenced.has(one))
+      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.fenced.has(state))
     return false;
-  return !active_.dropped_release(one) && !in_doubt(call.mode);
+  return !active_.dropped_release(state) && !in_doubt(call.mode);
 }
 
-void name_machine::enqueue(owner_state& one, operation& call) {
+void name_machine::enqueue(owner_state& state, operation& call) {
   watch_deadline(call);
-  waiters_->join(one, call);
+  waiters_->join(state, call);
 }
 
 void name_machine::send_acquire(operation& call, bool may_go_direct) {
-  owner_state& one = *call.of_owner;
+  owner_state& state = *call.of_owner;
   request asked;
   asked.what = ask::acquire;
   asked.mode = call.mode;
-  asked.target = one.live(call.mode) + 1;
+  asked.target = state.live(call.mode) + 1;
   asked.lease = lease_for(call);
   asked.amount = call.amount;
   asked.argument = call.argument;
@@ -65,10 +65,10 @@ void name_machine::send_acquire(operation& call, bool may_go_direct) {
   asked.ticket = queue().ticket();
   asked.bundle = call.bundle;
   asked.context = context_of(call.link);
-  begin(one, asked);
+  begin(state, asked);
   call.where = operation::place::trying;
   if (!call.queued) watch_deadline(call);
-  send(one, may_go_direct);
+  send(state, may_go_direct);
 }
 
 // Zero: a hold that ends with its release only.
@@ -84,18 +84,18 @@ std::int64_t name_machine::lease_for(operation const& call) const {
 
 // The server has granted what `was` asked for. `sent` is when the answered copy left. What it built upon may be gone
 // meanwhile: then all is given back, and it tries anew.
-void name_machine::granted(owner_state& one, request const& was, instant sent, outcome const& answer) {
+void name_machine::granted(owner_state& state, request const& was, instant sent, outcome const& answer) {
   operation* call = was.abandoned ? nullptr : was.call;
   milliseconds const delay = delay_of(call ? call->link : nullptr);  // on the server alone
   instant const deadline = was.lease <= 0 ? never : shared_.trusted_end(sent, milliseconds(was.lease) - delay);
   auto const& rules = kind_.rules();
-  bool const outer_lost = was.doubtful || (was.target > 1 && one.live(was.mode) != was.target - 1);
+  bool const outer_lost = was.doubtful || (was.target > 1 && state.live(was.mode) != was.target - 1);
   bool const heard = waiters_->heard();
-  one.in_line = false;
+  state.in_line = false;
 
   if (rules.exclusive && was.target == 1) {  // whoever else believed to keep it out has lost that on the server
     for (owner_state* other : holders_.all())
-      if (other != &one) {
+      if (other != &state) {
         for (unsigned char mode = 0; mode < rules.modes; ++mode)
           if (other->live(mode) > 0 && !rules.shares(was.mode, mode)) {
             lose_side(*other, mode, errc::lease_lost);
@@ -105,15 +105,15 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
   }
 
   if (!call || deadline <= shared_.now || outer_lost || answer.unsynced) {
-    if (kind_.rules().takes) note(event_type::abandoned, one.owner, {}, {}, {}, was.context);
-    repair(one, was.mode);
+    if (kind_.rules().takes) note(event_type::abandoned, state.owner, {}, {}, {}, was.context);
+    repair(state, was.mode);
     if (!call) return;
     bool const was_head = queue().is_head(*call);
     waiters_->leave(*call);
     bool const waits = answer.unsynced && goes_on_unsynced(*call, answer, shared_.settings.retry_attempts);
     bool const again = outer_lost || waits;
     if (again && deadline > shared_.now) {  // the count is repaired first, then it tries anew
-      one.behind.push_back(*call);
+      state.behind.push_back(*call);
       call->where = operation::place::behind_owner;
     } else if (answer.unsynced) {
       complete(*call, errc::not_synced);
@@ -126,16 +126,16 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 
   bool const keeps = call->keeps;
   if (keeps) {
-    if (shared_.may_move && !one.client) shared_.released.forget(one, was.mode);
+    if (shared_.may_move && !state.client) shared_.released.forget(state, was.mode);
     instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
-    holders_.keep(one, *call, was.mode, sent, own_end);
-    tenure_.granted(one, was, deadline);
+    holders_.keep(state, *call, was.mode, sent, own_end);
+    tenure_.granted(state, was, deadline);
     waiters_->had();
   }
   bool const was_queued = call->queued;
   call->token = answer.token;
   waiters_->served(*call);
-  if (keeps) waiters_->let_in_others(one);
+  if (keeps) waiters_->let_in_others(state);
 
   unsigned kept_out_sides = 0;
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
@@ -146,8 +146,8 @@ void name_machine::granted(owner_state& one, request const& was, instant sent, o
 }
 
 // A hold that the server need not be asked for.
-void name_machine::begin_turn(owner_state& one, operation& call) {
-  holders_.keep(one, call, call.mode, shared_.now, tenure_.end_of(call));
+void name_machine::begin_turn(owner_state& state, operation& call) {
+  holders_.keep(state, call, call.mode, shared_.now, tenure_.end_of(call));
   tenure_.count_moved();
   shared_.timers.set_lazily(turn_due_, tenure_.confirm_at());
   waiters_->served(call);
@@ -200,21 +200,21 @@ void name_machine::untried(request const& was) {
 // The caller goes; what he asked for may still happen, and is then given back.
 void name_machine::give_up(operation& call, error_code error) {
   if (call.where == operation::place::idle) return;  // ended meanwhile, by what became of another call
-  owner_state& one = *call.of_owner;
+  owner_state& state = *call.of_owner;
   bool const was_head = queue().is_head(call);
   bool const tried = call.where == operation::place::trying;
   switch (call.where) {
     case operation::place::behind_owner: {
-      one.behind.erase(one.behind.iterator_to(call));
+      state.behind.erase(state.behind.iterator_to(call));
       if (call.what != operation::type::release) break;
       // Whoever gives up waiting for a release still wants it.
-      hold* const ended = call.hold != 0 ? one.find(call.hold) : one.latest(call.mode);
-      if (ended) end_unawaited(one, *ended);
+      hold* const ended = call.hold != 0 ? state.find(call.hold) : state.latest(call.mode);
+      if (ended) end_unawaited(state, *ended);
       break;
     }
     case operation::place::trying:
-      one.ask_.call = nullptr;
-      take_back(one);
+      state.ask_.call = nullptr;
+      take_back(state);
       break;
     default: break;
   }
@@ -223,22 +223,22 @@ void name_machine::give_up(operation& call, error_code error) {
   bool const open = call.goes_on() && error && !may_still_be_held(error);
   complete(call, open ? error_code(errc::connection_lost) : error);
   if (was_head) waiters_->new_head();
-  advance(one);
+  advance(state);
   // What made it try has not been followed, and another call of this owner may wait for the same.
-  if (tried) waiters_->gave_up(one);
+  if (tried) waiters_->gave_up(state);
 }
 
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
-void name_machine::take_back(owner_state& one) {
-  request& asked = one.ask_;
+void name_machine::take_back(owner_state& state) {
+  request& asked = state.ask_;
   bool const command = asked.what == ask::command && !kind_.rules_of(asked.command).persists;
   if (asked.what != ask::acquire && !asked.grantee && !command) return;  // releases and extensions go on
   asked.abandoned = true;
-  active_.note(one);
+  active_.note(state);
   if (asked.where != request::place::outbox) return;
   if (command) {
-    at_->requests.remove(one);
-    return finish(one);
+    at_->requests.remove(state);
+    return finish(state);
   }
   waiters_->remember(wake_up::taken_back);
   bool const clean = !asked.repeated && !asked.owes;
@@ -252,26 +252,26 @@ void name_machine::take_back(owner_state& one) {
     from.ask_.partner = nullptr;
     at_->requests.add(from);
   } else {
-    at_->requests.remove(one);
+    at_->requests.remove(state);
   }
-  finish(one);
+  finish(state);
   if (!clean) {
-    give_back(one, mode);
-    one.ask_.repeated = repeated;
+    give_back(state, mode);
+    state.ask_.repeated = repeated;
   }
-  repair_sides(one, fix);
+  repair_sides(state, fix);
 }
 
-void name_machine::fail_acquire(owner_state& one, request const& was, outcome const& answer) {
+void name_machine::fail_acquire(owner_state& state, request const& was, outcome const& answer) {
   // An answer without sense may stand for a grant, as an earlier copy that was never answered does.
   bool const senseless = answer.what == outcome::type::malformed && answer.text.empty();
   if (was.call) was.call->unseen = was.repeated || senseless;
-  fail_acquire(one, was, error_of(answer), words_of(answer));
+  fail_acquire(state, was, error_of(answer), words_of(answer));
 }
 
 // An acquire that did nothing on the server ends with an error, or, if it may wait and the trouble may pass, tries
 // again.
-void name_machine::fail_acquire(owner_state& one, request const& was, error_code error, std::string_view text) {
+void name_machine::fail_acquire(owner_state& state, request const& was, error_code error, std::string_view text) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
   bool const was_head = queue().is_head(call);
@@ -281,7 +281,7 @@ void name_machine::fail_acquire(owner_state& one, request const& was, error_code
     call.error = error;
     call.text = text;
     ++call.polls;
-    return waiters_->put_off(one, was, shared_.pause(call.polls, shared_.settings.retry_delay));
+    return waiters_->put_off(state, was, shared_.pause(call.polls, shared_.settings.retry_delay));
   }
   waiters_->leave(call);
   complete(call, error, text);

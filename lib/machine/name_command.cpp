@@ -10,7 +10,7 @@ constexpr auto too_late = "the connection was lost, and whether the request ran 
 }  // namespace
 
 // Something of the kind's own that is neither taking nor giving back: one request, no queue.
-void name_machine::command(owner_state& one, operation& call) {
+void name_machine::command(owner_state& state, operation& call) {
   request asked;
   asked.what = ask::command;
   asked.mode = call.mode;
@@ -21,8 +21,8 @@ void name_machine::command(owner_state& one, operation& call) {
   asked.call = &call;
   call.where = operation::place::trying;
   watch_deadline(call);
-  begin(one, std::move(asked));
-  send(one, true);
+  begin(state, std::move(asked));
+  send(state, true);
 }
 
 // Whose hold it is about, if a lease of this client shows it.
@@ -53,18 +53,18 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
     if (done && holders_.lasts(h.get()) && h->deadline < end) holders_.move_end(*h, end);
 }
 
-void name_machine::on_command_answer(owner_state& one, outcome const& answer) {
-  request const was = one.ask_;
-  finish(one);
-  repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
-  if (answer.not_published) note(event_type::publish_refused, one.owner);
-  if (answer.what == outcome::type::unseen) return on_unseen(one, was);
+void name_machine::on_command_answer(owner_state& state, outcome const& answer) {
+  request const was = state.ask_;
+  finish(state);
+  repair_sides(state, was.fix | (was.owes ? 1u << was.mode : 0u));
+  if (answer.not_published) note(event_type::publish_refused, state.owner);
+  if (answer.what == outcome::type::unseen) return on_unseen(state, was);
   on_end_moved(was, answer);
   if (was.call) was.call->unseen = was.repeated;
   // Also if its caller has left meanwhile.
   if (kind_.rules_of(was.command).shortens && !queue().empty()) waiters_->remember(wake_up::end_moved);
   if (!was.call) {
-    if (answer.what != outcome::type::done) note(event_type::warning, one.owner, error_of(answer), words_of(answer));
+    if (answer.what != outcome::type::done) note(event_type::warning, state.owner, error_of(answer), words_of(answer));
     return;
   }
   if (answer.what != outcome::type::done) return complete(*was.call, error_of(answer), words_of(answer));
@@ -74,49 +74,49 @@ void name_machine::on_command_answer(owner_state& one, outcome const& answer) {
 }
 
 // There is nothing to be given back. Or the server no longer knows what was taken, and nobody can.
-void name_machine::on_unseen_give_back(owner_state& one, outcome answer) {
-  if (shared_.now >= one.ask_.until) note(event_type::permit_lost, one.owner, errc::connection_lost, too_late);
+void name_machine::on_unseen_give_back(owner_state& state, outcome answer) {
+  if (shared_.now >= state.ask_.until) note(event_type::permit_lost, state.owner, errc::connection_lost, too_late);
   answer.what = outcome::type::absent;
-  on_release_answer(one, answer);
+  on_release_answer(state, answer);
 }
 
 // The answer to a repeated request: its earlier copy did not run, so that it goes as if for the first time. But after
 // some time the server has forgotten what it ran, and this answer says nothing.
-void name_machine::on_unseen(owner_state& one, request const& was) {
+void name_machine::on_unseen(owner_state& state, request const& was) {
   bool const certain = shared_.now < after(was.first_sent, milliseconds(kind_.rules().remembers));
   if (was.call && certain) was.call->unseen = false;
   bool const wanted = was.call ? !was.abandoned : was.what == ask::command && kind_.rules_of(was.command).persists;
-  if (certain && wanted && !one.ask_.under_way()) {
+  if (certain && wanted && !state.ask_.under_way()) {
     request again = was;
     again.repeated = false;
     if (was.call) was.call->where = operation::place::trying;
-    begin(one, std::move(again));
-    return send(one, false);
+    begin(state, std::move(again));
+    return send(state, false);
   }
   if (certain && !wanted) return;
   on_end_moved(was, {});
   if (was.what == ask::acquire && kind_.rules().takes)
-    note(event_type::permit_lost, one.owner, errc::connection_lost, too_late);
+    note(event_type::permit_lost, state.owner, errc::connection_lost, too_late);
   if (!was.call || was.abandoned)
-    note(event_type::warning, one.owner, errc::connection_lost, too_late);
+    note(event_type::warning, state.owner, errc::connection_lost, too_late);
   else if (was.what == ask::acquire)
-    fail_acquire(one, was, errc::connection_lost, too_late);
+    fail_acquire(state, was, errc::connection_lost, too_late);
   else
     complete(*was.call, errc::connection_lost, too_late);
 }
 
 // Late copies of a command can no longer run. True: it ends here, because it must not go again or nobody wants it.
-bool name_machine::ends_doubtful_command(owner_state& one) {
-  request& asked = one.ask_;
+bool name_machine::ends_doubtful_command(owner_state& state) {
+  request& asked = state.ask_;
   auto const rules = kind_.rules_of(asked.command);
   if (asked.what != ask::command || (rules.repeats && (asked.call || rules.persists))) return false;
   operation* const call = asked.call;
   unsigned const fix = asked.fix;
-  finish(one);
-  repair_sides(one, fix);
+  finish(state);
+  repair_sides(state, fix);
   if (call) complete(*call, errc::connection_lost, "the answer was lost: it ran or it did not");
-  advance(one);
-  tidy(one);
+  advance(state);
+  tidy(state);
   tidy_served();
   return true;
 }

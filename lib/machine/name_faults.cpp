@@ -9,10 +9,10 @@ namespace latchkey::detail {
 // --- holds that end ---
 
 // The hold is over without a release: its lease tells the holder, or the next unlock does.
-void name_machine::lose(owner_state& one, hold& ended, error_code why) {
+void name_machine::lose(owner_state& state, hold& ended, error_code why) {
   if (ended.lost) return;
-  if (tenure_.is_of(one)) tenure_.end();
-  if (!holders_.lose(one, ended, why)) return;
+  if (tenure_.is_of(state)) tenure_.end();
+  if (!holders_.lose(state, ended, why)) return;
   shared_.lost_holds.push_back(ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
   hold& oldest = shared_.lost_holds.front();
@@ -24,79 +24,80 @@ void name_machine::lose(owner_state& one, hold& ended, error_code why) {
     served_.push_back(of.owner);
 }
 
-void name_machine::lose_side(owner_state& one, unsigned char mode, error_code why) {
+void name_machine::lose_side(owner_state& state, unsigned char mode, error_code why) {
   auto const next = [&] {
-    return std::find_if(one.holds.begin(), one.holds.end(), [&](auto const& h) { return h->mode == mode && !h->lost; });
+    return std::find_if(state.holds.begin(), state.holds.end(),
+                        [&](auto const& h) { return h->mode == mode && !h->lost; });
   };
-  for (auto h = next(); h != one.holds.end(); h = next()) lose(one, **h, why);
-  holders_.stop_renewing(one, mode);
+  for (auto h = next(); h != state.holds.end(); h = next()) lose(state, **h, why);
+  holders_.stop_renewing(state, mode);
 }
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
 // is computed anew when it is sent.
-void name_machine::repair(owner_state& one, unsigned char mode) {
-  request& asked = one.ask_;
-  if (!asked.under_way()) return give_back(one, mode);
-  if (asked.where == request::place::outbox && lapsed(one)) {
-    requeue(one, mode);
+void name_machine::repair(owner_state& state, unsigned char mode) {
+  request& asked = state.ask_;
+  if (!asked.under_way()) return give_back(state, mode);
+  if (asked.where == request::place::outbox && lapsed(state)) {
+    requeue(state, mode);
   } else if (asked.where != request::place::outbox || asked.what == ask::extend || asked.mode != mode) {
     asked.fix = static_cast<unsigned char>(asked.fix | 1u << mode);
-    active_.note(one);
+    active_.note(state);
   } else {
     asked.owes = true;
   }
 }
 
-void name_machine::repair_sides(owner_state& one, unsigned sides) {
+void name_machine::repair_sides(owner_state& state, unsigned sides) {
   for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
-    if (sides >> mode & 1u) repair(one, mode);
+    if (sides >> mode & 1u) repair(state, mode);
 }
 
 // A re-entry, and the holds that let it re-enter are gone.
-bool name_machine::lapsed(owner_state const& one) const {
-  request const& asked = one.ask_;
+bool name_machine::lapsed(owner_state const& state) const {
+  request const& asked = state.ask_;
   return asked.what == ask::acquire && asked.call && !asked.call->queued &&
-         kind_.admit(asked.mode, one.live_by_mode()) != kind::admission::at_once;
+         kind_.admit(asked.mode, state.live_by_mode()) != kind::admission::at_once;
 }
 
 // The server is told first, then the call queues like everybody.
-void name_machine::requeue(owner_state& one, unsigned char mode) {
-  operation& call = *one.ask_.call;
-  unsigned const own = one.ask_.owes || one.ask_.repeated ? 1u << one.ask_.mode : 0u;
-  unsigned const fix = one.ask_.fix | own;
-  at_->requests.remove(one);
-  finish(one);
-  give_back(one, mode);
-  repair_sides(one, fix & ~(1u << mode));
-  one.behind.push_front(call);
+void name_machine::requeue(owner_state& state, unsigned char mode) {
+  operation& call = *state.ask_.call;
+  unsigned const own = state.ask_.owes || state.ask_.repeated ? 1u << state.ask_.mode : 0u;
+  unsigned const fix = state.ask_.fix | own;
+  at_->requests.remove(state);
+  finish(state);
+  give_back(state, mode);
+  repair_sides(state, fix & ~(1u << mode));
+  state.behind.push_front(call);
   call.where = operation::place::behind_owner;
 }
 
 void name_machine::on_hold_deadline(hold& late) {
   if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
-  owner_state& one = *late.of;
-  lose_ended(one, late.mode);
-  advance(one);
+  owner_state& state = *late.of;
+  lose_ended(state, late.mode);
+  advance(state);
   waiters_->wake();
   tidy_served();
 }
 
-void name_machine::lose_ended(owner_state& one, unsigned char mode) {
+void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   auto const next = [&] {
-    return std::find_if(one.holds.begin(), one.holds.end(),
+    return std::find_if(state.holds.begin(), state.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
   };
   bool any = false, stays = false;
-  for (auto h = next(); h != one.holds.end(); h = next()) {
-    if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, one.owner, {}, {}, {}, (*h)->context);
+  for (auto h = next(); h != state.holds.end(); h = next()) {
+    if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, state.owner, {}, {}, {}, (*h)->context);
     stays = stays || (*h)->adopted || delay_of((*h)->link).count() > 0;
-    lose(one, **h, errc::lease_lost);
+    lose(state, **h, errc::lease_lost);
     any = true;
   }
   if (!any) return;
-  holders_.stop_renewing(one, mode);
+  holders_.stop_renewing(state, mode);
   // What was asked to keep others out for longer is not given back, nor what another process may have extended.
-  if (!stays || one.live(mode) > 0) repair(one, mode);
+  if (!stays || state.live(mode) > 0) repair(state, mode);
 }
 
 // --- force-unlock ---
@@ -106,15 +107,15 @@ void name_machine::lose_ended(owner_state& one, unsigned char mode) {
 // brought since, or will bring, nobody knows whether it ran before: that is given up, and given back.
 void name_machine::forced(operation const& by, instant sent) {
   active_.doubt_direct_tries();
-  for (owner_state* one : holders_.all())
+  for (owner_state* state : holders_.all())
     for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
-      if (by.argument && (mode != by.mode || field_of(*one, mode) != *by.argument)) continue;  // of one field alone
-      bool const certain = std::all_of(one->holds.begin(), one->holds.end(),
+      if (by.argument && (mode != by.mode || field_of(*state, mode) != *by.argument)) continue;  // of one field alone
+      bool const certain = std::all_of(state->holds.begin(), state->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });
-      lose_side(*one, mode, errc::lease_lost);
-      if (!certain) repair(*one, mode);
+      lose_side(*state, mode, errc::lease_lost);
+      if (!certain) repair(*state, mode);
     }
-  for (owner_state* one : all_owners()) advance(*one);
+  for (owner_state* state : all_owners()) advance(*state);
   // Where messages are refused nobody else wakes it.
   waiters_->new_head();
   waiters_->wake();
@@ -138,8 +139,8 @@ void name_machine::on_turn_due() {
 
 // --- requests without an answer ---
 
-void name_machine::unanswered(owner_state& one, std::string_view text) {
-  request& asked = one.ask_;
+void name_machine::unanswered(owner_state& state, std::string_view text) {
+  request& asked = state.ask_;
   if (!asked.under_way() || asked.grantee) return;
   asked.where = request::place::in_doubt;
   asked.repeated = true;
@@ -149,31 +150,31 @@ void name_machine::unanswered(owner_state& one, std::string_view text) {
     asked.partner->ask_.repeated = true;
     count_attempt(*asked.partner, errc::connection_lost, text, true);
   }
-  count_attempt(one, errc::connection_lost, text, true);
+  count_attempt(state, errc::connection_lost, text, true);
   tidy_served();
 }
 
-bool name_machine::goes_again(owner_state const& one, instant now) {
-  return one.ask_.what != ask::release || now < one.over_at;
+bool name_machine::goes_again(owner_state const& state, instant now) {
+  return state.ask_.what != ask::release || now < state.over_at;
 }
 
-void name_machine::waits_on(owner_state& one, server_error const& why, std::string_view text) {
-  request& asked = one.ask_;
+void name_machine::waits_on(owner_state& state, server_error const& why, std::string_view text) {
+  request& asked = state.ask_;
   if (asked.where != request::place::in_doubt) return;
   if (asked.partner) count_attempt(*asked.partner, why.code, text, true);
-  count_attempt(one, why.code, text, true);
+  count_attempt(state, why.code, text, true);
   tidy_served();
 }
 
 // Late copies can no longer run: what was unanswered is an ordinary request again.
-void name_machine::resolve(owner_state& one) {
-  request& asked = one.ask_;
+void name_machine::resolve(owner_state& state) {
+  request& asked = state.ask_;
   if (asked.where != request::place::in_doubt || asked.grantee) return;
   --shared_.counters.in_doubt;
   // A late copy may have run just now.
-  for (owner_state* of : {&one, asked.partner})
+  for (owner_state* of : {&state, asked.partner})
     if (of && of->over_at != never) of->over_at += shared_.now - asked.sent;
-  if (ends_doubtful_command(one)) return;
+  if (ends_doubtful_command(state)) return;
   if (asked.what == ask::hand_off && asked.partner->ask_.abandoned) {  // the grantee has left meanwhile
     owner_state& left = *asked.partner;
     unsigned char const mode = left.ask_.mode;
@@ -185,38 +186,38 @@ void name_machine::resolve(owner_state& one) {
     repair_sides(left, fix);
   }
   asked.where = request::place::outbox;
-  if (lapsed(one)) {
-    requeue(one, asked.mode);
-    one.ask_.repeated = true;
+  if (lapsed(state)) {
+    requeue(state, asked.mode);
+    state.ask_.repeated = true;
     return;
   }
   if (asked.what == ask::acquire && !asked.call) {  // nobody waits for it: what it did is given back instead
     unsigned char const mode = asked.mode;
     unsigned const fix = asked.fix;
-    finish(one);
-    give_back(one, mode, true);
-    repair_sides(one, fix);
-    if (!one.ask_.under_way()) {  // nothing was taken
-      advance(one);
+    finish(state);
+    give_back(state, mode, true);
+    repair_sides(state, fix);
+    if (!state.ask_.under_way()) {  // nothing was taken
+      advance(state);
       waiters_->wake();
-      tidy(one);
+      tidy(state);
     }
     return;
   }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
-  at_->requests.add(one);
+  at_->requests.add(state);
 }
 
 // The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for
 // NOSCRIPT and
 // redirections, which count for no attempt.
-void name_machine::not_run(owner_state& one, server_error const* why, std::string_view text, home* elsewhere) {
-  request& asked = one.ask_;
+void name_machine::not_run(owner_state& state, server_error const* why, std::string_view text, home* elsewhere) {
+  request& asked = state.ask_;
   if (!asked.under_way() || asked.grantee) return;
   if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
   asked.where = request::place::outbox;
   asked.sent_on.ask(elsewhere != nullptr);
-  (elsewhere ? elsewhere : at_)->requests.add(one);
+  (elsewhere ? elsewhere : at_)->requests.add(state);
   owner_state* const partner = asked.partner;
   if (partner) partner->ask_.where = request::place::outbox;
   for (request* const sent : {&asked, partner ? &partner->ask_ : &asked})
@@ -224,18 +225,18 @@ void name_machine::not_run(owner_state& one, server_error const* why, std::strin
   if (why && asked.call) waiters_->not_told(*asked.call);
   // Who left meanwhile is not asked for again.
   if ((asked.what == ask::acquire || asked.what == ask::command) && asked.abandoned)
-    take_back(one);
+    take_back(state);
   else if (partner && partner->ask_.abandoned)
     take_back(*partner);
-  else if (lapsed(one))
-    requeue(one, asked.mode);
-  if (why && one.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
-  if (why) count_attempt(one, why->code, text, why->transient);
-  advance(one);
+  else if (lapsed(state))
+    requeue(state, asked.mode);
+  if (why && state.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
+  if (why) count_attempt(state, why->code, text, why->transient);
+  advance(state);
   if (partner) advance(*partner);
   waiters_->wake();
   if (partner) tidy(*partner);
-  tidy(one);
+  tidy(state);
   tidy_served();
 }
 
@@ -254,8 +255,8 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
 }
 
 // A call without a wait of its own has only so many attempts.
-void name_machine::count_attempt(owner_state& one, error_code const& why, std::string_view text, bool transient) {
-  operation* call = one.ask_.call;
+void name_machine::count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient) {
+  operation* call = state.ask_.call;
   if (!call) return;
   if (!text.empty()) call->text = text;
   if (transient && (call->waits() || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts)))

@@ -24,8 +24,8 @@ name_machine::name_machine(context& shared, home& at, kind const& which, std::st
 name_machine::~name_machine() { shared_.timers.drop(turn_due_); }
 
 owner_state& name_machine::state_of(std::uint64_t owner) {
-  owner_state* const one = known(owner);
-  return one ? *one : shared_.spare_owners.make(owners_, *this, owner);
+  owner_state* const state = known(owner);
+  return state ? *state : shared_.spare_owners.make(owners_, *this, owner);
 }
 
 bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
@@ -42,66 +42,66 @@ void name_machine::prepare(std::uint64_t owner) {
 }
 
 void name_machine::unprepare(std::uint64_t owner) noexcept {
-  if (owner_state* const one = known(owner)) tidy(*one);
+  if (owner_state* const state = known(owner)) tidy(*state);
 }
 
 void name_machine::start(operation& call) {
-  owner_state& one = state_of(call.owner);
-  call.of_owner = &one;
-  arrive(one, call);
+  owner_state& state = state_of(call.owner);
+  call.of_owner = &state;
+  arrive(state, call);
   tidy_served();
 }
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
-void name_machine::arrive(owner_state& one, operation& call) {
-  if (one.ask_.under_way() && one.behind.empty() && queue().empty() && tenure_.may_pass(one, call)) {
-    note(event_type::attempt, one.owner, {}, {}, {}, context_of(call.link));
-    return pass_on(one, call);
+void name_machine::arrive(owner_state& state, operation& call) {
+  if (state.ask_.under_way() && state.behind.empty() && queue().empty() && tenure_.may_pass(state, call)) {
+    note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
+    return pass_on(state, call);
   }
   bool const releases = call.what == operation::type::release;
-  if (releases) takeover::make_way(one);
-  bool const replaces = one.ask_.under_way() && replaces_unsent_release(one, call);
-  unsigned const fix = replaces ? one.ask_.fix : 0u;
-  unsigned char const mode = one.ask_.mode;
+  if (releases) takeover::make_way(state);
+  bool const replaces = state.ask_.under_way() && replaces_unsent_release(state, call);
+  unsigned const fix = replaces ? state.ask_.fix : 0u;
+  unsigned char const mode = state.ask_.mode;
   if (replaces) {
-    at_->requests.remove(one);
-    finish(one);
+    at_->requests.remove(state);
+    finish(state);
     waiters_->turns().count(shared_.now);
-  } else if (one.ask_.under_way() || (!one.behind.empty() && !releases)) {
-    one.behind.push_back(call);
+  } else if (state.ask_.under_way() || (!state.behind.empty() && !releases)) {
+    state.behind.push_back(call);
     call.where = operation::place::behind_owner;
     watch_deadline(call);
     return;
   }
-  dispatch(one, call);
-  if (replaces && one.ask_.call == &call) one.ask_.owes = true;
-  if (replaces && !one.ask_.under_way()) give_back(one, mode);  // it cannot try yet
-  repair_sides(one, fix);
-  if (!one.behind.empty()) advance(one);  // what has made way
+  dispatch(state, call);
+  if (replaces && state.ask_.call == &call) state.ask_.owes = true;
+  if (replaces && !state.ask_.under_way()) give_back(state, mode);  // it cannot try yet
+  repair_sides(state, fix);
+  if (!state.behind.empty()) advance(state);  // what has made way
 }
 
-void name_machine::dispatch(owner_state& one, operation& call) {
+void name_machine::dispatch(owner_state& state, operation& call) {
   switch (call.what) {
-    case operation::type::acquire: return acquire(one, call);
-    case operation::type::release: return release(one, call);
-    case operation::type::extend: return extend(one, call);
-    case operation::type::command: return command(one, call);
-    case operation::type::adopt: return transfer::adopt(*this, one, call);
+    case operation::type::acquire: return acquire(state, call);
+    case operation::type::release: return release(state, call);
+    case operation::type::extend: return extend(state, call);
+    case operation::type::command: return command(state, call);
+    case operation::type::adopt: return transfer::adopt(*this, state, call);
     default: return complete(call, errc::bad_argument);
   }
 }
 
 // The owner's request has been answered: the next call of the same owner has its turn.
-void name_machine::advance(owner_state& one) {
-  tenure_.settle(one);
-  while (!one.behind.empty() && !one.ask_.under_way()) {
-    operation& next = one.behind.front();
-    one.behind.pop_front();
-    dispatch(one, next);
-    takeover::let_release_pass(one);
+void name_machine::advance(owner_state& state) {
+  tenure_.settle(state);
+  while (!state.behind.empty() && !state.ask_.under_way()) {
+    operation& next = state.behind.front();
+    state.behind.pop_front();
+    dispatch(state, next);
+    takeover::let_release_pass(state);
   }
-  if (shared_.released.owes_any()) takeover::catch_up(one);
-  leave_line(one);
+  if (shared_.released.owes_any()) takeover::catch_up(state);
+  leave_line(state);
 }
 
 void name_machine::complete(operation& call, error_code error, std::string_view text) {
@@ -125,8 +125,8 @@ void name_machine::watch_deadline(operation& call) {
 // A try that is on its way when the wait of its call ends is awaited for a moment: its answer is worth more than a
 // guess. So is a first one that leaves now, or only waits for its owner to have left the server's queue after an
 // earlier call.
-instant name_machine::answer_awaited_until(owner_state const& one, operation const& call) const {
-  request const& asked = one.ask_;
+instant name_machine::answer_awaited_until(owner_state const& state, operation const& call) const {
+  request const& asked = state.ask_;
   bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
   bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
   bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
@@ -140,9 +140,9 @@ instant name_machine::answer_awaited_until(owner_state const& one, operation con
 void name_machine::expire(operation& call) {
   if (call.where == operation::place::idle) return;
   if (shared_.now < call.deadline) return watch_deadline(call);
-  owner_state& one = *call.of_owner;
+  owner_state& state = *call.of_owner;
   if (call.what == operation::type::acquire) {
-    if (instant const end = answer_awaited_until(one, call); end > shared_.now) {
+    if (instant const end = answer_awaited_until(state, call); end > shared_.now) {
       call.late = true;
       call.deadline = end;
       return watch_deadline(call);
@@ -150,7 +150,7 @@ void name_machine::expire(operation& call) {
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself. But of
     // what has been asked for since, and not been answered, nobody knows what became.
     bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited) ||
-                      holders_.keep_out(one, call.mode);
+                      holders_.keep_out(state, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
     if (told_busy && !call.once && !call.unseen) {
       give_up(call, {});
@@ -172,77 +172,77 @@ void name_machine::cancel(operation& call) {
 
 // --- requests ---
 
-void name_machine::begin(owner_state& one, request what) {
-  if (what.what == ask::acquire) tenure_.settle(one);
-  one.ask_ = std::move(what);
-  one.ask_.noted = false;
-  active_.note(one);
+void name_machine::begin(owner_state& state, request what) {
+  if (what.what == ask::acquire) tenure_.settle(state);
+  state.ask_ = std::move(what);
+  state.ask_.noted = false;
+  active_.note(state);
 }
 
 // What is given back behind it may have to know when it left.
-void name_machine::finish(owner_state& one) {
-  active_.forget(one);
-  one.ask_ = request{.first_sent = one.ask_.first_sent};
-  waiters_->finished(one);
+void name_machine::finish(owner_state& state) {
+  active_.forget(state);
+  state.ask_ = request{.first_sent = state.ask_.first_sent};
+  waiters_->finished(state);
 }
 
-void name_machine::send(owner_state& one, bool may_go_direct) {
+void name_machine::send(owner_state& state, bool may_go_direct) {
   if (may_go_direct && shared_.lane_offered) {
     shared_.lane_offered = false;
-    shared_.lane_record = &one;
-    one.ask_.where = request::place::direct;
-    one.ask_.sent = shared_.now;
-    active_.note(one);
-    if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::direct;
+    shared_.lane_record = &state;
+    state.ask_.where = request::place::direct;
+    state.ask_.sent = shared_.now;
+    active_.note(state);
+    if (state.ask_.what == ask::hand_off) state.ask_.partner->ask_.where = request::place::direct;
     return;
   }
-  one.ask_.where = request::place::outbox;
-  if (one.ask_.what == ask::hand_off) one.ask_.partner->ask_.where = request::place::outbox;
-  at_->requests.add(one);
+  state.ask_.where = request::place::outbox;
+  if (state.ask_.what == ask::hand_off) state.ask_.partner->ask_.where = request::place::outbox;
+  at_->requests.add(state);
 }
 
 // An owner state without anything in it goes.
-void name_machine::tidy(owner_state& one) {
-  if (!one.idle()) return;
-  tenure_.forget(one);
-  shared_.spare_owners.take(owners_, one);
+void name_machine::tidy(owner_state& state) {
+  if (!state.idle()) return;
+  tenure_.forget(state);
+  shared_.spare_owners.take(owners_, state);
 }
 
 // An answer also ends calls of others; their states go when nothing in the step looks at them any more.
 void name_machine::tidy_served() {
   for (std::uint64_t const owner : served_)
-    if (owner_state* one = known(owner)) {
-      leave_line(*one);
-      tidy(*one);
+    if (owner_state* state = known(owner)) {
+      leave_line(*state);
+      tidy(*state);
     }
   served_.clear();
 }
 
-bool name_machine::prepare(owner_state& one, item& out, std::string& field, std::string& to_field) {
-  request& asked = one.ask_;
-  if (asked.what == ask::release && one.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
-    recall_unsent_try(one);
-    if (waiters_->can_hand_off(one)) pair_up(one, queue().head());
+bool name_machine::prepare(owner_state& state, item& out, std::string& field, std::string& to_field) {
+  request& asked = state.ask_;
+  if (asked.what == ask::release && state.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
+    recall_unsent_try(state);
+    if (waiters_->can_hand_off(state)) pair_up(state, queue().head());
   }
   if (asked.what == ask::release) {
-    asked.target = one.live(asked.mode);
+    asked.target = state.live(asked.mode);
     // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
-    auto const stays = std::max<std::int64_t>(one.longest(asked.mode, shared_.now, shared_.settings), 1);
+    auto const stays = std::max<std::int64_t>(state.longest(asked.mode, shared_.now, shared_.settings), 1);
     asked.lease = asked.target > 0 ? stays : 0;
     if (asked.target == 0 && !waiters_->unsent_try()) waiters_->turns().end();
   } else if (asked.what == ask::extend) {
-    hold* extended = one.find(asked.extends);
+    hold* extended = state.find(asked.extends);
     bool const live = holders_.lasts(extended);
     if (live)
       holders_.move_end(*extended, std::min(extended->deadline, shared_.trusted_end(shared_.now, asked.wanted)));
-    auto const others = one.longest(asked.mode, shared_.now, shared_.settings, extended);
+    auto const others = state.longest(asked.mode, shared_.now, shared_.settings, extended);
     asked.lease = std::max<std::int64_t>(live ? (asked.wanted + delay_of(extended->link)).count() : 1, others);
   }
   if (asked.what == ask::command) foresee(asked);
   asked.leaves(shared_.now);
   (asked.partner ? asked.partner->ask_ : asked).ticket = queue().ticket();
   field.clear();
-  add_field(field, one, asked.mode);
+  add_field(field, state, asked.mode);
   out.what = asked.what;
   out.mode = asked.mode;
   out.name = name_;
@@ -259,9 +259,9 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
     out.lease = to.ask_.lease;
     out.to_field = to_field;
   }
-  if (asked.what == ask::acquire) asked.target = out.target = one.live(asked.mode) + 1;
-  tenure_.sent(one, asked);
-  owner_state& tries = asked.what == ask::hand_off ? *asked.partner : one;
+  if (asked.what == ask::acquire) asked.target = out.target = state.live(asked.mode) + 1;
+  tenure_.sent(state, asked);
+  owner_state& tries = asked.what == ask::hand_off ? *asked.partner : state;
   // Zero: what it takes has no end of its own. A release to nothing sets no time.
   auto const lease = asked.what == ask::hand_off ? tries.ask_.lease : asked.lease;
   if (lease > 0)
@@ -287,10 +287,10 @@ bool name_machine::prepare(owner_state& one, item& out, std::string& field, std:
 
 // A side that both may hold is waited for all the same behind a waiter who is kept out.
 bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
-  owner_state const* const one = known(owner);
-  if (!one || one->live() == 0) return false;
-  return holders_.excludes(*one, mode) || std::any_of(queue().begin(), queue().end(), [&](operation const& call) {
-           return holders_.excludes(*one, call.mode);
+  owner_state const* const state = known(owner);
+  if (!state || state->live() == 0) return false;
+  return holders_.excludes(*state, mode) || std::any_of(queue().begin(), queue().end(), [&](operation const& call) {
+           return holders_.excludes(*state, call.mode);
          });
 }
 

@@ -92,27 +92,27 @@ class name_machine final : private waited_name {
 
   // --- requests of owners, from the outbox and the lanes ---
   // Before sending: decides what the request is by now and fills in the item. False: there is nothing to send.
-  bool prepare(owner_state& one, item& out, std::string& field, std::string& to_field);
-  void answered(owner_state& one, outcome const& answer);
-  void unanswered(owner_state& one, std::string_view text);
-  void resolve(owner_state& one);
+  bool prepare(owner_state& state, item& out, std::string& field, std::string& to_field);
+  void answered(owner_state& state, outcome const& answer);
+  void unanswered(owner_state& state, std::string_view text);
+  void resolve(owner_state& state);
   // `elsewhere`: it is asked for there, this once.
-  void not_run(owner_state& one, server_error const* why, std::string_view text, home* elsewhere = nullptr);
+  void not_run(owner_state& state, server_error const* why, std::string_view text, home* elsewhere = nullptr);
   // The server refuses what only time can cure: is this one to be asked again? A release is, as long as there may be
   // something to release.
-  static bool goes_again(owner_state const& one, instant now);
+  static bool goes_again(owner_state const& state, instant now);
   // It still waits until late copies of it cannot run: that took one more attempt.
-  void waits_on(owner_state& one, server_error const& why, std::string_view text);
+  void waits_on(owner_state& state, server_error const& why, std::string_view text);
 
   // --- the watchdog ---
-  void renewed(renewal& one, outcome const& answer);
-  void renewal_unanswered(renewal& one, error_code const& why);
+  void renewed(renewal& renewal, outcome const& answer);
+  void renewal_unanswered(renewal& renewal, error_code const& why);
 
   // --- force-unlock ---
   void forced(operation const& by, instant sent);
   void doubt() override;
 
-  void on_hold_deadline(hold& one);
+  void on_hold_deadline(hold& hold);
   // What was done without the server has lasted for a while.
   void on_turn_due();
 
@@ -125,19 +125,19 @@ class name_machine final : private waited_name {
 
   // name_machine.cpp
   owner_state& state_of(std::uint64_t owner);
-  void arrive(owner_state& one, operation& call);
-  void dispatch(owner_state& one, operation& call);
-  void advance(owner_state& one);
-  void begin(owner_state& one, request what);
-  void finish(owner_state& one);
-  void send(owner_state& one, bool may_go_direct);
+  void arrive(owner_state& state, operation& call);
+  void dispatch(owner_state& state, operation& call);
+  void advance(owner_state& state);
+  void begin(owner_state& state, request what);
+  void finish(owner_state& state);
+  void send(owner_state& state, bool may_go_direct);
   void complete(operation& call, error_code error = {}, std::string_view text = {}) override;
   void watch_deadline(operation& call);
-  instant answer_awaited_until(owner_state const& one, operation const& call) const;
-  void tidy(owner_state& one);
+  instant answer_awaited_until(owner_state const& state, operation const& call) const;
+  void tidy(owner_state& state);
   void tidy_served();
   wait_queue& queue() const { return waiters_->queue(); }
-  void enqueue(owner_state& one, operation& call);
+  void enqueue(owner_state& state, operation& call);
   name_machine const* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_closing.cpp
@@ -145,59 +145,59 @@ class name_machine final : private waited_name {
   std::vector<owner_state*> all_owners();
 
   // name_acquire.cpp
-  void acquire(owner_state& one, operation& call);
-  bool replaces_unsent_release(owner_state const& one, operation const& call) const;
+  void acquire(owner_state& state, operation& call);
+  bool replaces_unsent_release(owner_state const& state, operation const& call) const;
   void send_acquire(operation& call, bool may_go_direct) override;
   std::int64_t lease_for(operation const& call) const;
-  void granted(owner_state& one, request const& was, instant sent, outcome const& answer);
-  void begin_turn(owner_state& one, operation& call);
+  void granted(owner_state& state, request const& was, instant sent, outcome const& answer);
+  void begin_turn(owner_state& state, operation& call);
   void untried(request const& was);
   void give_up(operation& call, error_code error);
-  void take_back(owner_state& one);
-  void fail_acquire(owner_state& one, request const& was, outcome const& answer);
-  void fail_acquire(owner_state& one, request const& was, error_code error, std::string_view text);
+  void take_back(owner_state& state);
+  void fail_acquire(owner_state& state, request const& was, outcome const& answer);
+  void fail_acquire(owner_state& state, request const& was, error_code error, std::string_view text);
 
   // name_command.cpp
-  void command(owner_state& one, operation& call);
-  void on_command_answer(owner_state& one, outcome const& answer);
-  void on_unseen(owner_state& one, request const& was);
-  bool ends_doubtful_command(owner_state& one);
+  void command(owner_state& state, operation& call);
+  void on_command_answer(owner_state& state, outcome const& answer);
+  void on_unseen(owner_state& state, request const& was);
+  bool ends_doubtful_command(owner_state& state);
   owner_state* concerned(request const& asked) const;
   void foresee(request const& asked);
   void on_end_moved(request const& was, outcome const& answer);
 
   // name_release.cpp
-  void release(owner_state& one, operation& call);
-  bool end_turn(owner_state& one, hold& ended);
-  void begin_release(owner_state& one, hold& ended, operation* call);
-  void end_unawaited(owner_state& one, hold& ended);
-  void extend(owner_state& one, operation& call);
+  void release(owner_state& state, operation& call);
+  bool end_turn(owner_state& state, hold& ended);
+  void begin_release(owner_state& state, hold& ended, operation* call);
+  void end_unawaited(owner_state& state, hold& ended);
+  void extend(owner_state& state, operation& call);
   void recall_unsent_try(owner_state const& from);
   void pair_up(owner_state& from, operation& waiter);
   void hand_over(owner_state& leaving, operation& head, bool may_go_direct) override;
   void pass_on(owner_state& from, operation& to) override;
-  void leave_line(owner_state& one);
-  void give_back(owner_state& one, unsigned char mode, bool repeated = false);
+  void leave_line(owner_state& state);
+  void give_back(owner_state& state, unsigned char mode, bool repeated = false);
 
   // name_answers.cpp
-  void on_acquire_answer(owner_state& one, outcome const& answer);
-  void on_release_answer(owner_state& one, outcome const& answer);
-  void on_hand_off_answer(owner_state& one, outcome const& answer);
-  void on_extend_answer(owner_state& one, outcome const& answer);
-  void on_leave_answer(owner_state& one);
-  void told_busy(owner_state& one, request const& was, std::int64_t hint);
-  void on_unseen_give_back(owner_state& one, outcome answer);
-  void conclude_release(owner_state& one, request const& was, outcome const& answer);
+  void on_acquire_answer(owner_state& state, outcome const& answer);
+  void on_release_answer(owner_state& state, outcome const& answer);
+  void on_hand_off_answer(owner_state& state, outcome const& answer);
+  void on_extend_answer(owner_state& state, outcome const& answer);
+  void on_leave_answer(owner_state& state);
+  void told_busy(owner_state& state, request const& was, std::int64_t hint);
+  void on_unseen_give_back(owner_state& state, outcome answer);
+  void conclude_release(owner_state& state, request const& was, outcome const& answer);
 
   // name_faults.cpp
-  void lose(owner_state& one, hold& ended, error_code why);
-  void lose_ended(owner_state& one, unsigned char mode);
-  void lose_side(owner_state& one, unsigned char mode, error_code why);
-  void repair(owner_state& one, unsigned char mode);
-  bool lapsed(owner_state const& one) const;
-  void requeue(owner_state& one, unsigned char mode);
-  void repair_sides(owner_state& one, unsigned sides);
-  void count_attempt(owner_state& one, error_code const& why, std::string_view text, bool transient);
+  void lose(owner_state& state, hold& ended, error_code why);
+  void lose_ended(owner_state& state, unsigned char mode);
+  void lose_side(owner_state& state, unsigned char mode, error_code why);
+  void repair(owner_state& state, unsigned char mode);
+  bool lapsed(owner_state const& state) const;
+  void requeue(owner_state& state, unsigned char mode);
+  void repair_sides(owner_state& state, unsigned sides);
+  void count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient);
   void note_at_risk(renewal& side, error_code const& why, std::string_view text);
   void after_renewal(renewal& side);
 
@@ -237,12 +237,12 @@ struct name_hash {
 struct name_equal {
   using is_transparent = void;
   template <class A, class B>
-  bool operator()(A const& one, B const& other) const {
-    if (name_of(one) != name_of(other)) return false;
+  bool operator()(A const& name, B const& other) const {
+    if (name_of(name) != name_of(other)) return false;
     if constexpr (std::is_same_v<A, std::string_view> || std::is_same_v<B, std::string_view>)
       return true;  // whatever its kind
     else
-      return view_of(one).which->same_as(*view_of(other).which);
+      return view_of(name).which->same_as(*view_of(other).which);
   }
 };
 

@@ -7,105 +7,105 @@
 
 namespace latchkey::detail {
 
-void name_machine::release(owner_state& one, operation& call) {
-  hold* ended = call.hold != 0 ? one.find(call.hold) : one.latest(call.mode);
-  if (!ended) return complete(call, errc::not_owner, one.live(call.mode) > 0 ? only_its_lease : std::string_view());
+void name_machine::release(owner_state& state, operation& call) {
+  hold* ended = call.hold != 0 ? state.find(call.hold) : state.latest(call.mode);
+  if (!ended) return complete(call, errc::not_owner, state.live(call.mode) > 0 ? only_its_lease : std::string_view());
   if (ended->lost) {
-    holders_.forget(one, *ended);
+    holders_.forget(state, *ended);
     return complete(call, errc::lease_lost);
   }
-  bool const inner = one.live(ended->mode) > 1;
-  if (end_turn(one, *ended)) {
+  bool const inner = state.live(ended->mode) > 1;
+  if (end_turn(state, *ended)) {
     call.released = inner ? release_result::still_held : release_result::released;
     return complete(call);
   }
   call.where = operation::place::trying;
   watch_deadline(call);
-  begin_release(one, *ended, &call);
+  begin_release(state, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
-  if (one.live(one.ask_.mode) == 0 && waiters_->can_hand_off(one)) {
-    pair_up(one, queue().head());
-    send(one, true);
+  if (state.live(state.ask_.mode) == 0 && waiters_->can_hand_off(state)) {
+    pair_up(state, queue().head());
+    send(state, true);
   } else {
-    send(one, !active_.release_sent());
+    send(state, !active_.release_sent());
   }
 }
 
 // A lease went away: nobody waits for its release.
 void name_machine::drop(std::uint64_t owner, hold_id which) {
-  owner_state* one = known(owner);
-  hold* ended = one ? one->find(which) : nullptr;
+  owner_state* state = known(owner);
+  hold* ended = state ? state->find(which) : nullptr;
   if (!ended) return;
   if (shared_.closed())  // left to its lease
-    holders_.forget(*one, *ended);
+    holders_.forget(*state, *ended);
   else
-    end_unawaited(*one, *ended);
-  tidy(*one);
+    end_unawaited(*state, *ended);
+  tidy(*state);
   tidy_served();
 }
 
-void name_machine::end_unawaited(owner_state& one, hold& ended) {
-  if (ended.lost) return holders_.forget(one, ended);
-  takeover::make_way(one);
-  if (!one.ask_.under_way()) {
-    if (end_turn(one, ended)) return one.behind.empty() ? void() : advance(one);
-    begin_release(one, ended, nullptr);
-    return send(one, false);
+void name_machine::end_unawaited(owner_state& state, hold& ended) {
+  if (ended.lost) return holders_.forget(state, ended);
+  takeover::make_way(state);
+  if (!state.ask_.under_way()) {
+    if (end_turn(state, ended)) return state.behind.empty() ? void() : advance(state);
+    begin_release(state, ended, nullptr);
+    return send(state, false);
   }
   // The release comes after the request under way: what that leaves on the server is then repaired.
   unsigned char const mode = ended.mode;
-  holders_.forget(one, ended);
-  holders_.stop_renewing(one, mode);
-  repair(one, mode);
+  holders_.forget(state, ended);
+  holders_.stop_renewing(state, mode);
+  repair(state, mode);
 }
 
 void name_machine::unlink(std::uint64_t owner, hold_id which) {
-  owner_state* one = known(owner);
-  hold* const shown = one ? one->find(which) : nullptr;
+  owner_state* state = known(owner);
+  hold* const shown = state ? state->find(which) : nullptr;
   if (!shown || !shown->link) return;
   shown->link = nullptr;
   --shared_.shown;
 }
 
 void name_machine::renew_no_longer(std::uint64_t owner, hold_id which) {
-  owner_state* const one = known(owner);
-  hold* const held = one ? one->find(which) : nullptr;
+  owner_state* const state = known(owner);
+  hold* const held = state ? state->find(which) : nullptr;
   if (!held) return;
   held->watchdog = false;
-  holders_.stop_renewing(*one, held->mode);
+  holders_.stop_renewing(*state, held->mode);
 }
 
 void name_machine::thread_ended(std::uint64_t owner) {
-  owner_state* const one = known(owner);
-  if (!one) return;
-  for (auto const& held : one->holds) {
+  owner_state* const state = known(owner);
+  if (!state) return;
+  for (auto const& held : state->holds) {
     if (held->lost || held->leased) continue;
     note(event_type::holder_thread_ended, owner, {}, {}, holders_.rest_of(*held));
     held->watchdog = false;
   }
-  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*one, mode);
+  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*state, mode);
 }
 
 // The server need not be told yet: the owner has more of it, or the next one in turn has it.
-bool name_machine::end_turn(owner_state& one, hold& ended) {
-  if (!tenure_.is_of(one) || ended.lost) return false;
+bool name_machine::end_turn(owner_state& state, hold& ended) {
+  if (!tenure_.is_of(state) || ended.lost) return false;
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
-  bool const inner = one.live(ended.mode) > 1;
+  bool const inner = state.live(ended.mode) > 1;
   operation* const next = !inner && queue().head_idle() ? &queue().head() : nullptr;
-  if (!inner && !(next && tenure_.may_pass(one, *next))) return false;
-  note(event_type::released, one.owner, {}, {}, shared_.now - ended.began, ended.context);
+  if (!inner && !(next && tenure_.may_pass(state, *next))) return false;
+  note(event_type::released, state.owner, {}, {}, shared_.now - ended.began, ended.context);
   unsigned char const mode = ended.mode;
-  holders_.forget(one, ended);
-  holders_.stop_renewing(one, mode);
+  holders_.forget(state, ended);
+  holders_.stop_renewing(state, mode);
   if (next)
-    pass_on(one, *next);
+    pass_on(state, *next);
   else
     tenure_.count_moved();
   shared_.timers.set_lazily(turn_due_, tenure_.confirm_at());
   return true;
 }
 
-void name_machine::begin_release(owner_state& one, hold& ended, operation* call) {
+void name_machine::begin_release(owner_state& state, hold& ended, operation* call) {
   request asked;
   asked.what = ask::release;
   asked.mode = ended.mode;
@@ -113,14 +113,14 @@ void name_machine::begin_release(owner_state& one, hold& ended, operation* call)
   asked.began = ended.began;
   asked.context = ended.context;
   asked.call = call;
-  holders_.forget(one, ended);
-  holders_.stop_renewing(one, asked.mode);
-  asked.target = one.live(asked.mode);
-  begin(one, asked);
+  holders_.forget(state, ended);
+  holders_.stop_renewing(state, asked.mode);
+  asked.target = state.live(asked.mode);
+  begin(state, asked);
 }
 
-void name_machine::extend(owner_state& one, operation& call) {
-  hold* extended = one.find(call.hold);
+void name_machine::extend(owner_state& state, operation& call) {
+  hold* extended = state.find(call.hold);
   if (!holders_.lasts(extended)) return complete(call);  // `yes` stays false
   request asked;
   asked.what = ask::extend;
@@ -132,11 +132,11 @@ void name_machine::extend(owner_state& one, operation& call) {
   extended->generation = shared_.next_hold++;
   extended->watchdog = false;
   extended->renew_until = never;
-  holders_.stop_renewing(one, asked.mode);
+  holders_.stop_renewing(state, asked.mode);
   call.where = operation::place::trying;
   watch_deadline(call);
-  begin(one, asked);
-  send(one, !active_.release_sent());
+  begin(state, asked);
+  send(state, !active_.release_sent());
 }
 
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
@@ -186,28 +186,28 @@ void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_
 }
 
 // Nobody of this owner waits any more, and the server may still have it in its queue.
-void name_machine::leave_line(owner_state& one) {
-  if (!one.in_line || one.ask_.under_way() || one.queued > 0 || !one.behind.empty()) return;
+void name_machine::leave_line(owner_state& state) {
+  if (!state.in_line || state.ask_.under_way() || state.queued > 0 || !state.behind.empty()) return;
   request asked;
   asked.what = ask::leave;
   asked.give_back = true;
-  begin(one, asked);
-  send(one, false);
+  begin(state, asked);
+  send(state, false);
 }
 
 // Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.
-void name_machine::give_back(owner_state& one, unsigned char mode, bool repeated) {
+void name_machine::give_back(owner_state& state, unsigned char mode, bool repeated) {
   if (!kind_.rules().takes) return;
   request asked;
   asked.what = ask::release;
   asked.give_back = true;
   asked.mode = mode;
-  asked.target = one.live(mode);
+  asked.target = state.live(mode);
   asked.repeated = repeated;
-  asked.until = after(one.ask_.first_sent, milliseconds(kind_.rules().remembers));
+  asked.until = after(state.ask_.first_sent, milliseconds(kind_.rules().remembers));
   if (asked.target == 0) ++shared_.counters.given_back;
-  begin(one, asked);
-  send(one, false);
+  begin(state, asked);
+  send(state, false);
 }
 
 }  // namespace latchkey::detail

@@ -11,7 +11,8 @@
 namespace latchkey::detail {
 
 bool orphans::answered_late(std::uint32_t serial) {
-  auto const found = std::find_if(all_.begin(), all_.end(), [&](orphan const& one) { return one.serial == serial; });
+  auto const found =
+      std::find_if(all_.begin(), all_.end(), [&](orphan const& orphan) { return orphan.serial == serial; });
   return found != all_.end() && !std::exchange(found->answered, true);
 }
 
@@ -27,41 +28,41 @@ void orphans::give_up(remains&& left, error_code const& why, std::string_view te
 }
 
 void orphans::let_go(home const& at) {
-  for (owner_state* one : in_doubt_) takeover::may_run_later(*one, at);
+  for (owner_state* state : in_doubt_) takeover::may_run_later(*state, at);
   resolve();
 }
 
 void orphans::fence() {
-  for (orphan& one : all_) {
-    for (auto const& key : one.owners) shared_.fenced.add(key);
-    one.fenced.insert(one.fenced.end(), one.owners.begin(), one.owners.end());
-    one.owners.clear();
+  for (orphan& orphan : all_) {
+    for (auto const& key : orphan.owners) shared_.fenced.add(key);
+    orphan.fenced.insert(orphan.fenced.end(), orphan.owners.begin(), orphan.owners.end());
+    orphan.owners.clear();
   }
 }
 
 bool orphans::fencing() const {
-  return std::any_of(all_.begin(), all_.end(), [](orphan const& one) { return !one.fenced.empty(); });
+  return std::any_of(all_.begin(), all_.end(), [](orphan const& orphan) { return !orphan.fenced.empty(); });
 }
 
 void orphans::unfence(std::string_view address) {
   if (fencing() && !address.empty()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, address);
-  for (orphan& one : all_) unfence(one);
+  for (orphan& orphan : all_) unfence(orphan);
 }
 
-void orphans::unfence(orphan& one) {
-  if (one.fenced.empty()) return;
-  for (auto const& key : one.fenced) shared_.fenced.remove(key);
-  one.fenced.clear();
+void orphans::unfence(orphan& orphan) {
+  if (orphan.fenced.empty()) return;
+  for (auto const& key : orphan.fenced) shared_.fenced.remove(key);
+  orphan.fenced.clear();
   shared_.out->turn = true;
 }
 
 // Its bytes may still run on the server.
 void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text) {
-  for (owner_state* one : call.owners) {
-    if (shared_.may_move) from.owners.push_back(fenced_owners::key_of(*one));
-    if (shared_.may_move && one->ask_.partner) from.owners.push_back(fenced_owners::key_of(*one->ask_.partner));
-    in_doubt_.push_back(one);
-    one->of.unanswered(*one, text);
+  for (owner_state* state : call.owners) {
+    if (shared_.may_move) from.owners.push_back(fenced_owners::key_of(*state));
+    if (shared_.may_move && state->ask_.partner) from.owners.push_back(fenced_owners::key_of(*state->ask_.partner));
+    in_doubt_.push_back(state);
+    state->of.unanswered(*state, text);
   }
   for (renewal* side : call.renewals) side->of->of.renewal_unanswered(*side, why);  // asked anew next time
   if (call.what != sent_call::type::plain || !call.plain) return;
@@ -104,7 +105,7 @@ void orphans::allow() {
 void orphans::send() {
   if (refused_) {
     auto gone = std::exchange(all_, {});
-    for (auto& one : gone) killed(one);
+    for (auto& orphan : gone) killed(orphan);
     return resolve();
   }
   if (shared_.now < again_at_) return shared_.timers.set_lazily(timer_, again_at_);
@@ -117,7 +118,8 @@ void orphans::send() {
 
 // 1: it was there, 0: it was gone already. Both mean that nothing of it runs any more; anything else means nothing.
 void orphans::answered(std::uint32_t serial, reply const& answer) {
-  auto const gone = std::find_if(all_.begin(), all_.end(), [&](orphan const& one) { return one.serial == serial; });
+  auto const gone =
+      std::find_if(all_.begin(), all_.end(), [&](orphan const& orphan) { return orphan.serial == serial; });
   if (gone == all_.end()) return;
   if (!answer.is_integer()) return not_killed(*gone, answer);
   failures_ = 0;
@@ -140,12 +142,12 @@ void orphans::not_killed(orphan& gone, reply const& answer) {
   again_at_ = after(shared_.now, shared_.pause(++failures_, shared_.settings.retry_delay));
   shared_.timers.set_lazily(timer_, again_at_);
   auto const forced = gone.forced;
-  for (operation* one : forced) {
-    one->text = answer.text;
-    if (++one->attempts > static_cast<unsigned>(shared_.settings.retry_attempts))
-      plain_.expire(*one, errc::connection_lost);
+  for (operation* call : forced) {
+    call->text = answer.text;
+    if (++call->attempts > static_cast<unsigned>(shared_.settings.retry_attempts))
+      plain_.expire(*call, errc::connection_lost);
   }
-  for (owner_state* one : std::vector<owner_state*>(in_doubt_)) one->of.waits_on(*one, why, answer.text);
+  for (owner_state* state : std::vector<owner_state*>(in_doubt_)) state->of.waits_on(*state, why, answer.text);
 }
 
 // Another process answers: the one that had read the bytes is gone, and they with it. Its KILL might meet a stranger,
@@ -163,40 +165,40 @@ bool orphans::outlived(orphan const& gone, std::string_view id, std::string_view
 
 void orphans::forgive() {
   auto gone = std::exchange(all_, {});
-  for (auto& one : gone) killed(one);
+  for (auto& orphan : gone) killed(orphan);
   resolve();
 }
 
 void orphans::take(orphans& from, bool all, std::string_view id, std::string_view run_id) {
-  auto const first = std::stable_partition(from.all_.begin(), from.all_.end(), [&](orphan const& one) {
-    return !all && (run_id.empty() || one.run_id != run_id);
+  auto const first = std::stable_partition(from.all_.begin(), from.all_.end(), [&](orphan const& orphan) {
+    return !all && (run_id.empty() || orphan.run_id != run_id);
   });
   if (first == from.all_.end()) return;
-  for (auto one = first; one != from.all_.end(); ++one) {
-    one->asked = false;
-    all_.push_back(std::move(*one));
+  for (auto each = first; each != from.all_.end(); ++each) {
+    each->asked = false;
+    all_.push_back(std::move(*each));
   }
   from.all_.erase(first, from.all_.end());
   if (!id.empty()) forget_outlived(id, run_id);
 }
 
 void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
-  auto const first =
-      std::stable_partition(all_.begin(), all_.end(), [&](orphan const& one) { return !outlived(one, id, run_id); });
+  auto const first = std::stable_partition(all_.begin(), all_.end(),
+                                           [&](orphan const& orphan) { return !outlived(orphan, id, run_id); });
   std::vector<orphan> gone(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
   all_.erase(first, all_.end());
-  for (auto& one : gone) killed(one);
+  for (auto& orphan : gone) killed(orphan);
 }
 
 // Nothing of it runs any more.
 void orphans::killed(orphan& gone) {
   unfence(gone);
-  for (operation* one : std::vector<operation*>(gone.forced)) plain_.expire(*one, errc::connection_lost);
+  for (operation* call : std::vector<operation*>(gone.forced)) plain_.expire(*call, errc::connection_lost);
 }
 
 void orphans::resolve() {
   auto const waiting = std::exchange(in_doubt_, {});
-  for (owner_state* one : waiting) one->of.resolve(*one);
+  for (owner_state* state : waiting) state->of.resolve(*state);
   if (!waiting.empty()) shared_.out->turn = true;
 }
 

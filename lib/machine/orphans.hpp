@@ -80,7 +80,7 @@ class orphans {
   static bool outlived(orphan const& gone, std::string_view id, std::string_view run_id);
   void forget_outlived(std::string_view id, std::string_view run_id);
   void killed(orphan& gone);
-  void unfence(orphan& one);
+  void unfence(orphan& orphan);
   void not_killed(orphan& gone, reply const& answer);
   void resolve();
 

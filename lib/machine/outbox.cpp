@@ -21,15 +21,15 @@ outbox::order order_of(ask what) {
 
 }  // namespace
 
-void outbox::add(owner_state& one) {
-  remove(one);
-  one.outbox_order = order_of(one.ask_.what);
-  lists_[one.outbox_order].push_back(one);
+void outbox::add(owner_state& state) {
+  remove(state);
+  state.outbox_order = order_of(state.ask_.what);
+  lists_[state.outbox_order].push_back(state);
   shared_.out->turn = true;
 }
 
-void outbox::add(renewal& one) {
-  renewals_.push_back(one);
+void outbox::add(renewal& renewal) {
+  renewals_.push_back(renewal);
   shared_.out->turn = true;
 }
 
@@ -38,14 +38,14 @@ void outbox::add(operation& plain) {
   shared_.out->turn = true;
 }
 
-void outbox::remove(owner_state& one) {
-  if (!static_cast<outbox_hook&>(one).is_linked()) return;
-  auto& list = lists_[one.outbox_order];
-  list.erase(list.iterator_to(one));
+void outbox::remove(owner_state& state) {
+  if (!static_cast<outbox_hook&>(state).is_linked()) return;
+  auto& list = lists_[state.outbox_order];
+  list.erase(list.iterator_to(state));
 }
 
-void outbox::remove(renewal& one) {
-  if (one.is_linked()) renewals_.erase(renewals_.iterator_to(one));
+void outbox::remove(renewal& renewal) {
+  if (renewal.is_linked()) renewals_.erase(renewals_.iterator_to(renewal));
 }
 
 void outbox::remove(operation& plain) {

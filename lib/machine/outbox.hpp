@@ -29,11 +29,11 @@ class outbox {
 
   explicit outbox(context& shared) : shared_(shared) {}
 
-  void add(owner_state& one);
-  void add(renewal& one);
+  void add(owner_state& state);
+  void add(renewal& renewal);
   void add(operation& plain);  // a query or a force-unlock
-  void remove(owner_state& one);
-  void remove(renewal& one);
+  void remove(owner_state& state);
+  void remove(renewal& renewal);
   void remove(operation& plain);
   // Nor is anybody to be told of anything.
   void forget_renewals();

@@ -45,18 +45,18 @@ void own_channel::move(home& from) {
 }
 
 void own_channel_waiters::move(home& from) {
-  for (owner_state& one : of_.owners_)
-    if (one.own) one.own->move(from);
+  for (owner_state& state : of_.owners_)
+    if (state.own) state.own->move(from);
 }
 
 void own_channel_waiters::make_room() {
   if (parked_.capacity() == parked_.size()) parked_.reserve(2 * parked_.size());
 }
 
-void own_channel_waiters::join(owner_state& one, operation& call) {
-  if (told_at_once(one, call)) return;
+void own_channel_waiters::join(owner_state& state, operation& call) {
+  if (told_at_once(state, call)) return;
   enter(call);
-  wake(one);
+  wake(state);
 }
 
 void own_channel_waiters::leave(operation& call) {
@@ -65,67 +65,67 @@ void own_channel_waiters::leave(operation& call) {
   if (call.of_owner->queued == 0) call.of_owner->own.reset();
 }
 
-operation* own_channel_waiters::waiter_of(owner_state& one) {
-  bool const waits = one.waits && !one.ask_.under_way() && one.waits->where == operation::place::waiting;
-  return waits ? one.waits : nullptr;
+operation* own_channel_waiters::waiter_of(owner_state& state) {
+  bool const waits = state.waits && !state.ask_.under_way() && state.waits->where == operation::place::waiting;
+  return waits ? state.waits : nullptr;
 }
 
 // What woke this one could not be followed now: the next answer makes it look again.
-void own_channel_waiters::park(owner_state& one) {
-  if (one.queued == 0 || std::exchange(one.parked, true)) return;
-  parked_.push_back(one.owner);
+void own_channel_waiters::park(owner_state& state) {
+  if (state.queued == 0 || std::exchange(state.parked, true)) return;
+  parked_.push_back(state.owner);
 }
 
-void own_channel_waiters::wake(owner_state& one) {
-  operation* const call = waiter_of(one);
+void own_channel_waiters::wake(owner_state& state) {
+  operation* const call = waiter_of(state);
   if (!call || of_.in_doubt(call->mode)) {
-    if (one.own) one.own->dirty = true;
-    return park(one);
+    if (state.own) state.own->dirty = true;
+    return park(state);
   }
-  if (one.own) {
-    one.own->dirty = false;
-    of_.shared_.timers.drop(one.own->hint);
+  if (state.own) {
+    state.own->dirty = false;
+    of_.shared_.timers.drop(state.own->hint);
   }
   auto const& active = of_.active_;
-  of_.send_acquire(*call, queue_.size() == 1 && !active.release_sent() && !active.unsent_release(one));
+  of_.send_acquire(*call, queue_.size() == 1 && !active.release_sent() && !active.unsent_release(state));
 }
 
 // The answer that resolves the name makes those try who waited for it.
 void own_channel_waiters::wake() {
   if (parked_.empty() || of_.in_doubt(0)) return;  // such a kind has one side
   for (std::uint64_t const owner : std::exchange(parked_, {})) {
-    owner_state* const one = of_.owners_.find(owner);
-    if (!one) continue;
-    one->parked = false;
-    operation const* const call = waiter_of(*one);
-    if (call && (!call->tried || (one->own && one->own->dirty))) wake(*one);
+    owner_state* const state = of_.owners_.find(owner);
+    if (!state) continue;
+    state->parked = false;
+    operation const* const call = waiter_of(*state);
+    if (call && (!call->tried || (state->own && state->own->dirty))) wake(*state);
   }
 }
 
-void own_channel_waiters::told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool) {
+void own_channel_waiters::told_busy(owner_state& state, request const& was, std::int64_t hint, bool stays, bool) {
   if (hint < 0) of_.note(event_type::no_time_to_live);
-  if (stays) wait(one, was.mode, hint);
+  if (stays) wait(state, was.mode, hint);
 }
 
-void own_channel_waiters::put_off(owner_state& one, request const& was, milliseconds pause) {
-  wait(one, was.mode, pause.count());
+void own_channel_waiters::put_off(owner_state& state, request const& was, milliseconds pause) {
+  wait(state, was.mode, pause.count());
 }
 
-void own_channel_waiters::gave_up(owner_state& one) {
-  if (one.own) wake(one);
+void own_channel_waiters::gave_up(owner_state& state) {
+  if (state.own) wake(state);
 }
 
-void own_channel_waiters::recalled(owner_state& one) {
-  if (one.own) one.own->dirty = true;
+void own_channel_waiters::recalled(owner_state& state) {
+  if (state.own) state.own->dirty = true;
 }
 
-void own_channel_waiters::wait(owner_state& one, unsigned char mode, std::int64_t hint) {
-  if (!one.own)
-    one.own = std::make_unique<own_channel>(*this, one, of_.kind_.channel(of_.name_, of_.field_of(one, mode)));
-  if (one.own->dirty) return wake(one);
-  if (one.own->listening() == listener::view::refused) one.own->ask_again();
-  operation const* const call = waiter_of(one);
-  of_.shared_.timers.set(one.own->hint, time_to_look(hint, deaf(one.own->listening()), call ? call->polls : 0));
+void own_channel_waiters::wait(owner_state& state, unsigned char mode, std::int64_t hint) {
+  if (!state.own)
+    state.own = std::make_unique<own_channel>(*this, state, of_.kind_.channel(of_.name_, of_.field_of(state, mode)));
+  if (state.own->dirty) return wake(state);
+  if (state.own->listening() == listener::view::refused) state.own->ask_again();
+  operation const* const call = waiter_of(state);
+  of_.shared_.timers.set(state.own->hint, time_to_look(hint, deaf(state.own->listening()), call ? call->polls : 0));
 }
 
 // The server answers a long hint only to those who stand far from the head. They look seldom, not all at once, and many

@@ -104,9 +104,9 @@ struct renewal : boost::intrusive::list_base_hook<> {
   renewal(owner_state& whose, unsigned char side) : of(&whose), mode(side) {}
 
   // Does its answer say how long this hold lasts?
-  bool covers(hold const& one) const;
+  bool covers(hold const& hold) const;
   // It looks after every hold of this side that there was when it was sent.
-  bool concerns(hold const& one) const;
+  bool concerns(hold const& hold) const;
   bool concerns_any() const;
 
   owner_state* const of;
@@ -153,7 +153,7 @@ struct owner_state : outbox_hook, owner_hook {
   instant latest_deadline() const;
 
   // As new, for another owner perhaps, in the memory that it has.
-  static void renew(std::unique_ptr<owner_state>& one, name_machine& name, std::uint64_t number);
+  static void renew(std::unique_ptr<owner_state>& state, name_machine& name, std::uint64_t number);
 
   bool idle() const {
     return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
@@ -197,8 +197,8 @@ class owner_set {
   owner_set& operator=(owner_set const&) = delete;
 
   owner_state* find(std::uint64_t owner) const;
-  owner_state& insert(std::unique_ptr<owner_state> one);
-  std::unique_ptr<owner_state> extract(owner_state& one);
+  owner_state& insert(std::unique_ptr<owner_state> state);
+  std::unique_ptr<owner_state> extract(owner_state& state);
 
   bool empty() const { return all_.empty(); }
   auto begin() { return all_.begin(); }
@@ -207,7 +207,7 @@ class owner_set {
  private:
   struct owner_of {
     using type = std::uint64_t;
-    type operator()(owner_state const& one) const { return one.owner; }
+    type operator()(owner_state const& state) const { return state.owner; }
   };
   mutable boost::intrusive::set<owner_state, boost::intrusive::base_hook<owner_hook>,
                                 boost::intrusive::key_of_value<owner_of>, boost::intrusive::constant_time_size<false>>
@@ -234,8 +234,8 @@ class active_requests {
   // \throws std::bad_alloc: nothing has changed.
   void make_room();
   // The request of this owner has begun, or changed.
-  void note(owner_state& one);
-  void forget(owner_state& one);
+  void note(owner_state& state);
+  void forget(owner_state& state);
 
   // Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free for
   // this side: a new try would find this client's own remains.

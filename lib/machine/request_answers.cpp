@@ -96,12 +96,12 @@ void request_writer::synced(link& on, reply const& said) {
   bool const met = said.is_integer() && said.integer >= static_cast<std::int64_t>(on.replicas_asked);
   if (!met) user_.shaken();
   while (!on.unsynced.empty()) {
-    unsynced_call one = std::move(on.unsynced.front());
+    unsynced_call call = std::move(on.unsynced.front());
     on.unsynced.pop_front();
-    if (one.call.what == sent_call::type::plain)
-      on_plain(one.call, one.answer);
+    if (call.call.what == sent_call::type::plain)
+      on_plain(call.call, call.answer);
     else
-      on_script(one.call, one.answer, met, refused_for_good(said) ? said.text : std::string_view());
+      on_script(call.call, call.answer, met, refused_for_good(said) ? said.text : std::string_view());
   }
 }
 
@@ -123,9 +123,9 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
   bool const whole = answer.is_array() && answer.elements.size() == asked;
   for (std::size_t i = 0; i < asked; ++i) {
     outcome found;
-    owner_state* one = i < call.owners.size() ? call.owners[i] : nullptr;
-    renewal* side = one ? nullptr : call.renewals[i - call.owners.size()];
-    request const* was = one ? &one->ask_ : nullptr;
+    owner_state* state = i < call.owners.size() ? call.owners[i] : nullptr;
+    renewal* side = state ? nullptr : call.renewals[i - call.owners.size()];
+    request const* was = state ? &state->ask_ : nullptr;
     if (whole) found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
     if (side) side->sent_on = {};
     found.unsynced = !met;
@@ -140,15 +140,15 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     if (why.transient) fell_ill(sickness::writes, why, found.text);
     if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);
     // A release is never given up for trouble that passes: nothing else may end what it ends.
-    bool const again = one && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
-                       why.executed == server_error::ran::no && name_machine::goes_again(*one, shared_.now);
+    bool const again = state && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
+                       why.executed == server_error::ran::no && name_machine::goes_again(*state, shared_.now);
     goes_again = goes_again || again;
-    if (one && found.what == outcome::type::released && one->of.at_ != &at_)
-      one->of.at_->requests.tell(one->of.which(), one->of.name());
+    if (state && found.what == outcome::type::released && state->of.at_ != &at_)
+      state->of.at_->requests.tell(state->of.which(), state->of.name());
     if (again)
-      one->of.not_run(*one, &why, found.text);
-    else if (one)
-      one->of.answered(*one, found);
+      state->of.not_run(*state, &why, found.text);
+    else if (state)
+      state->of.answered(*state, found);
     else if (!met && found.what == outcome::type::extended)
       side->of->of.renewal_unanswered(*side, errc::not_synced);
     else
@@ -181,7 +181,7 @@ void request_writer::recovered(sickness::part what) {
 
 // NOSCRIPT: nothing ran, the same goes once more with the script's text.
 void request_writer::send_again(sent_call& call) {
-  for (owner_state* one : call.owners) one->of.not_run(*one, nullptr, {});
+  for (owner_state* state : call.owners) state->of.not_run(*state, nullptr, {});
   for (renewal* side : call.renewals) side->of->of.at_->requests.add(*side);
   if (call.plain) plain_.again(*call.plain);
 }
@@ -203,10 +203,10 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
     there ? of.next() : of.tire();
     rest(at, of);
   };
-  for (owner_state* one : call.owners) {
-    if (to->once) there->passing.add(one->of.name());
-    send_on(one->ask_.sent_on, (to->once ? there : one->of.at_)->requests);
-    one->of.not_run(*one, nullptr, {}, to->once ? there : nullptr);
+  for (owner_state* state : call.owners) {
+    if (to->once) there->passing.add(state->of.name());
+    send_on(state->ask_.sent_on, (to->once ? there : state->of.at_)->requests);
+    state->of.not_run(*state, nullptr, {}, to->once ? there : nullptr);
   }
   for (renewal* side : call.renewals) {
     if (to->once) there->passing.add(side->of->of.name());
@@ -224,8 +224,10 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
 namespace {
 
 bool of_several_names(sent_call const& call) {
-  auto const other = [](owner_state const* one, owner_state const* next) { return one->of.name() != next->of.name(); };
-  auto const other_side = [&](renewal const* one, renewal const* next) { return other(one->of, next->of); };
+  auto const other = [](owner_state const* state, owner_state const* next) {
+    return state->of.name() != next->of.name();
+  };
+  auto const other_side = [&](renewal const* renewed, renewal const* next) { return other(renewed->of, next->of); };
   return std::adjacent_find(call.owners.begin(), call.owners.end(), other) != call.owners.end() ||
          std::adjacent_find(call.renewals.begin(), call.renewals.end(), other_side) != call.renewals.end();
 }
@@ -238,7 +240,7 @@ bool of_several_names(sent_call const& call) {
 bool request_writer::goes_apart(sent_call& call, std::string_view text) {
   if (!at_.in_cluster || !of_several_names(call)) return false;
   if (first_word(text) != "TRYAGAIN" && first_word(text) != "ASK") return false;
-  for (owner_state* one : call.owners) one->ask_.sent_on.next();
+  for (owner_state* state : call.owners) state->ask_.sent_on.next();
   for (renewal* side : call.renewals) side->sent_on.next();
   send_again(call);
   return true;
@@ -250,7 +252,7 @@ void request_writer::come_again(sent_call& call) {
     of.tire();
     rest(at, of);
   };
-  for (owner_state* one : call.owners) wait(one->ask_.sent_on, one->of.at_->requests);
+  for (owner_state* state : call.owners) wait(state->ask_.sent_on, state->of.at_->requests);
   if (call.plain) wait(call.plain->sent_on, plain_.requests_of(*call.plain));
 }
 
@@ -267,11 +269,11 @@ void request_writer::nothing_ran(sent_call& call, server_error const& why, std::
   outcome refused;
   refused.what = refused.grant = outcome::type::refused;
   refused.text = text;
-  for (owner_state* one : call.owners)
-    if (name_machine::goes_again(*one, shared_.now))
-      one->of.not_run(*one, &why, text);
+  for (owner_state* state : call.owners)
+    if (name_machine::goes_again(*state, shared_.now))
+      state->of.not_run(*state, &why, text);
     else
-      one->of.answered(*one, refused);
+      state->of.answered(*state, refused);
   for (renewal* side : call.renewals) side->of->of.renewed(*side, refused);
   if (first_word(text) == "LOADING") at_.renewals.want_all();  // it has been started anew
   if (call.plain) plain_.not_run(*call.plain, why, text);

@@ -15,27 +15,28 @@ constexpr std::size_t most_items = most_bundled;  // of one script call: no call
 constexpr std::size_t most_unanswered = 256;      // calls on one connection: the rest waits its turn
 
 // Do both leave in one bundle? Of a bundle of which only one is left that one is an ordinary acquire.
-bool bundled(owner_state const& one, owner_state const& other) {
-  script const* const text = one.of.which().acquire_all();
-  return text && one.ask_.bundle != 0 && one.ask_.bundle == other.ask_.bundle && text == other.of.which().acquire_all();
+bool bundled(owner_state const& state, owner_state const& other) {
+  script const* const text = state.of.which().acquire_all();
+  return text && state.ask_.bundle != 0 && state.ask_.bundle == other.ask_.bundle &&
+         text == other.of.which().acquire_all();
 }
 
 script const& script_of(kind const& which, item const& asked) {
   return asked.what == ask::command ? which.command_script(asked.command) : which.script_for(asked.what);
 }
 
-detour const& detour_of(owner_state const& one) { return one.ask_.sent_on; }
+detour const& detour_of(owner_state const& state) { return state.ask_.sent_on; }
 detour const& detour_of(renewal const& side) { return side.sent_on; }
-std::string_view name_of(owner_state const& one) { return one.of.name(); }
+std::string_view name_of(owner_state const& state) { return state.of.name(); }
 std::string_view name_of(renewal const& side) { return side.of->of.name(); }
 
 // A call to a cluster may name one slot only. What was sent on, or told to come again while its slot moves, leaves with
 // its own name alone: of keys at both ends of the way no server runs anything.
 template <class Request>
-bool one_call(Request const& one, Request const& other) {
-  bool const fresh = detour_of(one).times() == 0;
+bool one_call(Request const& request, Request const& other) {
+  bool const fresh = detour_of(request).times() == 0;
   if (fresh != (detour_of(other).times() == 0)) return false;
-  return fresh ? hashed_part(name_of(one)) == hashed_part(name_of(other)) : name_of(one) == name_of(other);
+  return fresh ? hashed_part(name_of(request)) == hashed_part(name_of(other)) : name_of(request) == name_of(other);
 }
 
 bool leaves_in(sent_call const& call, owner_state const& other) {
@@ -78,10 +79,10 @@ template <class List, class Stays>
 List taken_out(List& list, Stays const& stays) {
   List made;
   for (auto it = list.begin(); it != list.end();) {
-    auto& one = *it++;
-    if (!stays(one)) continue;
-    list.erase(list.iterator_to(one));
-    made.push_back(one);
+    auto& waiting = *it++;
+    if (!stays(waiting)) continue;
+    list.erase(list.iterator_to(waiting));
+    made.push_back(waiting);
   }
   return made;
 }
@@ -89,14 +90,14 @@ List taken_out(List& list, Stays const& stays) {
 }  // namespace
 
 // Whoever holds it already is not kept waiting by a quarantine.
-bool request_writer::held_back(owner_state const& one) const {
-  request const& asked = one.ask_;
-  bool const fenced = shared_.fenced.has(one);
+bool request_writer::held_back(owner_state const& state) const {
+  request const& asked = state.ask_;
+  bool const fenced = shared_.fenced.has(state);
   if (asked.what == ask::extend) return fenced;
   if (asked.what == ask::hand_off) return !at_.passes_on(asked, shared_.now);
   if (asked.what != ask::acquire) return false;
   if (fenced && !asked.repeated) return true;
-  return one.live() == 0 && shared_.now < at_.quarantined_until;
+  return state.live() == 0 && shared_.now < at_.quarantined_until;
 }
 
 bool request_writer::rests(detour const& of) const {
@@ -133,7 +134,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
       shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.fenced.empty();
   outbox::owner_list later;
   if (some_wait)
-    later = taken_out(list, [this](owner_state const& one) { return held_back(one) || rests(one.ask_.sent_on); });
+    later = taken_out(list, [this](owner_state const& state) { return held_back(state) || rests(state.ask_.sent_on); });
   companions search(list);
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
@@ -147,17 +148,17 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   };
   while (!list.empty() && may_send(to)) {
     auto const next = search.next([&](owner_state const& other) { return leaves_in(call, other); });
-    owner_state& one = *next;
+    owner_state& state = *next;
     list.erase(next);
-    bool const alone = one.ask_.sent_on.take_asking();
-    bool const other_slot = at_.in_cluster && !call.owners.empty() && !one_call(*call.owners.front(), one);
-    bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), one);
-    bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(one, list.front()));
+    bool const alone = state.ask_.sent_on.take_asking();
+    bool const other_slot = at_.in_cluster && !call.owners.empty() && !one_call(*call.owners.front(), state);
+    bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), state);
+    bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(state, list.front()));
     auto& field = fields.emplace_back();
     auto& to_field = fields.emplace_back();
     item asked;
-    one.of.prepare(one, asked, field, to_field);
-    script const& text = in_bundle ? *one.of.which().acquire_all() : script_of(one.of.which(), asked);
+    state.of.prepare(state, asked, field, to_field);
+    script const& text = in_bundle ? *state.of.which().acquire_all() : script_of(state.of.which(), asked);
     bool const other_bundle = in_bundle && !joins;
     bool const apart = alone || other_slot || other_bundle;
     if (!call.owners.empty() && (call.text != &text || apart || call.owners.size() == most_items)) {
@@ -169,15 +170,15 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
       auto& kept = fields.emplace_back(std::move(kept_to));
       if (asked.what == ask::hand_off) asked.to_field = kept;
     }
-    if (at_.in_cluster && call.owners.empty()) search.lead(one);
+    if (at_.in_cluster && call.owners.empty()) search.lead(state);
     call.text = &text;
-    call.which = &one.of.which();
+    call.which = &state.of.which();
     call.asked = asked.what;
     call.bundled = in_bundle;
-    call.owners.push_back(&one);
+    call.owners.push_back(&state);
     items.push_back(asked);
-    one.ask_.where = request::place::shared;
-    if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::shared;
+    state.ask_.where = request::place::shared;
+    if (state.ask_.partner) state.ask_.partner->ask_.where = request::place::shared;
     if (!alone) continue;
     write_asking(to);
     flush();
@@ -288,9 +289,9 @@ void request_writer::script_words(sent_call& call, std::span<item const> items) 
   call.whole = begin_script(command_, *call.text);
   std::size_t const count_at = command_.size();
   command_.add(std::int64_t{0});
-  for (auto const& one : items) call.which->add_keys(one, command_);
+  for (auto const& item : items) call.which->add_keys(item, command_);
   command_[count_at] = std::to_string(command_.size() - count_at - 1);
-  for (auto const& one : items) call.which->add_arguments(one, command_);
+  for (auto const& item : items) call.which->add_arguments(item, command_);
   if (call.text->publishes()) command_.add(publisher(at_.sharded_channels));
 }
 
@@ -305,20 +306,20 @@ void request_writer::plain_words(sent_call& call) {
   plain_.sends(plain);
   call.which = plain.which;
   std::string const field = plain.which->field(shared_.client_id, plain_.shown_as(plain), plain.mode);
-  item one{.mode = plain.mode, .name = plain.name, .field = field};
+  item item{.mode = plain.mode, .name = plain.name, .field = field};
   if (plain.what == operation::type::query) {
-    if (plain.argument && !has_text(plain.question)) one.field = *plain.argument;
+    if (plain.argument && !has_text(plain.question)) item.field = *plain.argument;
     command_.clear();
-    plain.which->add_query(plain.question, one, command_);
+    plain.which->add_query(plain.question, item, command_);
     if (plain.question == query::listeners && at_.sharded_channels) command_[1] = "SHARDNUMSUB";
     return;
   }
   call.asked = ask::force_unlock;
   // Of one field alone: a release to nothing compares it first.
-  one.what = plain.argument ? ask::release : ask::force_unlock;
-  if (plain.argument) one.field = *plain.argument;
-  call.text = &plain.which->script_for(one.what);
-  script_words(call, {&one, 1});
+  item.what = plain.argument ? ask::release : ask::force_unlock;
+  if (plain.argument) item.field = *plain.argument;
+  call.text = &plain.which->script_for(item.what);
+  script_words(call, {&item, 1});
 }
 
 void request_writer::write_call(link& to, sent_call&& call, std::span<item const> items) {
@@ -328,9 +329,9 @@ void request_writer::write_call(link& to, sent_call&& call, std::span<item const
 
 // --- the direct lane ---
 
-void request_writer::lend(link& lane, owner_state& one) {
+void request_writer::lend(link& lane, owner_state& state) {
   auto owners = std::move(lane.borrowed.owners);
-  owners.assign(1, &one);
+  owners.assign(1, &state);
   lane.borrowed = {.what = sent_call::type::script, .owners = std::move(owners)};
   make_lane_bytes(lane);
 }
@@ -347,14 +348,14 @@ void request_writer::make_lane_bytes(link& lane) {
   if (call.plain) {
     plain_words(call);
   } else if (!call.owners.empty()) {
-    owner_state& one = *call.owners.front();
+    owner_state& state = *call.owners.front();
     item asked;
-    one.of.prepare(one, asked, lane_field_, lane_to_field_);
-    one.ask_.where = request::place::direct;
-    if (one.ask_.partner) one.ask_.partner->ask_.where = request::place::direct;
+    state.of.prepare(state, asked, lane_field_, lane_to_field_);
+    state.ask_.where = request::place::direct;
+    if (state.ask_.partner) state.ask_.partner->ask_.where = request::place::direct;
     call.asked = asked.what;
-    call.which = &one.of.which();
-    call.text = &script_of(one.of.which(), asked);
+    call.which = &state.of.which();
+    call.text = &script_of(state.of.which(), asked);
     script_words(call, {&asked, 1});
   }
   lane_out_.clear();

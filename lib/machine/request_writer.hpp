@@ -57,13 +57,13 @@ class request_writer {
   void miss(script const& text) { unknown_.insert(&text); }
 
   // --- the direct lane ---
-  void lend(link& lane, owner_state& one);
+  void lend(link& lane, owner_state& state);
   void lend(link& lane, operation& plain);
   std::string& lane_bytes() { return lane_out_; }
   bool lane_answer(link& lane, reply const& answer);  // true: lane_bytes() are to be sent again
 
  private:
-  bool held_back(owner_state const& one) const;
+  bool held_back(owner_state const& state) const;
   bool rests(detour const& of) const;
   void wake_later();
   bool may_send(link const& to) const;

@@ -9,26 +9,26 @@ sentinel_guide::sentinel_guide(context& shared, sentinels whom, guided& servers)
 
 sentinel_scout::need sentinel_guide::need() const {
   using need = sentinel_scout::need;
-  shard const& one = only();
-  if (one.up()) return need::watch;
-  bool const missed = one.now() ? one.missed() : servers_.needs_any_server();
+  shard const& shard = only();
+  if (shard.up()) return need::watch;
+  bool const missed = shard.now() ? shard.missed() : servers_.needs_any_server();
   return missed ? need::press : need::nothing;
 }
 
 routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) {
-  shard& one = only();
+  shard& shard = only();
   node_address const where = reached_by(at);
   std::string const before = routes_.empty() ? std::string() : to_string(routes_.now().at);
-  auto const verdict = routes_.claim(where, epoch, one.up());
-  if (verdict != routes::verdict::stale) one.names().replicas.named = replicas;
-  if (verdict == routes::verdict::known && one.now()) one.now()->links().ask_role();
+  auto const verdict = routes_.claim(where, epoch, shard.up());
+  if (verdict != routes::verdict::stale) shard.names().replicas.named = replicas;
+  if (verdict == routes::verdict::known && shard.now()) shard.now()->links().ask_role();
   if (verdict != routes::verdict::changes && verdict != routes::verdict::again) return verdict;
   std::string text = "slots 0-16383: ";
   if (!before.empty()) text += "from " + before + ' ';
   text += "to " + to_string(where) + ", epoch " + std::to_string(epoch);
   shared_.note(event_type::topology_changed, {}, 0, {}, text);
-  if (!before.empty() || epoch > 0) quarantine(shared_, one.names());
-  one.lead_to(where);
+  if (!before.empty() || epoch > 0) quarantine(shared_, shard.names());
+  shard.lead_to(where);
   return verdict;
 }
 

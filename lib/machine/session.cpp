@@ -107,59 +107,59 @@ void session::forgive() {
 // --- answers ---
 
 void session::received(std::uint32_t serial, std::string_view bytes) {
-  link* one = links_.feed(serial, bytes);
-  if (!one && aside_ && orphans_.answered_late(serial))
+  link* connection = links_.feed(serial, bytes);
+  if (!connection && aside_ && orphans_.answered_late(serial))
     shared_.note(event_type::deposed_answer, {}, 0, {}, links_.who().address);
-  if (!one) return;
-  for (reply answer; links_.next(*one, answer);) {
-    on_reply(*one, answer);
-    if (one->serial != serial || one->at == link::state::down) return;  // it was given up for this answer
+  if (!connection) return;
+  for (reply answer; links_.next(*connection, answer);) {
+    on_reply(*connection, answer);
+    if (connection->serial != serial || connection->at == link::state::down) return;  // it was given up for this answer
   }
   if (aside_ || !at_.requests.empty()) shared_.out->turn = true;
 }
 
-void session::on_reply(link& one, reply& answer) {
-  if (one.of == role::messages && one.at == link::state::up) {
-    messages_.answered(one, answer);
+void session::on_reply(link& connection, reply& answer) {
+  if (connection.of == role::messages && connection.at == link::state::up) {
+    messages_.answered(connection, answer);
     return end_connects();
   }
-  auto call = links_.answered(one, answer);
+  auto call = links_.answered(connection, answer);
   if (!call) return;
   if (call->what == sent_call::type::kill) return orphans_.answered(call->serial, answer);
-  writer_.answered(one, *call, answer);
+  writer_.answered(connection, *call, answer);
   end_connects();
-  if (writer_.turned_away()) links_.discard(one, errc::read_only, std::string(shared_.trouble));
+  if (writer_.turned_away()) links_.discard(connection, errc::read_only, std::string(shared_.trouble));
 }
 
 // --- what the parts tell ---
 
-void session::on_up(link& one) {
-  if (aside_) return orphans_.connected(one.id, links_.server().run_id);
-  if (one.of == role::shared) {
+void session::on_up(link& link) {
+  if (aside_) return orphans_.connected(link.id, links_.server().run_id);
+  if (link.of == role::shared) {
     at_.sharded_channels =
         at_.in_cluster && shared_.settings.sharded_subscription.value_or(links_.server().shards_channels);
     at_.renewals.want_all();
-    orphans_.connected(one.id, links_.server().run_id);
-  } else if (one.of == role::messages) {
+    orphans_.connected(link.id, links_.server().run_id);
+  } else if (link.of == role::messages) {
     at_.channels.connected();
-    if (plain_.connecting()) messages_.ask(one);
+    if (plain_.connecting()) messages_.ask(link);
   }
   end_connects();
 }
 
-void session::on_down(link const& one, remains&& left, error_code const& why, std::string_view text) {
-  if (one.of == role::shared) {
+void session::on_down(link const& link, remains&& left, error_code const& why, std::string_view text) {
+  if (link.of == role::shared) {
     orphans_.disconnected();
     if (!aside_) plain_.restart_connects();
   }
-  if (one.of == role::messages) {
-    at_.channels.disconnected(one.soon_lost >= most_soon_lost);
+  if (link.of == role::messages) {
+    at_.channels.disconnected(link.soon_lost >= most_soon_lost);
     messages_.ended();
   }
   orphans_.give_up(std::move(left), why, text);
   if (aside_) return;
   end_connects();
-  if (one.of != role::messages && why) user_.shaken();
+  if (link.of != role::messages && why) user_.shaken();
 }
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
@@ -224,8 +224,8 @@ void session::collect(std::vector<operation*>& calls) const {
 node_stats session::seen() const {
   node_stats made{.address = links_.who().address, .connected = up(), .kills_owed = orphans_.size()};
   for (role const each : {role::shared, role::direct, role::messages}) {
-    link const& one = links_.of(each);
-    made.in_flight += one.unanswered.size() + one.unsynced.size() + one.lent;
+    link const& link = links_.of(each);
+    made.in_flight += link.unanswered.size() + link.unsynced.size() + link.lent;
   }
   return made;
 }
@@ -234,8 +234,8 @@ bool session::quiet() const { return !orphans_.any_in_doubt() && at_.requests.em
 
 bool session::settled() const {
   auto const pauses = [this](role of) {
-    link const& one = links_.of(of);
-    return one.at == link::state::down && one.retry_at > shared_.now;
+    link const& connection = links_.of(of);
+    return connection.at == link::state::down && connection.retry_at > shared_.now;
   };
   bool const heard = !at_.channels.pending() || pauses(role::messages);
   // Between the tick that wants them and the turn that writes them renewals stand nowhere else.

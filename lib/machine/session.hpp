@@ -52,9 +52,9 @@ class session final : private connections_user, private orphans_user, private wr
   void want_direct();
   bool direct_idle() const;
   template <class Request>
-  void lend_to(Request& one) {
+  void lend_to(Request& request) {
     wanted_ = shared_.now;  // it stands in no outbox
-    writer_.lend(links_.of(role::direct), one);
+    writer_.lend(links_.of(role::direct), request);
   }
   std::string& lane_bytes() { return writer_.lane_bytes(); }
   std::uint32_t lane_serial() const { return links_.of(role::direct).serial; }
@@ -92,11 +92,11 @@ class session final : private connections_user, private orphans_user, private wr
  private:
   void close_if_idle();
   void see_to_fences();
-  void on_reply(link& one, reply& answer);
+  void on_reply(link& connection, reply& answer);
   void end_connects();
 
-  void on_up(link& one) override;
-  void on_down(link const& one, remains&& left, error_code const& why, std::string_view text) override;
+  void on_up(link& link) override;
+  void on_down(link const& link, remains&& left, error_code const& why, std::string_view text) override;
   void on_trouble(error_code const& why, std::string_view text, bool transient) override;
   void on_replica() override;
   void on_replicas(std::size_t many) override;

@@ -28,7 +28,8 @@ std::unique_ptr<session> shard::made(node_address const& at) {
 void shard::lead_to(node_address const& at) {
   bool const first = !now_;
   retire();
-  auto const known = std::find_if(before_.begin(), before_.end(), [&](auto const& one) { return one->where() == at; });
+  auto const known =
+      std::find_if(before_.begin(), before_.end(), [&](auto const& session) { return session->where() == at; });
   if (known != before_.end()) {
     now_ = std::move(*known);
     before_.erase(known);
@@ -50,7 +51,7 @@ void shard::retire() {
 }
 
 void shard::pass_debts(session& to) {
-  for (auto const& one : before_) to.take_debts(*one);
+  for (auto const& session : before_) to.take_debts(*session);
 }
 
 bool shard::missed() const {
@@ -61,46 +62,46 @@ bool shard::missed() const {
 // --- the engine ---
 
 void shard::turn(io_actions& io) {
-  for (auto const& one : before_) one->turn_aside(io, longest_debt);
-  std::erase_if(before_, [](auto const& one) { return one->paid(); });
+  for (auto const& session : before_) session->turn_aside(io, longest_debt);
+  std::erase_if(before_, [](auto const& session) { return session->paid(); });
   if (now_) now_->turn(io);
 }
 
 void shard::opened(std::uint32_t serial) {
   if (now_) now_->links().opened(serial);
-  for (auto const& one : before_) one->links().opened(serial);
+  for (auto const& session : before_) session->links().opened(serial);
 }
 
 void shard::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
   if (now_) now_->links().open_failed(serial, why, text);
-  for (auto const& one : before_) one->links().open_failed(serial, why, text);
+  for (auto const& session : before_) session->links().open_failed(serial, why, text);
 }
 
 void shard::received(std::uint32_t serial, std::string_view bytes) {
   if (now_) now_->received(serial, bytes);
-  for (auto const& one : before_) one->received(serial, bytes);
+  for (auto const& session : before_) session->received(serial, bytes);
 }
 
 void shard::broken(std::uint32_t serial, error_code const& why) {
   if (now_) now_->links().broken(serial, why);
-  for (auto const& one : before_) one->links().broken(serial, why);
+  for (auto const& session : before_) session->links().broken(serial, why);
 }
 
-bool shard::on_link_timer(link& one) {
-  if (now_ && now_->links().has(one)) {
-    now_->links().on_timer(one);
+bool shard::on_link_timer(link& link) {
+  if (now_ && now_->links().has(link)) {
+    now_->links().on_timer(link);
     return true;
   }
   auto const old =
-      std::find_if(before_.begin(), before_.end(), [&](auto const& each) { return each->links().has(one); });
+      std::find_if(before_.begin(), before_.end(), [&](auto const& each) { return each->links().has(link); });
   if (old == before_.end()) return false;
-  (*old)->links().on_timer(one);
+  (*old)->links().on_timer(link);
   return true;
 }
 
 void shard::snapshot(std::vector<node_stats>& out, std::uint64_t epoch) const {
-  auto const row = [&](session const& one) -> node_stats& {
-    auto const seen = one.seen();
+  auto const row = [&](session const& session) -> node_stats& {
+    auto const seen = session.seen();
     auto known = std::find_if(out.begin(), out.end(), [&](auto const& each) { return each.address == seen.address; });
     if (known == out.end()) return out.emplace_back(seen);
     known->connected = known->connected || seen.connected;
@@ -113,7 +114,7 @@ void shard::snapshot(std::vector<node_stats>& out, std::uint64_t epoch) const {
     leads.held += names_.held;
     leads.epoch = epoch;
   }
-  for (auto const& one : before_) row(*one);
+  for (auto const& session : before_) row(*session);
 }
 
 // --- the direct lane ---
@@ -130,13 +131,13 @@ void shard::want_direct() {
 
 void shard::forget(operation& call) {
   if (now_) now_->forget(call);
-  for (auto const& one : before_) one->forget(call);
+  for (auto const& session : before_) session->forget(call);
 }
 
 void shard::collect(std::vector<operation*>& calls) {
   for (auto& call : names_.requests.plain()) calls.push_back(&call);
   if (now_) now_->collect(calls);
-  for (auto const& one : before_) one->collect(calls);
+  for (auto const& session : before_) session->collect(calls);
 }
 
 }  // namespace latchkey::detail

@@ -73,7 +73,7 @@ class shard final : private session_user {
   void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
   void received(std::uint32_t serial, std::string_view bytes);
   void broken(std::uint32_t serial, error_code const& why);
-  bool on_link_timer(link& one);  // false: it is of another shard
+  bool on_link_timer(link& link);  // false: it is of another shard
 
   // --- the direct lane ---
   void want_direct();

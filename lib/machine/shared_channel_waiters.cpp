@@ -39,11 +39,11 @@ void shared_channel_waiters::move(home& from) {
   of_.at_->channels.want(channel(), *this);
 }
 
-void shared_channel_waiters::join(owner_state& one, operation& call) {
+void shared_channel_waiters::join(owner_state& state, operation& call) {
   // Then the first one looks, for all.
   bool const hurries = streak_.left_beyond(of_.shared_.now, call.patience());
   if (hurries) streak_.leave_no_longer();
-  if (!hurries && told_at_once(one, call)) return;
+  if (!hurries && told_at_once(state, call)) return;
   enter(call);
   of_.shared_.timers.drop(linger_);
   if (hurries && queue_.size() > 1) return try_head();
@@ -53,8 +53,8 @@ void shared_channel_waiters::join(owner_state& one, operation& call) {
     return beside ? try_beside(call, true) : void();
   }
   // The answer that resolves the name, or that ends what its owner has under way, makes it try.
-  if (of_.in_doubt(call.mode) || one.ask_.under_way()) return;
-  bool const behind_ours = of_.holders_.keep_out(one, call.mode);
+  if (of_.in_doubt(call.mode) || state.ask_.under_way()) return;
+  bool const behind_ours = of_.holders_.keep_out(state, call.mode);
   bool const hears = listening() == view::on && !heard();
   if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
   // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
@@ -262,13 +262,13 @@ void shared_channel_waiters::granted(request const& was, outcome const& answer, 
   new_head();
 }
 
-void shared_channel_waiters::released(owner_state const& one, outcome const& answer) {
+void shared_channel_waiters::released(owner_state const& state, outcome const& answer) {
   if (answer.listeners > 0) rotation_.released_to(answer.listeners, leaves_it());
   if (answer.not_published && queue_.head_idle()) try_head();
   if (answer.what == outcome::type::released) look_after_release(answer);
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
-  if (answer.what == outcome::type::absent && one.live() == 0) new_head();
-  if (of_.tenure_.is_of(one) && answer.what != outcome::type::still_held) look_later(answer);
+  if (answer.what == outcome::type::absent && state.live() == 0) new_head();
+  if (of_.tenure_.is_of(state) && answer.what != outcome::type::still_held) look_later(answer);
 }
 
 // The question after what a caller of this client has was refused, and would be at once again.

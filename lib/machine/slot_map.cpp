@@ -10,15 +10,15 @@ node_address const* slot_map::at(std::uint16_t slot) const {
 
 std::size_t slot_map::slots_of(node_address const& at) const {
   std::size_t made = 0;
-  for (auto const& one : owners_)
-    if (one.at == at) made += one.slots;
+  for (auto const& node : owners_)
+    if (node.at == at) made += node.slots;
   return made;
 }
 
 std::uint64_t slot_map::epoch_of(node_address const& at) const {
   std::uint64_t last = 0;
-  for (auto const& one : owners_)
-    if (one.at == at) last = std::max(last, one.epoch);
+  for (auto const& node : owners_)
+    if (node.at == at) last = std::max(last, node.epoch);
   return last;
 }
 
@@ -34,10 +34,11 @@ std::vector<slot_map::range> slot_map::uncovered() const {
 
 // One that has lost all of its slots makes room.
 std::uint16_t slot_map::owner_of(std::string const& id, node_address const& at, std::uint64_t epoch) {
-  auto const same = std::find_if(owners_.begin(), owners_.end(),
-                                 [&](auto const& one) { return one.id == id && one.at == at && one.epoch == epoch; });
+  auto const same = std::find_if(owners_.begin(), owners_.end(), [&](auto const& node) {
+    return node.id == id && node.at == at && node.epoch == epoch;
+  });
   if (same != owners_.end()) return static_cast<std::uint16_t>(same - owners_.begin());
-  auto const unused = std::find_if(owners_.begin(), owners_.end(), [](auto const& one) { return one.slots == 0; });
+  auto const unused = std::find_if(owners_.begin(), owners_.end(), [](auto const& node) { return node.slots == 0; });
   if (unused == owners_.end()) {
     owners_.push_back({id, at, epoch});
     return static_cast<std::uint16_t>(owners_.size() - 1);
@@ -53,8 +54,8 @@ void slot_map::give(std::uint16_t slot, std::uint16_t to) {
 }
 
 node_address const* slot_map::left_by(std::string const& id, node_address const& at, std::uint64_t epoch) const {
-  auto const found = std::find_if(owners_.begin(), owners_.end(), [&](auto const& one) {
-    return one.slots > 0 && one.id == id && !(one.at == at) && epoch >= one.epoch;
+  auto const found = std::find_if(owners_.begin(), owners_.end(), [&](auto const& node) {
+    return node.slots > 0 && node.id == id && !(node.at == at) && epoch >= node.epoch;
   });
   return found == owners_.end() ? nullptr : &found->at;
 }
@@ -70,10 +71,10 @@ slot_map::change slot_map::readdress(node_address const& from, node_address cons
     else
       made.slots.emplace_back(slot, slot);
   }
-  for (auto& one : owners_)
-    if (one.at == from) one.at = to;
-  for (auto& [slot, one] : claimed_)
-    if (one.at == from) one.at = to;
+  for (auto& node : owners_)
+    if (node.at == from) node.at = to;
+  for (auto& [slot, node] : claimed_)
+    if (node.at == from) node.at = to;
   return made;
 }
 
@@ -125,7 +126,7 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
   for (unsigned slot = run.first; slot <= run.second; ++slot) give(static_cast<std::uint16_t>(slot), to);
   claimed_.erase(claimed_.lower_bound(run.first), claimed_.upper_bound(run.second));
   if (from == at) return true;
-  auto found = std::find_if(made.begin(), made.end(), [&](auto const& one) { return one.from == from; });
+  auto found = std::find_if(made.begin(), made.end(), [&](auto const& told) { return told.from == from; });
   if (found == made.end()) found = made.insert(made.end(), {from, at, epoch, {}});
   if (!found->slots.empty() && found->slots.back().second + 1 == run.first)
     found->slots.back().second = run.second;

@@ -8,26 +8,26 @@ namespace latchkey::detail {
 
 void subscriptions::want(std::string const& channel, listener& who) {
   auto const [found, is_new] = channels_.try_emplace(channel);
-  entry& one = found->second;
-  one.listeners.push_back(who);
+  entry& subscription = found->second;
+  subscription.listeners.push_back(who);
   shared_.counters.subscriptions += is_new;
   shared_.out->turn = true;  // the connection may have to be opened first
-  if (one.state == listener::view::off) {
-    one.state = listener::view::asked;
+  if (subscription.state == listener::view::off) {
+    subscription.state = listener::view::asked;
     if (up_) ask(channel);
   }
-  who.view_ = seen(one);
+  who.view_ = seen(subscription);
 }
 
 void subscriptions::drop(std::string const& channel, listener& who) {
   who.view_ = listener::view::off;
   auto found = channels_.find(channel);
   if (found == channels_.end() || !who.is_linked()) return;
-  entry& one = found->second;
-  one.listeners.erase(one.listeners.iterator_to(who));
-  if (!one.listeners.empty()) return;
-  bool const refused = one.state == listener::view::refused && !unconfirmed_.contains(channel);
-  if (up_ && one.state != listener::view::off && !refused) {
+  entry& subscription = found->second;
+  subscription.listeners.erase(subscription.listeners.iterator_to(who));
+  if (!subscription.listeners.empty()) return;
+  bool const refused = subscription.state == listener::view::refused && !unconfirmed_.contains(channel);
+  if (up_ && subscription.state != listener::view::off && !refused) {
     unsent_.push_back({false, channel});
     shared_.out->turn = true;
   }
@@ -44,8 +44,8 @@ void subscriptions::connected() {
   put_off_.clear();
   asked_.clear();
   unconfirmed_.clear();
-  for (auto& [channel, one] : channels_) {
-    set_state(one, listener::view::asked);
+  for (auto& [channel, subscription] : channels_) {
+    set_state(subscription, listener::view::asked);
     ask(channel);
   }
 }
@@ -59,11 +59,12 @@ void subscriptions::disconnected(bool unreliable) {
   bool const before = std::exchange(unreliable_, unreliable);
   if (unreliable) shared_.counters.messages_refused = true;
   std::vector<listener*> deaf;
-  for (auto& [channel, one] : channels_) {
-    bool const heard = one.state == listener::view::on || (!before && one.state == listener::view::asked);
-    if (one.state != listener::view::refused) set_state(one, listener::view::asked);
+  for (auto& [channel, subscription] : channels_) {
+    bool const heard =
+        subscription.state == listener::view::on || (!before && subscription.state == listener::view::asked);
+    if (subscription.state != listener::view::refused) set_state(subscription, listener::view::asked);
     if (!unreliable || !heard) continue;
-    for (auto& who : one.listeners) deaf.push_back(&who);
+    for (auto& who : subscription.listeners) deaf.push_back(&who);
   }
   for (listener* who : deaf) who->on_refused();
 }
@@ -75,8 +76,8 @@ void subscriptions::ask(std::string const& channel) {
 }
 
 std::vector<subscriptions::command> subscriptions::take_unsent() {
-  for (auto const& one : unsent_)
-    if (one.subscribe) asked_.push_back(one.channel);
+  for (auto const& unsent : unsent_)
+    if (unsent.subscribe) asked_.push_back(unsent.channel);
   return std::exchange(unsent_, {});
 }
 
@@ -94,11 +95,11 @@ void subscriptions::confirmed(std::string_view channel) {
   bool const last = answered();
   auto found = channels_.find(std::string(channel));
   if (found == channels_.end()) return;
-  entry& one = found->second;
-  if (!last || one.state == listener::view::on) return;
-  if (one.state == listener::view::refused) shared_.counters.messages_refused = refusal_noted_ = false;
-  set_state(one, listener::view::on);
-  for (auto it = one.listeners.begin(); it != one.listeners.end();) (it++)->on_confirmed();
+  entry& subscription = found->second;
+  if (!last || subscription.state == listener::view::on) return;
+  if (subscription.state == listener::view::refused) shared_.counters.messages_refused = refusal_noted_ = false;
+  set_state(subscription, listener::view::on);
+  for (auto it = subscription.listeners.begin(); it != subscription.listeners.end();) (it++)->on_confirmed();
 }
 
 // Who waits for this channel polls from now on, and asks again when it looks.
@@ -152,13 +153,13 @@ void subscriptions::message(std::string_view channel, std::string_view payload) 
 }
 
 // Until it is confirmed, a channel whose connections never last is no better than one that is refused.
-listener::view subscriptions::seen(entry const& one) const {
-  return unreliable_ && one.state == listener::view::asked ? listener::view::refused : one.state;
+listener::view subscriptions::seen(entry const& subscription) const {
+  return unreliable_ && subscription.state == listener::view::asked ? listener::view::refused : subscription.state;
 }
 
-void subscriptions::set_state(entry& one, listener::view state) {
-  one.state = state;
-  for (auto& who : one.listeners) who.view_ = seen(one);
+void subscriptions::set_state(entry& subscription, listener::view state) {
+  subscription.state = state;
+  for (auto& who : subscription.listeners) who.view_ = seen(subscription);
 }
 
 }  // namespace latchkey::detail

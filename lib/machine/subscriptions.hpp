@@ -77,8 +77,8 @@ class subscriptions {
   };
   void ask(std::string const& channel);
   bool answered();
-  listener::view seen(entry const& one) const;
-  void set_state(entry& one, listener::view state);
+  listener::view seen(entry const& subscription) const;
+  void set_state(entry& subscription, listener::view state);
 
   context& shared_;
   std::unordered_map<std::string, entry> channels_;

@@ -9,9 +9,9 @@
 
 namespace latchkey::detail {
 
-std::string fenced_owners::key_of(owner_state const& one) {
-  std::string made(one.of.name());  // kinds share data
-  return made.append(1, '\0').append(std::to_string(one.field));
+std::string fenced_owners::key_of(owner_state const& state) {
+  std::string made(state.of.name());  // kinds share data
+  return made.append(1, '\0').append(std::to_string(state.field));
 }
 
 void fenced_owners::remove(std::string const& key) {
@@ -19,64 +19,64 @@ void fenced_owners::remove(std::string const& key) {
   if (found != all_.end() && --found->second == 0) all_.erase(found);
 }
 
-recent_releases::key recent_releases::key_of(owner_state const& one, unsigned char mode) {
-  return {one.of.name(), one.field, mode};
+recent_releases::key recent_releases::key_of(owner_state const& state, unsigned char mode) {
+  return {state.of.name(), state.field, mode};
 }
 
-void recent_releases::add(home const& at_home, owner_state const& one, unsigned char mode, instant now) {
-  forget(one, mode);
+void recent_releases::add(home const& at_home, owner_state const& state, unsigned char mode, instant now) {
+  forget(state, mode);
   while (!all_.empty() && (after(all_.front().at, remembered) <= now || all_.size() >= most)) drop_oldest();
-  all_.push_back({&at_home, one.of.which().kept(), one.of.name(), one.field, mode, now, one.over_at});
+  all_.push_back({&at_home, state.of.which().kept(), state.of.name(), state.field, mode, now, state.over_at});
   by_key_.emplace(key_of(all_.back()), std::prev(all_.end()));
 }
 
-void recent_releases::forget(owner_state const& one, unsigned char mode) noexcept {
-  auto const known = by_key_.find(key_of(one, mode));
+void recent_releases::forget(owner_state const& state, unsigned char mode) noexcept {
+  auto const known = by_key_.find(key_of(state, mode));
   if (known != by_key_.end()) erase(known->second);
 }
 
-bool recent_releases::has(owner_state const& one, unsigned char mode) const {
-  return by_key_.contains(key_of(one, mode));
+bool recent_releases::has(owner_state const& state, unsigned char mode) const {
+  return by_key_.contains(key_of(state, mode));
 }
 
 bool recent_releases::any(home const& at_home, instant now) const {
-  for (auto one = all_.rbegin(); one != all_.rend() && after(one->at, remembered) > now; ++one)
-    if (one->at_home == &at_home) return true;
+  for (auto released = all_.rbegin(); released != all_.rend() && after(released->at, remembered) > now; ++released)
+    if (released->at_home == &at_home) return true;
   return false;
 }
 
 std::vector<recent_releases::entry> recent_releases::lately(home const& at_home, instant now) const {
   std::vector<entry> made;
-  for (entry const& one : all_)
-    if (one.at_home == &at_home && after(one.at, remembered) > now) made.push_back(one);
+  for (entry const& released : all_)
+    if (released.at_home == &at_home && after(released.at, remembered) > now) made.push_back(released);
   return made;
 }
 
-void recent_releases::owe(entry const& one) {
-  auto const known = by_key_.find(key_of(one));
+void recent_releases::owe(entry const& released) {
+  auto const known = by_key_.find(key_of(released));
   if (known == by_key_.end() || std::exchange(known->second->owed, true)) return;
   ++owed_;
 }
 
-bool recent_releases::take_owed(owner_state const& one, unsigned char mode) {
-  auto const known = by_key_.find(key_of(one, mode));
+bool recent_releases::take_owed(owner_state const& state, unsigned char mode) {
+  auto const known = by_key_.find(key_of(state, mode));
   if (known == by_key_.end() || !std::exchange(known->second->owed, false)) return false;
   --owed_;
   return true;
 }
 
-void recent_releases::erase(std::list<entry>::iterator one) {
-  owed_ -= one->owed;
-  by_key_.erase(key_of(*one));
-  all_.erase(one);
+void recent_releases::erase(std::list<entry>::iterator released) {
+  owed_ -= released->owed;
+  by_key_.erase(key_of(*released));
+  all_.erase(released);
 }
 
 namespace {
 
-bool can_make_way(owner_state const& one, context const& shared) {
-  request const& asked = one.ask_;
-  if (asked.where != request::place::outbox || !shared.fenced.has(one)) return false;
-  bool const enters_anew = asked.what == ask::acquire && !asked.repeated && one.live() > 0;
+bool can_make_way(owner_state const& state, context const& shared) {
+  request const& asked = state.ask_;
+  if (asked.where != request::place::outbox || !shared.fenced.has(state)) return false;
+  bool const enters_anew = asked.what == ask::acquire && !asked.repeated && state.live() > 0;
   return asked.what == ask::extend || (enters_anew && asked.call && !asked.call->queued);
 }
 
@@ -85,9 +85,9 @@ bool can_make_way(owner_state const& one, context const& shared) {
 void takeover::look_after_holds(name_machine& name) {
   name.tenure_.doubt();
   if (!name.kind_.rules().renews) return;
-  for (owner_state* one : name.holders_.all())
+  for (owner_state* state : name.holders_.all())
     for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode)
-      if (one->live(mode) > 0) name.at_->renewals.look_for(one->side(mode));
+      if (state->live(mode) > 0) name.at_->renewals.look_for(state->side(mode));
 }
 
 void takeover::move(name_machine& name, home& to) {
@@ -95,17 +95,17 @@ void takeover::move(name_machine& name, home& to) {
   to.passing.names.erase(name.name());
   bool const closed = name.shared_.closed();  // what was held is left to its leases
   if (!closed)
-    for (owner_state const* one : name.holders_.all()) {
-      from.held -= static_cast<std::size_t>(one->live());
-      to.held += static_cast<std::size_t>(one->live());
+    for (owner_state const* state : name.holders_.all()) {
+      from.held -= static_cast<std::size_t>(state->live());
+      to.held += static_cast<std::size_t>(state->live());
     }
-  for (owner_state& one : name.owners_) {
-    if (static_cast<outbox_hook&>(one).is_linked()) {
-      from.requests.remove(one);
-      to.requests.add(one);
+  for (owner_state& state : name.owners_) {
+    if (static_cast<outbox_hook&>(state).is_linked()) {
+      from.requests.remove(state);
+      to.requests.add(state);
     }
     for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode) {
-      renewal* const side = one.known_side(mode);
+      renewal* const side = state.known_side(mode);
       if (!side || !side->under_way || !side->is_linked()) continue;
       from.requests.remove(*side);
       to.requests.add(*side);
@@ -116,35 +116,35 @@ void takeover::move(name_machine& name, home& to) {
 }
 
 void takeover::end(name_machine& name) {
-  for (owner_state& one : name.owners_) one.own.reset();
+  for (owner_state& state : name.owners_) state.own.reset();
 }
 
 void takeover::release_again(name_machine& name, recent_releases::entry const& was) {
   // It may stand for what another one holds, or what this one asks for as another kind.
   if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;
-  owner_state& one = name.state_of(was.owner);
+  owner_state& state = name.state_of(was.owner);
   // It stands for what another client has left to it, or has its turn in the field of another owner.
-  if (one.client || one.field != was.owner) {
+  if (state.client || state.field != was.owner) {
     name.shared_.released.owe(was);
-    return name.tidy(one);
+    return name.tidy(state);
   }
-  request& asked = one.ask_;
+  request& asked = state.ask_;
   bool const says_so = asked.under_way() && asked.mode == was.mode && asked.what != ask::leave;
-  if (one.live(was.mode) == 0 && !says_so) {
-    one.lasts_until(was.over_at);  // as long as it may be there it is not given up
-    name.repair(one, was.mode);
+  if (state.live(was.mode) == 0 && !says_so) {
+    state.lasts_until(was.over_at);  // as long as it may be there it is not given up
+    name.repair(state, was.mode);
   }
   // What is asked for meanwhile says it, too, unless its caller gives up before it has left.
   bool const asks = asked.what == ask::acquire || asked.grantee;
   if (says_so && asks && asked.where == request::place::outbox) asked.owes = true;
-  name.tidy(one);
+  name.tidy(state);
 }
 
-void takeover::may_run_later(owner_state& one, home const& at) {
-  name_machine& name = one.of;
+void takeover::may_run_later(owner_state& state, home const& at) {
+  name_machine& name = state.of;
   auto const& rules = name.kind_.rules();
   if (!rules.exclusive || !rules.takes) return;
-  for (owner_state* of : {&one, one.ask_.partner}) {
+  for (owner_state* of : {&state, state.ask_.partner}) {
     if (!of || of->client || of->live(of->ask_.mode) > 0) continue;
     request const& asked = of->ask_;
     if (asked.what != ask::acquire && asked.what != ask::release && asked.what != ask::hand_off) continue;
@@ -153,36 +153,38 @@ void takeover::may_run_later(owner_state& one, home const& at) {
   }
 }
 
-void takeover::catch_up(owner_state& one) {
-  if (one.client || one.field != one.owner || one.of.tenure_.lent(one) || one.of.in_use_elsewhere(one.owner)) return;
-  for (unsigned char mode = 0; mode < one.of.kind_.rules().modes; ++mode)
-    if (one.live(mode) == 0 && one.of.shared_.released.take_owed(one, mode)) one.of.repair(one, mode);
+void takeover::catch_up(owner_state& state) {
+  if (state.client || state.field != state.owner || state.of.tenure_.lent(state) ||
+      state.of.in_use_elsewhere(state.owner))
+    return;
+  for (unsigned char mode = 0; mode < state.of.kind_.rules().modes; ++mode)
+    if (state.live(mode) == 0 && state.of.shared_.released.take_owed(state, mode)) state.of.repair(state, mode);
 }
 
-void takeover::make_way(owner_state& one) {
-  name_machine& name = one.of;
-  request const was = one.ask_;
-  if (!can_make_way(one, name.shared_)) return;
-  name.at_->requests.remove(one);
-  name.finish(one);
+void takeover::make_way(owner_state& state) {
+  name_machine& name = state.of;
+  request const was = state.ask_;
+  if (!can_make_way(state, name.shared_)) return;
+  name.at_->requests.remove(state);
+  name.finish(state);
   if (was.what == ask::acquire) {
-    one.behind.push_front(*was.call);
+    state.behind.push_front(*was.call);
     was.call->where = operation::place::behind_owner;
   } else if (was.call) {
     name.complete(*was.call);  // `yes` stays false
   }
-  name.repair_sides(one, was.fix | (was.owes ? 1u << was.mode : 0u));
+  name.repair_sides(state, was.fix | (was.owes ? 1u << was.mode : 0u));
 }
 
-void takeover::let_release_pass(owner_state& one) {
-  if (one.behind.empty() || !can_make_way(one, one.of.shared_)) return;
-  auto const found = std::find_if(one.behind.begin(), one.behind.end(),
+void takeover::let_release_pass(owner_state& state) {
+  if (state.behind.empty() || !can_make_way(state, state.of.shared_)) return;
+  auto const found = std::find_if(state.behind.begin(), state.behind.end(),
                                   [](operation const& call) { return call.what == operation::type::release; });
-  if (found == one.behind.end()) return;
+  if (found == state.behind.end()) return;
   operation& next = *found;
-  one.behind.erase(found);
-  make_way(one);
-  one.behind.push_front(next);
+  state.behind.erase(found);
+  make_way(state);
+  state.behind.push_front(next);
 }
 
 }  // namespace latchkey::detail

@@ -22,10 +22,10 @@ struct owner_state;
 // "After a failover", rule 8.
 class fenced_owners {
  public:
-  static std::string key_of(owner_state const& one);
+  static std::string key_of(owner_state const& state);
 
   bool empty() const { return all_.empty(); }
-  bool has(owner_state const& one) const { return !all_.empty() && all_.contains(key_of(one)); }
+  bool has(owner_state const& state) const { return !all_.empty() && all_.contains(key_of(state)); }
   void add(std::string const& key) { ++all_[key]; }
   void remove(std::string const& key);
 
@@ -52,16 +52,16 @@ class recent_releases {
     bool owed = false;  // it was to be released again, and could not be yet
   };
 
-  void add(home const& at_home, owner_state const& one, unsigned char mode, instant now);
+  void add(home const& at_home, owner_state const& state, unsigned char mode, instant now);
   // Something of it is held again, at whatever server.
-  void forget(owner_state const& one, unsigned char mode) noexcept;
-  bool has(owner_state const& one, unsigned char mode) const;
+  void forget(owner_state const& state, unsigned char mode) noexcept;
+  bool has(owner_state const& state, unsigned char mode) const;
 
   bool any(home const& at_home, instant now) const;
   // It is released again as soon as that can be.
-  void owe(entry const& one);
+  void owe(entry const& released);
   bool owes_any() const { return owed_ > 0; }
-  bool take_owed(owner_state const& one, unsigned char mode);
+  bool take_owed(owner_state const& state, unsigned char mode);
 
   // What is not too old. It stays: the next server that takes over may know as little of it.
   std::vector<entry> lately(home const& at_home, instant now) const;
@@ -69,9 +69,9 @@ class recent_releases {
  private:
   // Without the kind: kinds share data. The name is that of the entry.
   using key = std::tuple<std::string_view, std::uint64_t, unsigned char>;
-  static key key_of(entry const& one) { return {one.name, one.owner, one.mode}; }
-  static key key_of(owner_state const& one, unsigned char mode);
-  void erase(std::list<entry>::iterator one);
+  static key key_of(entry const& released) { return {released.name, released.owner, released.mode}; }
+  static key key_of(owner_state const& state, unsigned char mode);
+  void erase(std::list<entry>::iterator released);
   void drop_oldest() { erase(all_.begin()); }
 
   std::list<entry> all_;  // oldest first
@@ -92,16 +92,16 @@ struct takeover {
   static void release_again(name_machine& name, recent_releases::entry const& was);
   // A server that was replaced has not answered this request. If it becomes the master again, or has been, its owner is
   // to have nothing there but what he holds.
-  static void may_run_later(owner_state& one, home const& at);
+  static void may_run_later(owner_state& state, home const& at);
   // What could not be released again as long as its owner stood under another one's field.
-  static void catch_up(owner_state& one);
+  static void catch_up(owner_state& state);
   // No server has it any more: what waits for its messages there goes first.
   static void end(name_machine& name);
   // What waits for the answer of a server that was replaced keeps no release waiting: an extension is not made, and who
   // enters again does so afterwards.
-  static void make_way(owner_state& one);
+  static void make_way(owner_state& state);
   // For the first release that stands behind it, which is the next one then.
-  static void let_release_pass(owner_state& one);
+  static void let_release_pass(owner_state& state);
 };
 
 }  // namespace latchkey::detail

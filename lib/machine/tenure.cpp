@@ -20,8 +20,8 @@ bool tenure::fits(operation const& call) const {
   return after(now, of_.shared_.settings.lock_watchdog_timeout / 2) <= until_;
 }
 
-bool tenure::may_reenter(owner_state const& one, operation const& call) const {
-  return is_of(one) && on(call) && one.live(call.mode) > 0 && !one.ask_.under_way() && fits(call);
+bool tenure::may_reenter(owner_state const& state, operation const& call) const {
+  return is_of(state) && on(call) && state.live(call.mode) > 0 && !state.ask_.under_way() && fits(call);
 }
 
 bool tenure::may_pass(owner_state const& from, operation const& call) const {
@@ -61,10 +61,10 @@ instant tenure::confirm_at() const {
   return after(moved_, unnoticed);
 }
 
-void tenure::granted(owner_state& one, request const& was, instant until) {
+void tenure::granted(owner_state& state, request const& was, instant until) {
   if (!on() || was.call->member) return;
-  if (was.target > 1) return is_of(one) ? confirmed(one, was, until) : void();
-  at_ = &one;
+  if (was.target > 1) return is_of(state) ? confirmed(state, was, until) : void();
+  at_ = &state;
   began_ = was.first_sent;
   until_ = until;
   passed_ = doubted_ = false;
@@ -74,16 +74,16 @@ void tenure::granted(owner_state& one, request const& was, instant until) {
   moved_ = of_.shared_.now;
 }
 
-void tenure::sent(owner_state& one, request const& asked) {
-  if (!is_of(one)) return;
+void tenure::sent(owner_state& state, request const& asked) {
+  if (!is_of(state)) return;
   if (asked.what == ask::release && asked.target == 0) return end();
   if (asked.what != ask::extend) shown_ = -1;
   if (asked.what != ask::acquire)
     until_ = std::min(until_, of_.shared_.trusted_end(of_.shared_.now, milliseconds(asked.lease)));
 }
 
-void tenure::confirmed(owner_state& one, request const& was, instant until) {
-  if (!is_of(one)) return;
+void tenure::confirmed(owner_state& state, request const& was, instant until) {
+  if (!is_of(state)) return;
   until_ = std::max(until_, until);
   told_ = was.sent;
   if (was.what != ask::extend) shown_ = was.target;
@@ -91,13 +91,13 @@ void tenure::confirmed(owner_state& one, request const& was, instant until) {
   if (!was.fix) doubted_ = false;
 }
 
-void tenure::renewed(owner_state& one, instant until) {
-  if (is_of(one)) until_ = std::max(until_, until);
+void tenure::renewed(owner_state& state, instant until) {
+  if (is_of(state)) until_ = std::max(until_, until);
 }
 
-void tenure::forget(owner_state& one) {
-  if (is_of(one)) end();
-  settle(one);
+void tenure::forget(owner_state& state) {
+  if (is_of(state)) end();
+  settle(state);
 }
 
 milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
@@ -106,11 +106,11 @@ milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
                                                                       : milliseconds(0);
 }
 
-void tenure::settle(owner_state& one) {
-  bool const borrows = borrower_ == &one && !is_of(one);
-  if (!(borrows || one.client) || one.live() > 0 || one.ask_.under_way()) return;
-  one.field = one.owner;
-  one.client = nullptr;
+void tenure::settle(owner_state& state) {
+  bool const borrows = borrower_ == &state && !is_of(state);
+  if (!(borrows || state.client) || state.live() > 0 || state.ask_.under_way()) return;
+  state.field = state.owner;
+  state.client = nullptr;
   if (borrows) borrower_ = nullptr;
 }
 

@@ -23,9 +23,11 @@ class tenure {
   instant began() const { return began_; }
   // Whose turn it is; null: there is no tenure.
   owner_state* holder() const { return at_; }
-  bool is_of(owner_state const& one) const { return at_ == &one; }
+  bool is_of(owner_state const& state) const { return at_ == &state; }
   // This owner's field stands for another one's hold, or for a request of it that is not answered.
-  bool lent(owner_state const& one) const { return borrower_ && borrower_ != &one && borrower_->field == one.owner; }
+  bool lent(owner_state const& state) const {
+    return borrower_ && borrower_ != &state && borrower_->field == state.owner;
+  }
   bool lent(std::uint64_t owner) const { return borrower_ && borrower_->owner != owner && borrower_->field == owner; }
   bool held() const { return at_ && at_->live() > 0; }
   // As far as anybody could say.
@@ -35,7 +37,7 @@ class tenure {
 
   // --- what may be done without the server ---
   // The holder takes it once more.
-  bool may_reenter(owner_state const& one, operation const& call) const;
+  bool may_reenter(owner_state const& state, operation const& call) const;
   // `from` holds it no more, and has sent no release of it: may this caller have it?
   bool may_pass(owner_state const& from, operation const& call) const;
   // Until when the hold lasts that begins so.
@@ -48,21 +50,21 @@ class tenure {
 
   // --- requests of owners ---
   // A hold was granted with a request of which the first copy left at `asked`.
-  void granted(owner_state& one, request const& was, instant until);
+  void granted(owner_state& state, request const& was, instant until);
   // This request leaves now.
-  void sent(owner_state& one, request const& asked);
+  void sent(owner_state& state, request const& asked);
   // The server has what the holder has.
-  void confirmed(owner_state& one, request const& was, instant until);
-  void renewed(owner_state& one, instant until);
+  void confirmed(owner_state& state, request const& was, instant until);
+  void renewed(owner_state& state, instant until);
   // Something may have taken it away: nobody's turn begins before a question that is sent later was answered.
   void doubt() { doubted_ = true; }
   void end() { at_ = nullptr; }
   // This owner goes.
-  void forget(owner_state& one);
+  void forget(owner_state& state);
   // How much longer than its lease is asked for, where others wait behind it.
   milliseconds beyond(operation const& call, std::size_t waiting) const;
   // Nothing of this owner is on the server any more, or under way there: the field goes back.
-  void settle(owner_state& one);
+  void settle(owner_state& state);
 
  private:
   bool on(operation const& call) const;

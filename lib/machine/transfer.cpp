@@ -9,22 +9,22 @@ namespace latchkey::detail {
 
 // What is under way for its owner would say how often the owner holds it by now, and so end what it holds no more.
 detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which) {
-  owner_state* const one = from.known(owner);
-  hold* const held = one ? one->find(which) : nullptr;
+  owner_state* const state = from.known(owner);
+  hold* const held = state ? state->find(which) : nullptr;
   if (!held || !from.holders_.lasts(held)) return {};
-  if (one->live() > 1) return {.refused = "its owner holds the lock more than once"};
-  if (one->ask_.under_way() || !one->behind.empty() || one->queued > 0)
+  if (state->live() > 1) return {.refused = "its owner holds the lock more than once"};
+  if (state->ask_.under_way() || !state->behind.empty() || state->queued > 0)
     return {.refused = "another call of its owner is under way"};
-  if (!one->client && one->field != one->owner)
+  if (!state->client && state->field != state->owner)
     return {.refused = "it began as a local turn, and the server shows another owner"};
-  auto const& client = one->client ? *one->client : from.shared_.client_id;
-  detached made{.owner = client + ':' + std::to_string(one->field)};
+  auto const& client = state->client ? *state->client : from.shared_.client_id;
+  detached made{.owner = client + ':' + std::to_string(state->field)};
   from.note(event_type::left_to_lease, owner, {}, {}, from.holders_.rest_of(*held), held->context);
-  if (from.tenure_.is_of(*one)) from.tenure_.end();
+  if (from.tenure_.is_of(*state)) from.tenure_.end();
   unsigned char const mode = held->mode;
-  from.holders_.forget(*one, *held);
-  from.holders_.stop_renewing(*one, mode);
-  from.tidy(*one);
+  from.holders_.forget(*state, *held);
+  from.holders_.stop_renewing(*state, mode);
+  from.tidy(*state);
   // Those who wait here counted on its release.
   from.waiters_->new_head();
   from.waiters_->wake();
@@ -32,7 +32,7 @@ detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which
   return made;
 }
 
-void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
+void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
   instant const end = call.value < 0 ? never : into.shared_.trusted_end(call.started, milliseconds(call.value));
   auto const same = [&](owner_state const* other) {
     return other->field == call.field && !other->client == !call.argument &&
@@ -41,19 +41,19 @@ void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
   auto const all = into.holders_.all();
   if (std::any_of(all.begin(), all.end(), same))
     return into.complete(call, errc::already_held, "this client has adopted it, or never detached it");
-  if (name_machine const* const other = into.in_use_elsewhere(one.owner))
+  if (name_machine const* const other = into.in_use_elsewhere(state.owner))
     return into.complete(call, errc::already_held,
                          "the owner has this name already as a " + std::string(other->which().rules().name));
-  if (into.tenure_.lent(one) || one.field != one.owner)
+  if (into.tenure_.lent(state) || state.field != state.owner)
     return into.complete(call, errc::already_held, "the server shows another hold of this client under that owner");
   if (end <= into.shared_.now) return into.complete(call);  // `yes` stays false
-  one.field = call.field;
-  one.client = call.argument;
-  one.lasts_until(end == never ? never
-                               : after(end, into.shared_.settings.timeout + into.shared_.settings.clock_margin));
+  state.field = call.field;
+  state.client = call.argument;
+  state.lasts_until(end == never ? never
+                                 : after(end, into.shared_.settings.timeout + into.shared_.settings.clock_margin));
   call.lease = milliseconds(1);  // not the watchdog's
-  into.holders_.keep(one, call, call.mode, into.shared_.now, end);
-  one.find(call.hold)->adopted = true;
+  into.holders_.keep(state, call, call.mode, into.shared_.now, end);
+  state.find(call.hold)->adopted = true;
   ++into.shared_.counters.acquired;  // since its end is counted, too
   ++into.tally_.acquired;
   into.note(event_type::granted, call.owner, {}, {}, into.shared_.now - call.started, {});
@@ -62,8 +62,8 @@ void transfer::adopt(name_machine& into, owner_state& one, operation& call) {
 }
 
 void transfer::name_adopted(name_machine const& of, operation& query) {
-  owner_state const* const one = of.known(query.owner);
-  if (one && one->client) query.argument = std::make_shared<std::string const>(of.field_of(*one, query.mode));
+  owner_state const* const state = of.known(query.owner);
+  if (state && state->client) query.argument = std::make_shared<std::string const>(of.field_of(*state, query.mode));
 }
 
 }  // namespace latchkey::detail

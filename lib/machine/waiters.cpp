@@ -24,9 +24,9 @@ void wait_queue::join(operation& call) {
   all_.push_back(call);
   ++size_;
   once_ += call.once;
-  owner_state& one = *call.of_owner;
-  ++one.queued;
-  if (!one.waits) one.waits = &call;
+  owner_state& state = *call.of_owner;
+  ++state.queued;
+  if (!state.waits) state.waits = &call;
 }
 
 void wait_queue::leave(operation& call) {
@@ -37,11 +37,11 @@ void wait_queue::leave(operation& call) {
   auto next = all_.erase(all_.iterator_to(call));
   // The pauses between looks grow with the time that the lock is not free, whoever looks.
   if (was_head && !call.yes && next != all_.end()) next->polls = std::max(next->polls, call.polls);
-  owner_state& one = *call.of_owner;
-  --one.queued;
-  if (one.waits != &call) return;
-  while (one.queued > 0 && next->of_owner != &one) ++next;
-  one.waits = one.queued > 0 ? &*next : nullptr;
+  owner_state& state = *call.of_owner;
+  --state.queued;
+  if (state.waits != &call) return;
+  while (state.queued > 0 && next->of_owner != &state) ++next;
+  state.waits = state.queued > 0 ? &*next : nullptr;
 }
 
 using namespace std::chrono_literals;
@@ -56,30 +56,31 @@ constexpr milliseconds no_lease_hint{1'000};  // the holder's key has no time to
 owner_state* waited_name::known(std::uint64_t owner) const { return owners_.find(owner); }
 
 std::uint64_t waited_name::shown_as(std::uint64_t owner) const {
-  owner_state const* const one = known(owner);
-  return one ? one->field : owner;
+  owner_state const* const state = known(owner);
+  return state ? state->field : owner;
 }
 
 void waited_name::correct(operation& asked) const {
   if (asked.question != query::is_held_by && asked.question != query::hold_count) return;
   if (tenure_.lent(asked.owner)) asked.value = 0;
-  owner_state const* const one = known(asked.owner);
-  if (!one || !tenure_.is_of(*one) || asked.value == 0) return;
-  int const live = one->live(asked.mode);
+  owner_state const* const state = known(asked.owner);
+  if (!state || !tenure_.is_of(*state) || asked.value == 0) return;
+  int const live = state->live(asked.mode);
   asked.value = asked.question == query::hold_count ? live : live > 0;
 }
 
 instant waited_name::trusted_until(std::uint64_t owner, hold_id which) const {
-  owner_state const* const one = known(owner);
-  if (!one) return {};
-  auto const held = std::find_if(one->holds.begin(), one->holds.end(), [&](auto const& h) { return h->id == which; });
-  return held == one->holds.end() || (*held)->lost ? instant{} : (*held)->deadline;
+  owner_state const* const state = known(owner);
+  if (!state) return {};
+  auto const held =
+      std::find_if(state->holds.begin(), state->holds.end(), [&](auto const& h) { return h->id == which; });
+  return held == state->holds.end() || (*held)->lost ? instant{} : (*held)->deadline;
 }
 
-bool waiters::told_at_once(owner_state& one, operation& call) {
+bool waiters::told_at_once(owner_state& state, operation& call) {
   if (!call.once || !queue_.head_idle() || !queue_.head().tried) return false;
   operation const& head = queue_.head();
-  if (head.error && !of_.holders_.keep_out(one, call.mode)) {
+  if (head.error && !of_.holders_.keep_out(state, call.mode)) {
     of_.complete(call, head.error, head.text);
   } else {
     call.waited = true;
@@ -149,7 +150,7 @@ void waiters::not_told(operation& call) {
   if (!queue_.busy_since_it_joined(call)) call.waited = false;
 }
 
-void waiters::refused(owner_state& one, request const& was, std::int64_t hint) {
+void waiters::refused(owner_state& state, request const& was, std::int64_t hint) {
   operation& call = *was.call;
   call.where = operation::place::waiting;
   call.unseen = false;
@@ -160,7 +161,7 @@ void waiters::refused(owner_state& one, request const& was, std::int64_t hint) {
     leave(call);
     of_.complete(call);
   }
-  told_busy(one, was, hint, stays, was_head);
+  told_busy(state, was, hint, stays, was_head);
 }
 
 void waiters::finish_once_calls(std::uint64_t up_to, unsigned sides, std::int64_t least) {

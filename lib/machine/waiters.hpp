@@ -87,13 +87,13 @@ struct waited_name : lock_name {
 
   // Does what is under way decide whether the lock is free for this side?
   bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_.rules(), mode); }
-  std::string field_of(owner_state const& one, unsigned char mode) const {
+  std::string field_of(owner_state const& state, unsigned char mode) const {
     std::string made;
-    add_field(made, one, mode);
+    add_field(made, state, mode);
     return made;
   }
-  void add_field(std::string& out, owner_state const& one, unsigned char mode) const {
-    kind_.add_field(out, one.client ? *one.client : shared_.client_id, one.field, mode);
+  void add_field(std::string& out, owner_state const& state, unsigned char mode) const {
+    kind_.add_field(out, state.client ? *state.client : shared_.client_id, state.field, mode);
   }
 
   owner_set owners_;
@@ -142,7 +142,7 @@ class waiters {
   virtual void move(home&) {}
 
   // A caller who holds nothing: behind those who came before.
-  virtual void join(owner_state& one, operation& call) = 0;
+  virtual void join(owner_state& state, operation& call) = 0;
   // Does nothing for who does not stand here.
   virtual void leave(operation& call);
   // The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
@@ -159,11 +159,11 @@ class waiters {
 
   // --- what became of the try of a waiter ---
   // Somebody else has it; `hint` is when his lease ends, in milliseconds from now.
-  void refused(owner_state& one, request const& was, std::int64_t hint);
+  void refused(owner_state& state, request const& was, std::int64_t hint);
   // The server would not say who has it. Who has only left the lock to others does not know either.
   void not_told(operation& call);
   // The trouble may pass: it looks again after this pause.
-  virtual void put_off(owner_state& one, request const& was, milliseconds pause) = 0;
+  virtual void put_off(owner_state& state, request const& was, milliseconds pause) = 0;
   // It was granted until `deadline`, and others are behind it. `heard`: a message had come while it tried.
   virtual void granted(request const&, outcome const&, instant, bool) {}
   // The request of this owner is over.
@@ -195,7 +195,7 @@ class waiters {
 
   kind::traits const& rules() const { return of_.kind_.rules(); }
   // Somebody is asked already, and the head knows what the server would say. True: this call is completed.
-  bool told_at_once(owner_state& one, operation& call);
+  bool told_at_once(owner_state& state, operation& call);
   void enter(operation& call);
   // Without a try of its own it is known what the server would say: busy.
   void note_told(operation& head);
@@ -205,7 +205,7 @@ class waiters {
   void refuse_once_calls(error_code const& why, std::string_view text);
   bool deaf(listener::view heard) const;
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls) const;
-  virtual void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) = 0;
+  virtual void told_busy(owner_state& state, request const& was, std::int64_t hint, bool stays, bool was_head) = 0;
 
   waited_name& of_;
   wait_queue queue_;
@@ -221,13 +221,13 @@ class shared_channel_waiters final : public waiters, private listener {
   bool idle() const override { return waiters::idle() && listening() == view::off; }
   void close() override;
   void move(home& from) override;
-  void join(owner_state& one, operation& call) override;
+  void join(owner_state& state, operation& call) override;
   void leave(operation& call) override;
   void new_head() override;
   void wake() override;
-  void put_off(owner_state& one, request const& was, milliseconds pause) override;
+  void put_off(owner_state& state, request const& was, milliseconds pause) override;
   void granted(request const& was, outcome const& answer, instant deadline, bool heard) override;
-  void released(owner_state const& one, outcome const& answer) override;
+  void released(owner_state const& state, outcome const& answer) override;
   bool heard() const override { return unfollowed_ != wake_up::none; }
   void remember(wake_up why) override { unfollowed_ = why; }
   void recalled(owner_state&) override { remember(wake_up::recalled); }
@@ -243,7 +243,7 @@ class shared_channel_waiters final : public waiters, private listener {
   void on_message(std::string_view payload) override;
   void on_refused() override;
 
-  void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) override;
+  void told_busy(owner_state& state, request const& was, std::int64_t hint, bool stays, bool was_head) override;
   void try_head(bool may_go_direct = false);
   void try_run();
   void wait_for_ours();
@@ -275,24 +275,24 @@ class own_channel_waiters final : public waiters {
 
   void make_room() override;
   void move(home& from) override;
-  void join(owner_state& one, operation& call) override;
+  void join(owner_state& state, operation& call) override;
   void leave(operation& call) override;
   void wake() override;
-  void put_off(owner_state& one, request const& was, milliseconds pause) override;
-  void finished(owner_state& one) override { park(one); }
-  void gave_up(owner_state& one) override;
-  void recalled(owner_state& one) override;
+  void put_off(owner_state& state, request const& was, milliseconds pause) override;
+  void finished(owner_state& state) override { park(state); }
+  void gave_up(owner_state& state) override;
+  void recalled(owner_state& state) override;
 
  private:
   friend class own_channel;
 
-  void told_busy(owner_state& one, request const& was, std::int64_t hint, bool stays, bool was_head) override;
-  static operation* waiter_of(owner_state& one);
-  void wait(owner_state& one, unsigned char mode, std::int64_t hint);
+  void told_busy(owner_state& state, request const& was, std::int64_t hint, bool stays, bool was_head) override;
+  static operation* waiter_of(owner_state& state);
+  void wait(owner_state& state, unsigned char mode, std::int64_t hint);
   instant time_to_look(std::int64_t hint, bool deaf, unsigned polls) const;
-  void park(owner_state& one);
+  void park(owner_state& state);
   // Something was heard that concerns this one alone.
-  void wake(owner_state& one);
+  void wake(owner_state& state);
 
   // Owners whose waiters look again after the next answer: see park.
   boost::container::vector<std::uint64_t, void,

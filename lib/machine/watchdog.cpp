@@ -119,11 +119,12 @@ void watchdog::end_turn(std::size_t taken) {
 
 // Whose work shows no progress is not kept alive: the lease ends it.
 void watchdog::leave_hanging(renewal& side) {
-  for (auto& one : side.of->holds) {
-    if (one->mode != side.mode || !one->watchdog || one->lost || !one->link || !one->link->hangs(shared_.now)) continue;
-    one->watchdog = false;
+  for (auto& hold : side.of->holds) {
+    if (hold->mode != side.mode || !hold->watchdog || hold->lost || !hold->link || !hold->link->hangs(shared_.now))
+      continue;
+    hold->watchdog = false;
     side.of->of.note(event_type::warning, side.of->owner, {}, "no progress: the lock is renewed no longer", {},
-                     one->context);
+                     hold->context);
   }
 }
 

@@ -108,16 +108,17 @@ std::vector<cluster_master> read_cluster(std::string_view text) {
     auto const is = [&](std::string_view flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
     if (is("slave")) followed.push_back(words[3]);
     if (!is("master") || is("noaddr") || is("handshake")) continue;
-    cluster_master one;
-    one.id = words[0];
-    one.failed = is("fail");
-    if (!read_place(words[1], one) || !read_number(words[6], one.epoch)) continue;
+    cluster_master master;
+    master.id = words[0];
+    master.failed = is("fail");
+    if (!read_place(words[1], master) || !read_number(words[6], master.epoch)) continue;
     for (std::size_t i = before_slots; i < words.size(); ++i)
-      if (auto const range = read_slots(words[i])) one.slots.push_back(*range);
-    made.push_back(std::move(one));
+      if (auto const range = read_slots(words[i])) master.slots.push_back(*range);
+    made.push_back(std::move(master));
   }
-  for (auto& one : made)
-    one.replicas = static_cast<std::size_t>(std::count(followed.begin(), followed.end(), std::string_view(one.id)));
+  for (auto& master : made)
+    master.replicas =
+        static_cast<std::size_t>(std::count(followed.begin(), followed.end(), std::string_view(master.id)));
   return made;
 }
 

@@ -96,23 +96,23 @@ class latch_rules final : public kind {
     return {.persists = static_cast<latch_command>(command) == latch_command::count_down};
   }
 
-  void add_keys(item const& one, words& command) const override {
-    command.add(one.name);
-    if (one.what == ask::acquire) return;
-    command.add(mark_of(one.name, one.field));
+  void add_keys(item const& item, words& command) const override {
+    command.add(item.name);
+    if (item.what == ask::acquire) return;
+    command.add(mark_of(item.name, item.field));
   }
 
-  void add_arguments(item const& one, words& command) const override {
-    if (one.what == ask::acquire) return command.add(look_again);
-    command.add(channel(one.name, one.field));
-    command.add(one.amount);
-    command.add(std::int64_t{one.repeated});
+  void add_arguments(item const& item, words& command) const override {
+    if (item.what == ask::acquire) return command.add(look_again);
+    command.add(channel(item.name, item.field));
+    command.add(item.amount);
+    command.add(std::int64_t{item.repeated});
     command.add(mark_time);
   }
 
-  outcome read(ask what, item const& one, reply const& answer) const override {
+  outcome read(ask what, item const& item, reply const& answer) const override {
     outcome made = what == ask::acquire ? read_taken(answer) : what == ask::command ? read_done(answer) : outcome{};
-    bool const asked = what == ask::command && one.repeated;
+    bool const asked = what == ask::command && item.repeated;
     return made.what == outcome::type::unseen && !asked ? outcome{} : made;
   }
 

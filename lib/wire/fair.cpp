@@ -48,33 +48,33 @@ class fair final : public kind {
     throw std::logic_error("a fair lock has no such request");
   }
 
-  void add_keys(item const& one, words& command) const override {
-    if (one.what == ask::renew || one.what == ask::extend) return reentrant_kind().add_keys(one, command);
-    command.add(one.name);
-    add_prefixed(command, "redisson_lock_queue", one.name);
-    add_prefixed(command, "redisson_lock_timeout", one.name);
+  void add_keys(item const& item, words& command) const override {
+    if (item.what == ask::renew || item.what == ask::extend) return reentrant_kind().add_keys(item, command);
+    command.add(item.name);
+    add_prefixed(command, "redisson_lock_queue", item.name);
+    add_prefixed(command, "redisson_lock_timeout", item.name);
   }
 
-  void add_arguments(item const& one, words& command) const override {
+  void add_arguments(item const& item, words& command) const override {
     // The reentrant lock's other requests that tell somebody have the same channel.
-    if (one.what == ask::acquire || one.what == ask::leave) add_prefixed(command, channel_prefix, one.name);
-    switch (one.what) {
+    if (item.what == ask::acquire || item.what == ask::leave) add_prefixed(command, channel_prefix, item.name);
+    switch (item.what) {
       case ask::acquire:
       case ask::hand_off:
-        reentrant_kind().add_arguments(one, command);
-        command.add(one.line_time);
-        command.add(std::int64_t{one.enters_line});
+        reentrant_kind().add_arguments(item, command);
+        command.add(item.line_time);
+        command.add(std::int64_t{item.enters_line});
         return;
       case ask::leave:
-        command.add(one.field);
-        command.add(one.line_time);
+        command.add(item.field);
+        command.add(item.line_time);
         return;
-      default: return reentrant_kind().add_arguments(one, command);
+      default: return reentrant_kind().add_arguments(item, command);
     }
   }
 
-  outcome read(ask what, item const& one, reply const& answer) const override {
-    return what == ask::leave ? read_leave(answer) : reentrant_kind().read(what, one, answer);
+  outcome read(ask what, item const& item, reply const& answer) const override {
+    return what == ask::leave ? read_leave(answer) : reentrant_kind().read(what, item, answer);
   }
 
   bool wakes(std::string_view message) const override { return reentrant_kind().wakes(message); }

@@ -130,20 +130,20 @@ class fenced final : public reentrant_family {
     return reentrant_family::script_for(what);
   }
 
-  void add_keys(item const& one, words& command) const override {
-    reentrant_family::add_keys(one, command);
-    if (grants(one.what)) command.add(counter(one.name));
+  void add_keys(item const& item, words& command) const override {
+    reentrant_family::add_keys(item, command);
+    if (grants(item.what)) command.add(counter(item.name));
   }
 
-  void add_arguments(item const& one, words& command) const override {
-    reentrant_family::add_arguments(one, command);
-    if (grants(one.what)) command.add(std::int64_t{seeded_});
+  void add_arguments(item const& item, words& command) const override {
+    reentrant_family::add_arguments(item, command);
+    if (grants(item.what)) command.add(std::int64_t{seeded_});
   }
 
-  void add_query(query what, item const& one, words& command) const override {
-    if (what != query::token) return reentrant_family::add_query(what, one, command);
+  void add_query(query what, item const& item, words& command) const override {
+    if (what != query::token) return reentrant_family::add_query(what, item, command);
     command.add("GET");
-    command.add(counter(one.name));
+    command.add(counter(item.name));
   }
 
   bool read_query(query what, reply const& answer, std::int64_t& value) const override {

@@ -46,12 +46,12 @@ return own == 1 and redis.pcall('pttl', KEYS[1]) or own)lua";
 
 }  // namespace
 
-void kind::add_script(std::string_view text, item const& one, words& command) {
+void kind::add_script(std::string_view text, item const& item, words& command) {
   command.add("EVAL");
   command.add(text);
   command.add(std::int64_t{1});
-  command.add(one.name);
-  command.add(one.field);
+  command.add(item.name);
+  command.add(item.field);
 }
 
 void kind::add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char) const {
@@ -67,45 +67,45 @@ bool kind::in_one_slot(std::string_view name) const {
   return hashed_part(channel(name, {})) == part && hashed_part(prefixed({}, name)) == part;
 }
 
-void kind::add_query(query what, item const& one, words& command) const {
+void kind::add_query(query what, item const& item, words& command) const {
   switch (what) {
     case query::is_locked:
       command.add("EXISTS");
-      command.add(one.name);
+      command.add(item.name);
       return;
     case query::is_held_by:
       command.add("HEXISTS");
-      command.add(one.name);
-      command.add(one.field);
+      command.add(item.name);
+      command.add(item.field);
       return;
     case query::hold_count:
       command.add("HGET");
-      command.add(one.name);
-      command.add(one.field);
+      command.add(item.name);
+      command.add(item.field);
       return;
     case query::time_to_live:
       command.add("PTTL");
-      command.add(one.name);
+      command.add(item.name);
       return;
-    case query::rest: return add_script(hash_rest, one, command);
+    case query::rest: return add_script(hash_rest, item, command);
     case query::value:
       command.add("GET");
-      command.add(one.name);
+      command.add(item.name);
       return;
     case query::holders:
       command.add("HGETALL");
-      command.add(one.name);
+      command.add(item.name);
       return;
     case query::line:
       command.add("LRANGE");
-      add_prefixed(command, "redisson_lock_queue", one.name);
+      add_prefixed(command, "redisson_lock_queue", item.name);
       command.add(std::int64_t{0});
       command.add(std::int64_t{-1});
       return;
     case query::listeners:
       command.add("PUBSUB");
       command.add("NUMSUB");
-      command.add(channel(one.name, {}));
+      command.add(channel(item.name, {}));
       return;
     case query::clients:
       command.add("INFO");

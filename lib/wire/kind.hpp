@@ -88,14 +88,14 @@ class kind : public std::enable_shared_from_this<kind> {
   // not granted is busy, refused, or untried for the sake of another. Null: this kind has none.
   virtual script const* acquire_all() const { return nullptr; }
   // Appends the KEYS of one item: names that stand in one slot, the lock's own the first of them, and no channel.
-  virtual void add_keys(item const& one, words& command) const = 0;
+  virtual void add_keys(item const& item, words& command) const = 0;
   // Appends the ARGV of one item, its channel the first of them if the script publishes.
-  virtual void add_arguments(item const& one, words& command) const = 0;
+  virtual void add_arguments(item const& item, words& command) const = 0;
   // What one element of the script's answer means. Never `granted` by default.
-  virtual outcome read(ask what, item const& one, reply const& answer) const = 0;
+  virtual outcome read(ask what, item const& item, reply const& answer) const = 0;
 
   // --- questions: one plain command each, answered by read_query; safe to ask twice ---
-  virtual void add_query(query what, item const& one, words& command) const;
+  virtual void add_query(query what, item const& item, words& command) const;
   // is_locked, is_held_by: 0 or 1. hold_count: the count. time_to_live: milliseconds, -1 none, -2 free. token: the
   // latest, 0 if there was none yet. rest: as time_to_live, -2 if the hold is not there.
   // False: an answer of the wrong shape.
@@ -119,7 +119,7 @@ class kind : public std::enable_shared_from_this<kind> {
 
  protected:
   // A question that no command answers: a script of a few lines, sent whole, with the name as key and the field.
-  static void add_script(std::string_view text, item const& one, words& command);
+  static void add_script(std::string_view text, item const& item, words& command);
 
  private:
   traits traits_;

@@ -8,7 +8,7 @@ namespace {
 
 void pack(reply const& answer, std::string& out) {
   if (answer.is_array()) {
-    for (auto const& one : answer.elements) pack(one, out);
+    for (auto const& reply : answer.elements) pack(reply, out);
     return;
   }
   if (answer.kind == reply::type::nil) return;

@@ -88,32 +88,33 @@ class permit_semaphore_rules final : public kind {
     return owner;
   }
 
-  void add_keys(item const& one, words& command) const override {
-    command.add(one.name);
-    command.add(suffixed(one.name, "timeout"));
-    if (one.what == ask::command && leaves_mark(one.command)) command.add(mark_of(one.name, permit_id_text(one.field)));
+  void add_keys(item const& item, words& command) const override {
+    command.add(item.name);
+    command.add(suffixed(item.name, "timeout"));
+    if (item.what == ask::command && leaves_mark(item.command))
+      command.add(mark_of(item.name, permit_id_text(item.field)));
   }
 
-  void add_arguments(item const& one, words& command) const override {
-    add_prefixed(command, "redisson_sc", one.name);
-    if (one.what == ask::command) {
-      command.add(one.argument);
-      command.add(one.amount);
-      command.add(one.lease);
-      command.add(std::int64_t{one.repeated});
+  void add_arguments(item const& item, words& command) const override {
+    add_prefixed(command, "redisson_sc", item.name);
+    if (item.what == ask::command) {
+      command.add(item.argument);
+      command.add(item.amount);
+      command.add(item.lease);
+      command.add(std::int64_t{item.repeated});
       command.add(mark_time);
       return;
     }
-    command.add(one.field);
-    if (one.what != ask::release) command.add(one.lease);
+    command.add(item.field);
+    if (item.what != ask::release) command.add(item.lease);
   }
 
-  outcome read(ask what, item const& one, reply const& answer) const override {
+  outcome read(ask what, item const& item, reply const& answer) const override {
     switch (what) {
       case ask::acquire: return unless_unseen(read_taken(answer));
       case ask::release: return read_given_back(answer);
       case ask::extend: return read_extended(answer);
-      case ask::command: return one.repeated ? read_done(answer) : unless_unseen(read_done(answer));
+      case ask::command: return item.repeated ? read_done(answer) : unless_unseen(read_done(answer));
       default: return {};
     }
   }

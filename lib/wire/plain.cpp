@@ -153,11 +153,11 @@ class plain final : public taken_once {
   }
 
   // No command compares a value.
-  void add_query(query what, item const& one, words& command) const override {
+  void add_query(query what, item const& item, words& command) const override {
     if (what == query::holders) what = query::value;
-    if (what == query::rest) return add_script(plain_rest().text(), one, command);
-    if (!compares(what)) return taken_once::add_query(what, one, command);
-    add_script(plain_is_held_by().text(), one, command);
+    if (what == query::rest) return add_script(plain_rest().text(), item, command);
+    if (!compares(what)) return taken_once::add_query(what, item, command);
+    add_script(plain_is_held_by().text(), item, command);
   }
 
   bool read_query(query what, reply const& answer, std::int64_t& value) const override {

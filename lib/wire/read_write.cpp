@@ -38,35 +38,36 @@ class read_write final : public kind {
     throw std::logic_error("a read/write lock has no such request");
   }
 
-  void add_keys(item const& one, words& command) const override { command.add(one.name); }
+  void add_keys(item const& item, words& command) const override { command.add(item.name); }
 
-  void add_arguments(item const& one, words& command) const override {
-    if (one.what == ask::release || one.what == ask::force_unlock) add_prefixed(command, "redisson_rwlock", one.name);
-    command.add(std::string_view(one.mode == write_side ? "1" : "0"));
-    if (one.what == ask::force_unlock) return;
-    command.add(one.field);
-    if (one.what == ask::acquire || one.what == ask::release) command.add(one.target);
-    command.add(one.lease);
+  void add_arguments(item const& item, words& command) const override {
+    if (item.what == ask::release || item.what == ask::force_unlock)
+      add_prefixed(command, "redisson_rwlock", item.name);
+    command.add(std::string_view(item.mode == write_side ? "1" : "0"));
+    if (item.what == ask::force_unlock) return;
+    command.add(item.field);
+    if (item.what == ask::acquire || item.what == ask::release) command.add(item.target);
+    command.add(item.lease);
   }
 
-  outcome read(ask what, item const& one, reply const& answer) const override {
-    return what == ask::hand_off ? outcome{} : reentrant_kind().read(what, one, answer);
+  outcome read(ask what, item const& item, reply const& answer) const override {
+    return what == ask::hand_off ? outcome{} : reentrant_kind().read(what, item, answer);
   }
 
   // Whether anybody reads cannot be asked by a plain command: who writes may read, too.
-  void add_query(query what, item const& one, words& command) const override {
-    if (what == query::rest) return add_script(read_write_rest, one, command);
-    if (what != query::is_locked) return kind::add_query(what, one, command);
-    if (one.mode == write_side) {
+  void add_query(query what, item const& item, words& command) const override {
+    if (what == query::rest) return add_script(read_write_rest, item, command);
+    if (what != query::is_locked) return kind::add_query(what, item, command);
+    if (item.mode == write_side) {
       command.add("HGET");
-      command.add(one.name);
+      command.add(item.name);
       command.add("mode");
       return;
     }
     command.add("EVAL");
     command.add(read_write_is_read);
     command.add(std::int64_t{1});
-    command.add(one.name);
+    command.add(item.name);
   }
 
   bool read_query(query what, reply const& answer, std::int64_t& value) const override {

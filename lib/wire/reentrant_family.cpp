@@ -65,27 +65,27 @@ script const* reentrant_family::acquire_all() const {
   return &script_for(ask::acquire) == &reentrant_acquire() ? &reentrant_acquire_all() : nullptr;
 }
 
-void reentrant_family::add_keys(item const& one, words& command) const { command.add(one.name); }
+void reentrant_family::add_keys(item const& item, words& command) const { command.add(item.name); }
 
-void reentrant_family::add_arguments(item const& one, words& command) const {
-  bool const tells = one.what == ask::release || one.what == ask::hand_off || one.what == ask::force_unlock;
-  if (tells && rules().listens) add_prefixed(command, channel_prefix(), one.name);
-  switch (one.what) {
+void reentrant_family::add_arguments(item const& item, words& command) const {
+  bool const tells = item.what == ask::release || item.what == ask::hand_off || item.what == ask::force_unlock;
+  if (tells && rules().listens) add_prefixed(command, channel_prefix(), item.name);
+  switch (item.what) {
     case ask::acquire:
     case ask::release:
-      command.add(one.field);
-      command.add(one.target);
-      command.add(one.lease);
+      command.add(item.field);
+      command.add(item.target);
+      command.add(item.lease);
       return;
     case ask::hand_off:
-      command.add(one.field);
-      command.add(one.to_field);
-      command.add(one.lease);
+      command.add(item.field);
+      command.add(item.to_field);
+      command.add(item.lease);
       return;
     case ask::renew:
     case ask::extend:
-      command.add(one.field);
-      command.add(one.lease);
+      command.add(item.field);
+      command.add(item.lease);
       return;
     case ask::force_unlock:
     case ask::none:
@@ -94,11 +94,11 @@ void reentrant_family::add_arguments(item const& one, words& command) const {
   }
 }
 
-outcome reentrant_family::read(ask what, item const& one, reply const& answer) const {
+outcome reentrant_family::read(ask what, item const& item, reply const& answer) const {
   switch (what) {
-    case ask::acquire: return read_acquire(one, answer);
+    case ask::acquire: return read_acquire(item, answer);
     case ask::release:
-      if (one.target == 0) return read_release(answer);
+      if (item.target == 0) return read_release(answer);
       return read_done(answer, verdict::still_held, outcome::type::still_held);
     case ask::hand_off: return read_hand_off(answer);
     case ask::renew:
@@ -119,9 +119,9 @@ outcome reentrant_family::read_grant(reply const& element) const {
   return made;
 }
 
-outcome reentrant_family::read_acquire(item const& one, reply const& element) const {
-  if (one.bundled && says(element, verdict::untried)) return simply(outcome::type::untried);
-  if (one.target > 1) {
+outcome reentrant_family::read_acquire(item const& item, reply const& element) const {
+  if (item.bundled && says(element, verdict::untried)) return simply(outcome::type::untried);
+  if (item.target > 1) {
     if (says(element, verdict::gone)) return simply(outcome::type::gone);
     // Who asks for more of what he holds is never told how long somebody else has it.
     if (element.is_integer() && !says(element, verdict::granted)) return {};

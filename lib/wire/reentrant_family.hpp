@@ -16,9 +16,9 @@ class reentrant_family : public kind {
   script const& script_for(ask what) const override;
   // Of those that acquire with the reentrant lock's script.
   script const* acquire_all() const final;
-  void add_keys(item const& one, words& command) const override;
-  void add_arguments(item const& one, words& command) const override;
-  outcome read(ask what, item const& one, reply const& answer) const final;
+  void add_keys(item const& item, words& command) const override;
+  void add_arguments(item const& item, words& command) const override;
+  outcome read(ask what, item const& item, reply const& answer) const final;
   bool wakes(std::string_view message) const override;
   // An owner who holds it takes it again without queueing.
   admission admit(unsigned char mode, int const* live) const override;
@@ -28,7 +28,7 @@ class reentrant_family : public kind {
   virtual outcome read_grant(reply const& element) const;
 
  private:
-  outcome read_acquire(item const& one, reply const& element) const;
+  outcome read_acquire(item const& item, reply const& element) const;
   outcome read_hand_off(reply const& element) const;
 };
 

@@ -192,33 +192,33 @@ class semaphore_rules final : public kind {
     return {.persists = static_cast<semaphore_command>(command) == semaphore_command::release};
   }
 
-  void add_keys(item const& one, words& command) const override {
-    command.add(one.name);
-    if (one.what == ask::acquire) add_prefixed(command, "latchkey_semaphore_claim", one.name);
-    command.add(mark_of(one.name, one.field));
+  void add_keys(item const& item, words& command) const override {
+    command.add(item.name);
+    if (item.what == ask::acquire) add_prefixed(command, "latchkey_semaphore_claim", item.name);
+    command.add(mark_of(item.name, item.field));
   }
 
-  void add_arguments(item const& one, words& command) const override {
+  void add_arguments(item const& item, words& command) const override {
     bool const drains =
-        one.what == ask::command && static_cast<semaphore_command>(one.command) == semaphore_command::drain;
-    if (!drains) add_prefixed(command, "redisson_sc", one.name);
-    if (one.what == ask::acquire) command.add(one.field.substr(0, one.field.rfind(':')));
-    if (one.what == ask::acquire && !one.argument.empty())
-      command.add(std::to_string(one.amount) + '/' + std::string(one.argument));
-    else if (one.what != ask::release)
-      command.add(one.amount);
-    if (one.what == ask::acquire) command.add(std::int64_t{one.wait > 0});
-    if (one.what != ask::release) command.add(std::int64_t{one.repeated});
+        item.what == ask::command && static_cast<semaphore_command>(item.command) == semaphore_command::drain;
+    if (!drains) add_prefixed(command, "redisson_sc", item.name);
+    if (item.what == ask::acquire) command.add(item.field.substr(0, item.field.rfind(':')));
+    if (item.what == ask::acquire && !item.argument.empty())
+      command.add(std::to_string(item.amount) + '/' + std::string(item.argument));
+    else if (item.what != ask::release)
+      command.add(item.amount);
+    if (item.what == ask::acquire) command.add(std::int64_t{item.wait > 0});
+    if (item.what != ask::release) command.add(std::int64_t{item.repeated});
     command.add(mark_time);
   }
 
-  outcome read(ask what, item const& one, reply const& answer) const override {
+  outcome read(ask what, item const& item, reply const& answer) const override {
     auto made = what == ask::acquire   ? read_taken(answer)
                 : what == ask::release ? read_given_back(answer)
                 : what == ask::command ? read_done(answer)
                                        : outcome{};
     // Only a repeated request asks whether it ran, and then nothing else.
-    if (made.what == outcome::type::unseen && !one.repeated) return {};
+    if (made.what == outcome::type::unseen && !item.repeated) return {};
     // Nothing was taken, or the mark of what was taken is gone.
     if (what == ask::release && made.what == outcome::type::absent) made.what = outcome::type::unseen;
     return made;

@@ -40,8 +40,8 @@ std::size_t read_replicas(reply const& answer) {
 std::vector<node_address> read_sentinels(reply const& answer) {
   std::vector<node_address> made;
   if (!answer.is_array()) return made;
-  for (auto const& one : answer.elements)
-    if (auto at = address_of(value_of(one, "ip"), value_of(one, "port"))) made.push_back(std::move(*at));
+  for (auto const& reply : answer.elements)
+    if (auto at = address_of(value_of(reply, "ip"), value_of(reply, "port"))) made.push_back(std::move(*at));
   return made;
 }
 

@@ -50,10 +50,10 @@ constexpr known phrases[] = {
 
 known const* find(std::string_view text) {
   auto const word = first_word(text);
-  for (auto const& one : codes)
-    if (one.start == word) return &one;
-  for (auto const& one : phrases)
-    if (text.starts_with(one.start)) return &one;
+  for (auto const& known : codes)
+    if (known.start == word) return &known;
+  for (auto const& known : phrases)
+    if (text.starts_with(known.start)) return &known;
   return nullptr;
 }
 
@@ -64,10 +64,10 @@ server_error classify(std::string_view text) {
   server_error made;
   made.transient = passes_by_itself(text);
   made.no_script = first_word(text) == "NOSCRIPT";
-  if (auto const* one = find(text)) {
-    made.code = one->code;
-    made.executed = one->executed;
-    made.reconnect = one->reconnect;
+  if (auto const* known = find(text)) {
+    made.code = known->code;
+    made.executed = known->executed;
+    made.reconnect = known->reconnect;
     made.transient = made.transient || made.code == errc::read_only;
   }
   // Said by a call inside a script, whose earlier calls may have done something.

@@ -228,13 +228,13 @@ void read_sentinel_parameters(uri_text rest, target& to) {
   std::string* const values[] = {&to.sentinel_username, &to.sentinel_password};
   for (bool more = true; more;) {
     auto const end = rest.find('&');
-    auto const one = rest.first(end);
+    auto const text = rest.first(end);
     more = end != uri_text::npos;
     std::size_t which = 0;
-    while (which < std::size(names) && !one.starts_with(names[which])) ++which;
-    if (which == std::size(names)) one.fail(0, "the parameters are sentinel_user= and sentinel_password=");
-    if (!values[which]->empty()) one.fail(0, "a parameter is given twice");
-    *values[which] = one.after(names[which].size() - 1).decoded();
+    while (which < std::size(names) && !text.starts_with(names[which])) ++which;
+    if (which == std::size(names)) text.fail(0, "the parameters are sentinel_user= and sentinel_password=");
+    if (!values[which]->empty()) text.fail(0, "a parameter is given twice");
+    *values[which] = text.after(names[which].size() - 1).decoded();
     if (more) rest = rest.after(end);
   }
 }

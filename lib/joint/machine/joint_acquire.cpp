@@ -43,9 +43,9 @@ void joint_acquire::begin(instant now) {
 
 std::optional<joint_acquire::action> joint_acquire::take() {
   if (actions_.empty()) return std::nullopt;
-  action one = std::move(actions_.front());
+  action step = std::move(actions_.front());
   actions_.pop_front();
-  return one;
+  return step;
 }
 
 std::vector<joint_acquire::question> joint_acquire::held() const {
@@ -56,13 +56,13 @@ std::vector<joint_acquire::question> joint_acquire::held() const {
 }
 
 bool joint_acquire::some_asked() const {
-  return std::any_of(slots_.begin(), slots_.end(), [](slot const& one) { return one.at == state::asked; });
+  return std::any_of(slots_.begin(), slots_.end(), [](slot const& member) { return member.at == state::asked; });
 }
 
 // What fewer members may have granted unseen than others can do without keeps nobody out.
 bool joint_acquire::may_be_left() const {
   auto const unseen =
-      std::count_if(slots_.begin(), slots_.end(), [](slot const& one) { return one.unseen || one.recalled; });
+      std::count_if(slots_.begin(), slots_.end(), [](slot const& member) { return member.unseen || member.recalled; });
   return static_cast<std::size_t>(unseen) > rules_.members - rules_.quorum;
 }
 
@@ -79,7 +79,7 @@ void joint_acquire::ask(std::vector<std::size_t> const& members, action::type ho
 void joint_acquire::answered(attempt id, answer said, instant now) {
   now_ = now;
   auto const found = std::find_if(slots_.begin(), slots_.end(),
-                                  [&](slot const& one) { return one.at == state::asked && one.id == id; });
+                                  [&](slot const& member) { return member.at == state::asked && member.id == id; });
   bool const yes = said.what == answer::type::granted;
   if (found == slots_.end() || finished_) {
     if (found != slots_.end()) found->at = state::idle;
@@ -219,7 +219,7 @@ void joint_acquire::judge_round() {
   if (hopeless_ > rules_.members - rules_.quorum) return fail(error_, std::move(text_));
   if (asked_.once) return busy_ ? finish(false) : fail(error_, std::move(text_));
   if (over()) return no_more();
-  for (slot& one : slots_) one.recalled = false;  // answered long before the next round is over
+  for (slot& member : slots_) member.recalled = false;  // answered long before the next round is over
   milliseconds const most = std::min(round_pause * (1 << std::min(lost_rounds_++, 16u)), most_round_pause);
   sleep(most / 2, most);
 }
@@ -228,8 +228,8 @@ void joint_acquire::judge_round() {
 
 void joint_acquire::conclude() {
   std::vector<instant> until;
-  for (slot const& one : slots_)
-    if (one.at == state::held) until.push_back(one.until);
+  for (slot const& member : slots_)
+    if (member.at == state::held) until.push_back(member.until);
   auto const last = until.begin() + static_cast<std::ptrdiff_t>(rules_.quorum - 1);
   std::nth_element(until.begin(), last, until.end(), std::greater<>());
   if (*last > now_) return finish(true);
@@ -256,9 +256,9 @@ void joint_acquire::sleep_until(instant end) {
 }
 
 void joint_acquire::give_everything_back() {
-  for (auto const& one : held()) {
-    actions_.push_back({.what = action::type::give_back, .of = {one}});
-    slots_[one.member].at = state::idle;
+  for (auto const& asked : held()) {
+    actions_.push_back({.what = action::type::give_back, .of = {asked}});
+    slots_[asked.member].at = state::idle;
   }
   cancel_asked();
 }

@@ -12,13 +12,13 @@ enum release_worth : std::int64_t { worth_unknown, worth_expired, worth_still_he
 
 }  // namespace
 
-std::int64_t joint_answer::worth_of(operation const& one) const {
-  if (what_ == operation::type::query) return one.error ? joint_vote::failed : std::max<std::int64_t>(one.value, 0);
-  bool const lost = one.error == errc::lease_lost || one.error == errc::not_owner;
-  if (what_ == operation::type::extend) return one.error && !lost ? joint_vote::failed : !lost && one.yes;
+std::int64_t joint_answer::worth_of(operation const& call) const {
+  if (what_ == operation::type::query) return call.error ? joint_vote::failed : std::max<std::int64_t>(call.value, 0);
+  bool const lost = call.error == errc::lease_lost || call.error == errc::not_owner;
+  if (what_ == operation::type::extend) return call.error && !lost ? joint_vote::failed : !lost && call.yes;
   if (lost) return worth_expired;
-  if (one.error) return one.error == errc::connection_lost ? worth_unknown : joint_vote::failed;
-  switch (one.released) {
+  if (call.error) return call.error == errc::connection_lost ? worth_unknown : joint_vote::failed;
+  switch (call.released) {
     case release_result::released: return worth_released;
     case release_result::still_held: return worth_still_held;
     case release_result::expired: return worth_expired;

@@ -33,12 +33,12 @@ class joint_vote {
   // Takes no memory, since whoever tells a caller may not throw.
   std::int64_t with_missing(std::int64_t worth) const {
     auto const reached = [&](std::int64_t least) {
-      auto const as_good = std::count_if(said_.begin(), said_.end(), [&](std::int64_t one) { return one >= least; });
+      auto const as_good = std::count_if(said_.begin(), said_.end(), [&](std::int64_t said) { return said >= least; });
       return static_cast<std::size_t>(as_good) + (worth >= least ? missing_ : 0) >= quorum_;
     };
     std::int64_t best = missing_ > 0 && reached(worth) ? worth : failed;
-    for (std::int64_t const one : said_)
-      if (one > best && reached(one)) best = one;
+    for (std::int64_t const said : said_)
+      if (said > best && reached(said)) best = said;
     return best;
   }
 
@@ -59,7 +59,7 @@ class joint_answer {
   void fill(operation& told) noexcept;
 
  private:
-  std::int64_t worth_of(operation const& one) const;
+  std::int64_t worth_of(operation const& call) const;
 
   operation::type const what_;
   bool const early_;

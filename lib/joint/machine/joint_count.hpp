@@ -66,7 +66,7 @@ class joint_count {
 
   // Are more members lost than it can spare?
   bool too_few() const {
-    auto const left = std::count_if(parts_.begin(), parts_.end(), [](Part const& one) { return !one->trust.lost(); });
+    auto const left = std::count_if(parts_.begin(), parts_.end(), [](Part const& part) { return !part->trust.lost(); });
     return static_cast<std::size_t>(left) < quorum_;
   }
   // As long as a quorum of its members lasts.
@@ -74,7 +74,7 @@ class joint_count {
     if (!held()) return {};
     // Each is asked once, since it may change meanwhile; and a lease asks from where nothing may be thrown.
     ends_.clear();
-    for (Part const& one : parts_) ends_.push_back(one->trust.until());
+    for (Part const& part : parts_) ends_.push_back(part->trust.until());
     if (ends_.size() < quorum_) return {};
     auto const last = ends_.begin() + static_cast<std::ptrdiff_t>(quorum_ - 1);
     std::nth_element(ends_.begin(), last, ends_.end(), std::greater<>());
