@@ -74,7 +74,7 @@ class client_machine {
                   actions& out);
   // All that this owner holds by no lease ends with its leases: the thread that it stands for has ended.
   void thread_ended(std::uint64_t owner, instant now, actions& out);
-  // Would another owner's wait for this side end only with a release by this owner, as far as this client knows?
+  // Would another owner's wait for this mode end only with a release by this owner, as far as this client knows?
   bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) const;
   // Under whose number the server shows what this owner holds; see tenure.
   std::uint64_t shown_as(kind const& which, std::string_view name, std::uint64_t owner) const;

@@ -44,7 +44,7 @@ struct context {
   // When a lease that was asked for then ends for its holder, whatever clock ends it on a server.
   instant trusted_end(instant sent, milliseconds lease) const;
 
-  fenced_owners fenced;           // until servers that were replaced have answered
+  barred_owners barred;           // until servers that were replaced have answered
   recent_releases released;       // stays empty where no other server ever takes over
   bool may_move = false;          // another server may have a name one day
   home const* answers = nullptr;  // of the server whose answer is being read

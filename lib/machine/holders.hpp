@@ -22,7 +22,7 @@ class holders {
   // A copy: who is told of a loss may leave the list.
   list all() const { return all_; }
   instant latest_deadline() const;
-  // Does what this owner holds keep others out of this side?
+  // Does what this owner holds keep others out of this mode?
   bool excludes(owner_state const& state, unsigned char mode) const;
   // Has another owner what keeps this one out?
   bool keep_out(owner_state const& state, unsigned char mode) const;
@@ -36,7 +36,7 @@ class holders {
   // How long the server may have it yet. A renewal that is on its way may have come there.
   nanoseconds rest_of(hold const& hold) const;
   void move_end(hold& hold, instant until);
-  // If nothing of this side is to be renewed any more.
+  // If nothing of this mode is to be renewed any more.
   void stop_renewing(owner_state& state, unsigned char mode);
 
   // Whoever looks at it through a lease hears once that it is over.

@@ -42,7 +42,7 @@ bool name_machine::replaces_unsent_release(owner_state const& state, operation c
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || state.live() > 0 || !state.behind.empty() || !queue().empty() ||
       !kind_.rules().exclusive || kind_.rules().own_channel ||
-      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.fenced.has(state))
+      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
     return false;
   return !active_.dropped_release(state) && !in_doubt(call.mode);
 }
@@ -98,7 +98,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
       if (other != &state) {
         for (unsigned char mode = 0; mode < rules.modes; ++mode)
           if (other->live(mode) > 0 && !rules.shares(was.mode, mode)) {
-            lose_side(*other, mode, errc::lease_lost);
+            lose_mode(*other, mode, errc::lease_lost);
             repair(*other, mode);
           }
       }
@@ -137,10 +137,10 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
   waiters_->served(*call);
   if (keeps) waiters_->let_in_others(state);
 
-  unsigned kept_out_sides = 0;
+  unsigned kept_out_modes = 0;
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
-    if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_sides |= 1u << mode;
-  waiters_->finish_once_calls(queue().ticket(), kept_out_sides);
+    if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_modes |= 1u << mode;
+  waiters_->finish_once_calls(queue().ticket(), kept_out_modes);
   if (rules.grant_for_all) waiters_->serve_all(was.ticket);
   if (was_queued && !queue().empty()) waiters_->granted(was, answer, deadline, heard);
 }
@@ -259,7 +259,7 @@ void name_machine::take_back(owner_state& state) {
     give_back(state, mode);
     state.ask_.repeated = repeated;
   }
-  repair_sides(state, fix);
+  repair_modes(state, fix);
 }
 
 void name_machine::fail_acquire(owner_state& state, request const& was, outcome const& answer) {

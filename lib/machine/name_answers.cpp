@@ -35,10 +35,10 @@ void name_machine::on_acquire_answer(owner_state& state, outcome const& answer) 
   request const was = state.ask_;
   finish(state);
   switch (answer.what) {
-    case outcome::type::granted: granted(state, was, was.sent, answer); return repair_sides(state, was.fix);
+    case outcome::type::granted: granted(state, was, was.sent, answer); return repair_modes(state, was.fix);
     case outcome::type::gone: {  // the outer holds are not on the server
-      lose_side(state, was.mode, errc::lease_lost);
-      repair_sides(state, was.fix);
+      lose_mode(state, was.mode, errc::lease_lost);
+      repair_modes(state, was.fix);
       if (was.abandoned || !was.call) return;
       was.call->unseen = was.repeated;
       if (state.ask_.under_way()) {
@@ -49,17 +49,17 @@ void name_machine::on_acquire_answer(owner_state& state, outcome const& answer) 
       return was.call->queued ? void() : acquire(state, *was.call);
     }
     case outcome::type::busy:
-      repair_sides(state, was.fix);
+      repair_modes(state, was.fix);
       if (was.call && !was.abandoned) told_busy(state, was, answer.hint);
       return;
     case outcome::type::untried:
-      repair_sides(state, was.fix);
+      repair_modes(state, was.fix);
       // A copy that was never answered may have been granted; this one only says that another member is busy now.
       if (was.repeated || was.owes) repair(state, was.mode);
       return untried(was);
-    case outcome::type::unseen: repair_sides(state, was.fix); return on_unseen(state, was);
+    case outcome::type::unseen: repair_modes(state, was.fix); return on_unseen(state, was);
     default:
-      repair_sides(state, was.fix);
+      repair_modes(state, was.fix);
       // Nobody knows what an answer of unexpected form stands for, and a copy that was never answered may have been
       // granted before this one was refused: what the server may have granted is given back.
       if (answer.what == outcome::type::malformed || was.repeated || was.owes) repair(state, was.mode);
@@ -77,7 +77,7 @@ void name_machine::on_release_answer(owner_state& state, outcome const& answer) 
   unsigned more_ended = was.fix;
   if (answer.what == outcome::type::still_held && state.live(was.mode) == 0) more_ended |= own;
   if (answer.what == outcome::type::absent) more_ended &= ~own;
-  repair_sides(state, more_ended);
+  repair_modes(state, more_ended);
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(state, was.mode);
   waiters_->released(state, answer);
@@ -98,7 +98,7 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
     case outcome::type::still_held: found = release_result::still_held; break;
     case outcome::type::absent:
       if (was.target > 0) {
-        lose_side(state, was.mode, errc::lease_lost);
+        lose_mode(state, was.mode, errc::lease_lost);
         error = errc::lease_lost;
         found = release_result::expired;
       } else if (!was.repeated) {
@@ -135,7 +135,7 @@ void name_machine::on_hand_off_answer(owner_state& state, outcome const& answer)
   conclude_release(state, was, answer);
   bool const senseless = answer.what == outcome::type::malformed && !was.give_back;
   if (senseless) repair(state, was.mode);
-  repair_sides(state, was.fix);
+  repair_modes(state, was.fix);
   switch (answer.grant) {
     case outcome::type::granted:
       ++shared_.counters.handed_off;
@@ -153,7 +153,7 @@ void name_machine::on_hand_off_answer(owner_state& state, outcome const& answer)
       fail_acquire(to, next, refused);
     }
   }
-  repair_sides(to, next.fix);
+  repair_modes(to, next.fix);
 }
 
 void name_machine::on_extend_answer(owner_state& state, outcome const& answer) {
@@ -176,21 +176,21 @@ void name_machine::on_extend_answer(owner_state& state, outcome const& answer) {
       break;
     }
     case outcome::type::absent:
-      lose_side(state, was.mode, errc::lease_lost);
+      lose_mode(state, was.mode, errc::lease_lost);
       if (was.call) complete(*was.call);
       break;
     default:
       if (was.call) was.call->unseen = was.repeated;
       if (was.call) complete(*was.call, error_of(answer), words_of(answer));
   }
-  repair_sides(state, was.fix);
+  repair_modes(state, was.fix);
 }
 
 void name_machine::on_leave_answer(owner_state& state) {
   request const was = state.ask_;
   finish(state);
   state.in_line = false;
-  repair_sides(state, was.fix | (was.owes ? 1u << was.mode : 0u));
+  repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
 }
 
 // Who re-entered, and had lost the holds that let him when it was sent, queues like everybody.
@@ -201,16 +201,16 @@ void name_machine::told_busy(owner_state& state, request const& was, std::int64_
     enqueue(state, *was.call);
 }
 
-void name_machine::renewed(renewal& side, outcome const& answer) {
-  owner_state& state = *side.of;
-  side.under_way = false;
+void name_machine::renewed(renewal& renewing, outcome const& answer) {
+  owner_state& state = *renewing.of;
+  renewing.under_way = false;
   if (answer.what == outcome::type::extended) {
-    side.failures = 0;
+    renewing.failures = 0;
     // What its holder has seen end does not come to life again because the answer was processed before the timer.
-    lose_ended(state, side.mode);
+    lose_ended(state, renewing.mode);
     for (auto& h : state.holds) {
-      if (!side.covers(*h)) continue;
-      instant const until = h->renewed(side.sent, renewed_trust(shared_.settings));
+      if (!renewing.covers(*h)) continue;
+      instant const until = h->renewed(renewing.sent, renewed_trust(shared_.settings));
       if (until <= h->deadline) continue;
       h->deadline = until;
       tenure_.renewed(state, until);
@@ -218,35 +218,36 @@ void name_machine::renewed(renewal& side, outcome const& answer) {
       if (h->link) h->link->show(until);
     }
     ++shared_.counters.renewals;
-    side.looks = false;
+    renewing.looks = false;
   } else if (answer.what == outcome::type::absent) {
-    if (side.concerns_any()) {
-      lose_side(state, side.mode, errc::lease_lost);
-      repair(state, side.mode);
+    if (renewing.concerns_any()) {
+      lose_mode(state, renewing.mode, errc::lease_lost);
+      repair(state, renewing.mode);
     }
-    side.looks = false;
+    renewing.looks = false;
   } else {
-    note_at_risk(side, error_of(answer), answer.text);
+    note_at_risk(renewing, error_of(answer), answer.text);
   }
-  after_renewal(side);
+  after_renewal(renewing);
 }
 
-void name_machine::renewal_unanswered(renewal& side, error_code const& why) {
-  side.under_way = false;
-  note_at_risk(side, why, "a renewal was not answered");
-  after_renewal(side);
+void name_machine::renewal_unanswered(renewal& renewing, error_code const& why) {
+  renewing.under_way = false;
+  note_at_risk(renewing, why, "a renewal was not answered");
+  after_renewal(renewing);
 }
 
-void name_machine::note_at_risk(renewal& side, error_code const& why, std::string_view text) {
-  auto const& holds = side.of->holds;
-  auto const first = std::find_if(holds.begin(), holds.end(), [&](auto const& hold) { return side.concerns(*hold); });
-  if (first == holds.end() || side.failures++ > 0) return;
-  note(event_type::at_risk, side.of->owner, why, text, {}, (*first)->context);
+void name_machine::note_at_risk(renewal& renewing, error_code const& why, std::string_view text) {
+  auto const& holds = renewing.of->holds;
+  auto const first =
+      std::find_if(holds.begin(), holds.end(), [&](auto const& hold) { return renewing.concerns(*hold); });
+  if (first == holds.end() || renewing.failures++ > 0) return;
+  note(event_type::at_risk, renewing.of->owner, why, text, {}, (*first)->context);
 }
 
-void name_machine::after_renewal(renewal& side) {
-  owner_state& state = *side.of;
-  if (state.live(side.mode) > 0) at_->renewals.again(side);
+void name_machine::after_renewal(renewal& renewing) {
+  owner_state& state = *renewing.of;
+  if (state.live(renewing.mode) > 0) at_->renewals.again(renewing);
   advance(state);
   waiters_->wake();
   tidy(state);

@@ -35,7 +35,7 @@ owner_state* name_machine::concerned(request const& asked) const {
 void name_machine::foresee(request const& asked) {
   owner_state* const shown = concerned(asked);
   if (!shown) return;
-  if (!kind_.rules_of(asked.command).shortens) return lose_side(*shown, asked.mode, errc::lease_lost);
+  if (!kind_.rules_of(asked.command).shortens) return lose_mode(*shown, asked.mode, errc::lease_lost);
   instant const end = shared_.trusted_end(shared_.now, milliseconds(asked.lease));
   for (auto const& h : shown->holds)
     if (!h->lost && h->deadline > end) holders_.move_end(*h, end);
@@ -47,7 +47,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
   if (!shown) return;
   bool const done = answer.what == outcome::type::done;
   if (!kind_.rules_of(was.command).shortens) return done ? void() : repair(*shown, was.mode);
-  if (done && answer.value == 0) return lose_side(*shown, was.mode, errc::lease_lost);
+  if (done && answer.value == 0) return lose_mode(*shown, was.mode, errc::lease_lost);
   instant const end = shared_.trusted_end(was.sent, milliseconds(was.lease));
   for (auto const& h : shown->holds)
     if (done && holders_.lasts(h.get()) && h->deadline < end) holders_.move_end(*h, end);
@@ -56,7 +56,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
 void name_machine::on_command_answer(owner_state& state, outcome const& answer) {
   request const was = state.ask_;
   finish(state);
-  repair_sides(state, was.fix | (was.owes ? 1u << was.mode : 0u));
+  repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
   if (answer.not_published) note(event_type::publish_refused, state.owner);
   if (answer.what == outcome::type::unseen) return on_unseen(state, was);
   on_end_moved(was, answer);
@@ -113,7 +113,7 @@ bool name_machine::ends_doubtful_command(owner_state& state) {
   operation* const call = asked.call;
   unsigned const fix = asked.fix;
   finish(state);
-  repair_sides(state, fix);
+  repair_modes(state, fix);
   if (call) complete(*call, errc::connection_lost, "the answer was lost: it ran or it did not");
   advance(state);
   tidy(state);

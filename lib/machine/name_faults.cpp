@@ -24,7 +24,7 @@ void name_machine::lose(owner_state& state, hold& ended, error_code why) {
     served_.push_back(of.owner);
 }
 
-void name_machine::lose_side(owner_state& state, unsigned char mode, error_code why) {
+void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code why) {
   auto const next = [&] {
     return std::find_if(state.holds.begin(), state.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost; });
@@ -48,9 +48,9 @@ void name_machine::repair(owner_state& state, unsigned char mode) {
   }
 }
 
-void name_machine::repair_sides(owner_state& state, unsigned sides) {
+void name_machine::repair_modes(owner_state& state, unsigned modes) {
   for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
-    if (sides >> mode & 1u) repair(state, mode);
+    if (modes >> mode & 1u) repair(state, mode);
 }
 
 // A re-entry, and the holds that let it re-enter are gone.
@@ -68,7 +68,7 @@ void name_machine::requeue(owner_state& state, unsigned char mode) {
   at_->requests.remove(state);
   finish(state);
   give_back(state, mode);
-  repair_sides(state, fix & ~(1u << mode));
+  repair_modes(state, fix & ~(1u << mode));
   state.behind.push_front(call);
   call.where = operation::place::behind_owner;
 }
@@ -112,7 +112,7 @@ void name_machine::forced(operation const& by, instant sent) {
       if (by.argument && (mode != by.mode || field_of(*state, mode) != *by.argument)) continue;  // of one field alone
       bool const certain = std::all_of(state->holds.begin(), state->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });
-      lose_side(*state, mode, errc::lease_lost);
+      lose_mode(*state, mode, errc::lease_lost);
       if (!certain) repair(*state, mode);
     }
   for (owner_state* state : all_owners()) advance(*state);
@@ -183,7 +183,7 @@ void name_machine::resolve(owner_state& state) {
     asked.partner = nullptr;
     finish(left);
     give_back(left, mode, true);
-    repair_sides(left, fix);
+    repair_modes(left, fix);
   }
   asked.where = request::place::outbox;
   if (lapsed(state)) {
@@ -196,7 +196,7 @@ void name_machine::resolve(owner_state& state) {
     unsigned const fix = asked.fix;
     finish(state);
     give_back(state, mode, true);
-    repair_sides(state, fix);
+    repair_modes(state, fix);
     if (!state.ask_.under_way()) {  // nothing was taken
       advance(state);
       waiters_->wake();

@@ -76,7 +76,7 @@ void name_machine::arrive(owner_state& state, operation& call) {
   dispatch(state, call);
   if (replaces && state.ask_.call == &call) state.ask_.owes = true;
   if (replaces && !state.ask_.under_way()) give_back(state, mode);  // it cannot try yet
-  repair_sides(state, fix);
+  repair_modes(state, fix);
   if (!state.behind.empty()) advance(state);  // what has made way
 }
 
@@ -285,7 +285,7 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
 
 // --- what is known of the name ---
 
-// A side that both may hold is waited for all the same behind a waiter who is kept out.
+// A mode that both may hold is waited for all the same behind a waiter who is kept out.
 bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
   owner_state const* const state = known(owner);
   if (!state || state->live() == 0) return false;

@@ -78,7 +78,7 @@ class name_machine final : private waited_name {
   void renew_no_longer(std::uint64_t owner, hold_id which);
   // The thread that this owner stands for has ended: nobody is left to release what no lease shows.
   void thread_ended(std::uint64_t owner);
-  // Would another owner's wait for this side end only with a release by this owner?
+  // Would another owner's wait for this mode end only with a release by this owner?
   bool keeps_out(std::uint64_t owner, unsigned char mode) const;
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
@@ -192,14 +192,14 @@ class name_machine final : private waited_name {
   // name_faults.cpp
   void lose(owner_state& state, hold& ended, error_code why);
   void lose_ended(owner_state& state, unsigned char mode);
-  void lose_side(owner_state& state, unsigned char mode, error_code why);
+  void lose_mode(owner_state& state, unsigned char mode, error_code why);
   void repair(owner_state& state, unsigned char mode);
   bool lapsed(owner_state const& state) const;
   void requeue(owner_state& state, unsigned char mode);
-  void repair_sides(owner_state& state, unsigned sides);
+  void repair_modes(owner_state& state, unsigned modes);
   void count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient);
-  void note_at_risk(renewal& side, error_code const& why, std::string_view text);
-  void after_renewal(renewal& side);
+  void note_at_risk(renewal& renewing, error_code const& why, std::string_view text);
+  void after_renewal(renewal& renewing);
 
   // Of most names there are many, each with one owner: lists that begin inside.
   template <class T>

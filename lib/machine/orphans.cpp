@@ -32,39 +32,39 @@ void orphans::let_go(home const& at) {
   resolve();
 }
 
-void orphans::fence() {
+void orphans::bar() {
   for (orphan& orphan : all_) {
-    for (auto const& key : orphan.owners) shared_.fenced.add(key);
-    orphan.fenced.insert(orphan.fenced.end(), orphan.owners.begin(), orphan.owners.end());
+    for (auto const& key : orphan.owners) shared_.barred.add(key);
+    orphan.barred.insert(orphan.barred.end(), orphan.owners.begin(), orphan.owners.end());
     orphan.owners.clear();
   }
 }
 
-bool orphans::fencing() const {
-  return std::any_of(all_.begin(), all_.end(), [](orphan const& orphan) { return !orphan.fenced.empty(); });
+bool orphans::barring() const {
+  return std::any_of(all_.begin(), all_.end(), [](orphan const& orphan) { return !orphan.barred.empty(); });
 }
 
-void orphans::unfence(std::string_view address) {
-  if (fencing() && !address.empty()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, address);
-  for (orphan& orphan : all_) unfence(orphan);
+void orphans::admit(std::string_view address) {
+  if (barring() && !address.empty()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, address);
+  for (orphan& orphan : all_) admit(orphan);
 }
 
-void orphans::unfence(orphan& orphan) {
-  if (orphan.fenced.empty()) return;
-  for (auto const& key : orphan.fenced) shared_.fenced.remove(key);
-  orphan.fenced.clear();
+void orphans::admit(orphan& orphan) {
+  if (orphan.barred.empty()) return;
+  for (auto const& key : orphan.barred) shared_.barred.remove(key);
+  orphan.barred.clear();
   shared_.out->turn = true;
 }
 
 // Its bytes may still run on the server.
 void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text) {
   for (owner_state* state : call.owners) {
-    if (shared_.may_move) from.owners.push_back(fenced_owners::key_of(*state));
-    if (shared_.may_move && state->ask_.partner) from.owners.push_back(fenced_owners::key_of(*state->ask_.partner));
+    if (shared_.may_move) from.owners.push_back(barred_owners::key_of(*state));
+    if (shared_.may_move && state->ask_.partner) from.owners.push_back(barred_owners::key_of(*state->ask_.partner));
     in_doubt_.push_back(state);
     state->of.unanswered(*state, text);
   }
-  for (renewal* side : call.renewals) side->of->of.renewal_unanswered(*side, why);  // asked anew next time
+  for (renewal* renewing : call.renewals) renewing->of->of.renewal_unanswered(*renewing, why);  // asked anew next time
   if (call.what != sent_call::type::plain || !call.plain) return;
   operation& plain = *call.plain;
   if (plain.what == operation::type::force_unlock) {  // never sent again: it might remove a successor
@@ -192,7 +192,7 @@ void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
 
 // Nothing of it runs any more.
 void orphans::killed(orphan& gone) {
-  unfence(gone);
+  admit(gone);
   for (operation* call : std::vector<operation*>(gone.forced)) plain_.expire(*call, errc::connection_lost);
 }
 

@@ -20,7 +20,7 @@ struct orphan {
   bool asked = false;                 // its KILL is under way
   bool answered = false;              // too late, which has been said
   std::vector<std::string> owners{};  // whose requests were unanswered
-  std::vector<std::string> fenced{};  // the same, once another server has their names
+  std::vector<std::string> barred{};  // the same, once another server has their names
   std::vector<operation*> forced{};   // force-unlocks: told only after the KILL's answer
 };
 
@@ -47,10 +47,10 @@ class orphans {
   // What waits for them is resolved all the same: it goes to another server. docs/topologies.md says why it may.
   void let_go(home const& at);
   // Until they are gone nothing new begins elsewhere for whom they may concern.
-  void fence();
-  bool fencing() const;
+  void bar();
+  bool barring() const;
   // That has taken too long, which is told with this address; empty: there is nothing to wait for.
-  void unfence(std::string_view address);
+  void admit(std::string_view address);
   // They are no more asked for: nothing of them can run, or nothing can be done about it.
   void forgive();
   // From now on they are asked for here: those of `from` that this process has, or all; those of another one, if it is
@@ -80,7 +80,7 @@ class orphans {
   static bool outlived(orphan const& gone, std::string_view id, std::string_view run_id);
   void forget_outlived(std::string_view id, std::string_view run_id);
   void killed(orphan& gone);
-  void unfence(orphan& orphan);
+  void admit(orphan& orphan);
   void not_killed(orphan& gone, reply const& answer);
   void resolve();
 

@@ -92,7 +92,7 @@ void own_channel_waiters::wake(owner_state& state) {
 
 // The answer that resolves the name makes those try who waited for it.
 void own_channel_waiters::wake() {
-  if (parked_.empty() || of_.in_doubt(0)) return;  // such a kind has one side
+  if (parked_.empty() || of_.in_doubt(0)) return;  // such a kind has one mode
   for (std::uint64_t const owner : std::exchange(parked_, {})) {
     owner_state* const state = of_.owners_.find(owner);
     if (!state) continue;

@@ -30,23 +30,23 @@ owner_state::~owner_state() = default;
 void owner_state::renew(std::unique_ptr<owner_state>& state, name_machine& name, std::uint64_t number) {
   auto holds = std::move(state->holds);
   auto spare = std::move(state->spare_);
-  auto sides = std::move(state->sides_);
+  auto renewals = std::move(state->renewals_);
   std::destroy_at(state.get());
   std::construct_at(state.get(), name, number);
   state->holds = std::move(holds);
   state->spare_ = std::move(spare);
   for (unsigned char mode = 0; mode < most_modes; ++mode)
-    if (sides[mode]) {
-      assert(!sides[mode]->is_linked());
-      std::destroy_at(sides[mode].get());
-      std::construct_at(sides[mode].get(), *state, mode);
-      state->sides_[mode] = std::move(sides[mode]);
+    if (renewals[mode]) {
+      assert(!renewals[mode]->is_linked());
+      std::destroy_at(renewals[mode].get());
+      std::construct_at(renewals[mode].get(), *state, mode);
+      state->renewals_[mode] = std::move(renewals[mode]);
     }
 }
 
-renewal& owner_state::side(unsigned char mode) {
-  if (!sides_[mode]) sides_[mode] = std::make_unique<renewal>(*this, mode);
-  return *sides_[mode];
+renewal& owner_state::renewal_of(unsigned char mode) {
+  if (!renewals_[mode]) renewals_[mode] = std::make_unique<renewal>(*this, mode);
+  return *renewals_[mode];
 }
 
 bool renewal::covers(hold const& hold) const {
@@ -192,7 +192,7 @@ void active_requests::forget(owner_state& state) {
   if (std::exchange(state.ask_.noted, false)) all_.erase(std::remove(all_.begin(), all_.end(), &state), all_.end());
 }
 
-// What was asked for a side that several share keeps no try of that side waiting.
+// What was asked for a mode that several share keeps no try of that mode waiting.
 bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except) const {
   int unsent_releases = 0;
   for (owner_state const* state : all_) {

@@ -72,7 +72,7 @@ struct request {
   bool noted = false;      // stands in the name's list of what may keep others waiting
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
   detour sent_on{};
-  unsigned char fix = 0;  // sides, one bit each, of which holds ended while it was under way: to be repaired
+  unsigned char fix = 0;  // modes, one bit each, of which holds ended while it was under way: to be repaired
   unsigned char command = 0;
   std::int64_t target = 0;
   std::int64_t lease = 0;    // milliseconds
@@ -99,13 +99,13 @@ struct request {
   bool sent_or_in_doubt() const { return where != place::none && where != place::outbox; }
 };
 
-// Renewal of one field: all watchdog holds that an owner has on one side of a lock.
+// Renewal of one field: all watchdog holds that an owner has in one mode of a lock.
 struct renewal : boost::intrusive::list_base_hook<> {
-  renewal(owner_state& whose, unsigned char side) : of(&whose), mode(side) {}
+  renewal(owner_state& whose, unsigned char in) : of(&whose), mode(in) {}
 
   // Does its answer say how long this hold lasts?
   bool covers(hold const& hold) const;
-  // It looks after every hold of this side that there was when it was sent.
+  // It looks after every hold of this mode that there was when it was sent.
   bool concerns(hold const& hold) const;
   bool concerns_any() const;
 
@@ -147,7 +147,7 @@ struct owner_state : outbox_hook, owner_hook {
   void lose(hold& lost);  // keeps it, as lost, until its owner asks
   hold* find(hold_id id);
   hold* latest(unsigned char mode);  // the newest that no lease has, lost ones included
-  // The longest time that the live holds of a side need, in milliseconds; a watchdog hold counts what a renewal would
+  // The longest time that the live holds of a mode need, in milliseconds; a watchdog hold counts what a renewal would
   // give it; with its lock delay. `except` is left out.
   std::int64_t longest(unsigned char mode, instant now, config const& settings, hold const* except = nullptr) const;
   instant latest_deadline() const;
@@ -158,10 +158,12 @@ struct owner_state : outbox_hook, owner_hook {
   bool idle() const {
     return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
   }
-  bool renewing() const { return (sides_[0] && sides_[0]->under_way) || (sides_[1] && sides_[1]->under_way); }
-  // Made when a side is first renewed: most owners are waiters.
-  renewal& side(unsigned char mode);
-  renewal* known_side(unsigned char mode) const { return sides_[mode].get(); }
+  bool renewing() const {
+    return (renewals_[0] && renewals_[0]->under_way) || (renewals_[1] && renewals_[1]->under_way);
+  }
+  // Made when a mode is first renewed: most owners are waiters.
+  renewal& renewal_of(unsigned char mode);
+  renewal* known_renewal(unsigned char mode) const { return renewals_[mode].get(); }
   // Something was asked for that lasts so long on the server.
   void lasts_until(instant end) { over_at = std::max(over_at, end); }
 
@@ -184,7 +186,7 @@ struct owner_state : outbox_hook, owner_hook {
 
  private:
   std::array<int, most_modes> live_{};
-  std::array<std::unique_ptr<renewal>, most_modes> sides_;
+  std::array<std::unique_ptr<renewal>, most_modes> renewals_;
   std::unique_ptr<hold> spare_;  // its memory serves the next hold
 };
 
@@ -238,7 +240,7 @@ class active_requests {
   void forget(owner_state& state);
 
   // Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free for
-  // this side: a new try would find this client's own remains.
+  // this mode: a new try would find this client's own remains.
   bool in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except = nullptr) const;
   bool release_sent() const;
   // The release of the last hold of another owner still waits to be sent.

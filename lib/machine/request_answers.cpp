@@ -124,10 +124,10 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
   for (std::size_t i = 0; i < asked; ++i) {
     outcome found;
     owner_state* state = i < call.owners.size() ? call.owners[i] : nullptr;
-    renewal* side = state ? nullptr : call.renewals[i - call.owners.size()];
+    renewal* renewing = state ? nullptr : call.renewals[i - call.owners.size()];
     request const* was = state ? &state->ask_ : nullptr;
     if (whole) found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
-    if (side) side->sent_on = {};
+    if (renewing) renewing->sent_on = {};
     found.unsynced = !met;
     if (answer.is_error()) {
       bool const refused = classify(answer.text).executed == server_error::ran::no;
@@ -150,9 +150,9 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     else if (state)
       state->of.answered(*state, found);
     else if (!met && found.what == outcome::type::extended)
-      side->of->of.renewal_unanswered(*side, errc::not_synced);
+      renewing->of->of.renewal_unanswered(*renewing, errc::not_synced);
     else
-      side->of->of.renewed(*side, found);
+      renewing->of->of.renewed(*renewing, found);
   }
   shared_.answers = nullptr;
   if (turned_away || goes_again) {  // by a server that may say so again at once
@@ -182,7 +182,7 @@ void request_writer::recovered(sickness::part what) {
 // NOSCRIPT: nothing ran, the same goes once more with the script's text.
 void request_writer::send_again(sent_call& call) {
   for (owner_state* state : call.owners) state->of.not_run(*state, nullptr, {});
-  for (renewal* side : call.renewals) side->of->of.at_->requests.add(*side);
+  for (renewal* renewing : call.renewals) renewing->of->of.at_->requests.add(*renewing);
   if (call.plain) plain_.again(*call.plain);
 }
 
@@ -208,11 +208,11 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
     send_on(state->ask_.sent_on, (to->once ? there : state->of.at_)->requests);
     state->of.not_run(*state, nullptr, {}, to->once ? there : nullptr);
   }
-  for (renewal* side : call.renewals) {
-    if (to->once) there->passing.add(side->of->of.name());
-    outbox& at = (to->once ? there : side->of->of.at_)->requests;
-    send_on(side->sent_on, at);
-    at.add(*side);
+  for (renewal* renewing : call.renewals) {
+    if (to->once) there->passing.add(renewing->of->of.name());
+    outbox& at = (to->once ? there : renewing->of->of.at_)->requests;
+    send_on(renewing->sent_on, at);
+    at.add(*renewing);
   }
   if (!call.plain) return true;
   outbox& at = to->once ? there->requests : plain_.requests_of(*call.plain);
@@ -227,9 +227,9 @@ bool of_several_names(sent_call const& call) {
   auto const other = [](owner_state const* state, owner_state const* next) {
     return state->of.name() != next->of.name();
   };
-  auto const other_side = [&](renewal const* renewed, renewal const* next) { return other(renewed->of, next->of); };
+  auto const other_server = [&](renewal const* renewed, renewal const* next) { return other(renewed->of, next->of); };
   return std::adjacent_find(call.owners.begin(), call.owners.end(), other) != call.owners.end() ||
-         std::adjacent_find(call.renewals.begin(), call.renewals.end(), other_side) != call.renewals.end();
+         std::adjacent_find(call.renewals.begin(), call.renewals.end(), other_server) != call.renewals.end();
 }
 
 }  // namespace
@@ -241,7 +241,7 @@ bool request_writer::goes_apart(sent_call& call, std::string_view text) {
   if (!at_.in_cluster || !of_several_names(call)) return false;
   if (first_word(text) != "TRYAGAIN" && first_word(text) != "ASK") return false;
   for (owner_state* state : call.owners) state->ask_.sent_on.next();
-  for (renewal* side : call.renewals) side->sent_on.next();
+  for (renewal* renewing : call.renewals) renewing->sent_on.next();
   send_again(call);
   return true;
 }
@@ -274,7 +274,7 @@ void request_writer::nothing_ran(sent_call& call, server_error const& why, std::
       state->of.not_run(*state, &why, text);
     else
       state->of.answered(*state, refused);
-  for (renewal* side : call.renewals) side->of->of.renewed(*side, refused);
+  for (renewal* renewing : call.renewals) renewing->of->of.renewed(*renewing, refused);
   if (first_word(text) == "LOADING") at_.renewals.want_all();  // it has been started anew
   if (call.plain) plain_.not_run(*call.plain, why, text);
 }

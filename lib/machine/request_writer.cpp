@@ -26,9 +26,9 @@ script const& script_of(kind const& which, item const& asked) {
 }
 
 detour const& detour_of(owner_state const& state) { return state.ask_.sent_on; }
-detour const& detour_of(renewal const& side) { return side.sent_on; }
+detour const& detour_of(renewal const& renewing) { return renewing.sent_on; }
 std::string_view name_of(owner_state const& state) { return state.of.name(); }
-std::string_view name_of(renewal const& side) { return side.of->of.name(); }
+std::string_view name_of(renewal const& renewing) { return renewing.of->of.name(); }
 
 // A call to a cluster may name one slot only. What was sent on, or told to come again while its slot moves, leaves with
 // its own name alone: of keys at both ends of the way no server runs anything.
@@ -92,7 +92,7 @@ List taken_out(List& list, Stays const& stays) {
 // Whoever holds it already is not kept waiting by a quarantine.
 bool request_writer::held_back(owner_state const& state) const {
   request const& asked = state.ask_;
-  bool const fenced = shared_.fenced.has(state);
+  bool const fenced = shared_.barred.has(state);
   if (asked.what == ask::extend) return fenced;
   if (asked.what == ask::hand_off) return !at_.passes_on(asked, shared_.now);
   if (asked.what != ask::acquire) return false;
@@ -131,7 +131,7 @@ void request_writer::send(outbox& from, link& to) {
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
   bool const some_wait =
-      shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.fenced.empty();
+      shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.barred.empty();
   outbox::owner_list later;
   if (some_wait)
     later = taken_out(list, [this](owner_state const& state) { return held_back(state) || rests(state.ask_.sent_on); });
@@ -193,7 +193,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
   outbox::renewal_list later;
   if (shared_.now < at_.requests.rests_until())
-    later = taken_out(list, [this](renewal const& side) { return rests(side.sent_on); });
+    later = taken_out(list, [this](renewal const& renewing) { return rests(renewing.sent_on); });
   while (!list.empty() && may_send(to)) {
     companions search(list);
     std::vector<item> items;
@@ -204,30 +204,30 @@ void request_writer::send_renewals(outbox& from, link& to) {
       auto const next = search.next([&](renewal const& other) {
         return call.text == &other.of->of.which().script_for(ask::renew) && one_call(*call.renewals.front(), other);
       });
-      renewal& side = *next;
-      kind const& which = side.of->of.which();
+      renewal& renewing = *next;
+      kind const& which = renewing.of->of.which();
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
       if (!call.renewals.empty() && at_.in_cluster &&
-          (side.sent_on.asking() || !one_call(*call.renewals.front(), side)))
+          (renewing.sent_on.asking() || !one_call(*call.renewals.front(), renewing)))
         break;
-      bool const alone = side.sent_on.take_asking();
+      bool const alone = renewing.sent_on.take_asking();
       if (alone) write_asking(to);
       list.erase(next);
-      if (at_.in_cluster && call.renewals.empty()) search.lead(side);
+      if (at_.in_cluster && call.renewals.empty()) search.lead(renewing);
       call.text = &text;
       call.which = &which;
-      call.renewals.push_back(&side);
-      side.sent = shared_.now;
-      side.of->of.add_field(fields_, *side.of, side.mode);
+      call.renewals.push_back(&renewing);
+      renewing.sent = shared_.now;
+      renewing.of->of.add_field(fields_, *renewing.of, renewing.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
-      auto const needs = side.of->longest(side.mode, shared_.now, shared_.settings);
+      auto const needs = renewing.of->longest(renewing.mode, shared_.now, shared_.settings);
       auto const most = std::max(milliseconds(needs), shared_.settings.lock_watchdog_timeout);
-      side.of->lasts_until(after(shared_.now, shared_.settings.timeout + most));
+      renewing.of->lasts_until(after(shared_.now, shared_.settings.timeout + most));
       items.push_back({.what = ask::renew,
-                       .mode = side.mode,
-                       .name = side.of->of.name(),
+                       .mode = renewing.mode,
+                       .name = renewing.of->of.name(),
                        .lease = std::max<std::int64_t>(needs, 1)});
       if (alone) break;
     }

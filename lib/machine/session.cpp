@@ -35,7 +35,7 @@ session::~session() { shared_.timers.drop(timer_); }
 void session::turn(io_actions& io) {
   link& leader = links_.of(role::shared);
   close_if_idle();
-  see_to_fences();  // it may have been aside
+  see_to_bars();  // it may have been aside
   if (leader.at == link::state::up) {
     orphans_.send();
     writer_.send_wait(leader);
@@ -66,7 +66,7 @@ void session::retire() {
   aside_since_ = shared_.now;
   links_.abandon();
   plain_.restart_connects();
-  orphans_.fence();
+  orphans_.bar();
   orphans_.let_go(at_);
 }
 
@@ -76,7 +76,7 @@ void session::lead() {
 }
 
 void session::turn_aside(io_actions& io, milliseconds most) {
-  see_to_fences();
+  see_to_bars();
   if (after(aside_since_, most) <= shared_.now) forgive();
   if (up()) orphans_.send();
   if (orphans_.empty()) links_.end();
@@ -84,11 +84,11 @@ void session::turn_aside(io_actions& io, milliseconds most) {
   links_.flush(io);
 }
 
-void session::see_to_fences() {
-  if (!orphans_.fencing()) return;
+void session::see_to_bars() {
+  if (!orphans_.barring()) return;
   instant const end = after(aside_since_, shared_.settings.connect_timeout);
   if (end > shared_.now) return shared_.timers.set_lazily(timer_, end);
-  orphans_.unfence(links_.who().address);
+  orphans_.admit(links_.who().address);
 }
 
 void session::take_debts(session& aside) {
@@ -100,7 +100,7 @@ void session::take_debts(session& aside) {
 }
 
 void session::forgive() {
-  orphans_.unfence(links_.who().address);
+  orphans_.admit(links_.who().address);
   orphans_.forgive();
 }
 
@@ -165,7 +165,7 @@ void session::on_down(link const& link, remains&& left, error_code const& why, s
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
   if (!aside_) return user_.trouble(why, text, transient);
   // A process that has ended runs nothing more. Any other trouble says nothing of it.
-  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unfence({});
+  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.admit({});
 }
 
 void session::on_replica() {

@@ -91,7 +91,7 @@ class session final : private connections_user, private orphans_user, private wr
 
  private:
   void close_if_idle();
-  void see_to_fences();
+  void see_to_bars();
   void on_reply(link& connection, reply& answer);
   void end_connects();
 

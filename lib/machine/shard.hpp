@@ -78,7 +78,7 @@ class shard final : private session_user {
   // --- the direct lane ---
   void want_direct();
   bool direct_idle() const {
-    return now_ && now_->direct_idle() && shared_.now >= names_.quarantined_until && shared_.fenced.empty();
+    return now_ && now_->direct_idle() && shared_.now >= names_.quarantined_until && shared_.barred.empty();
   }
   bool lent(std::uint32_t serial) const { return now_ && now_->lent(serial); }
 

@@ -118,7 +118,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
     return;
   }
   if (leaves_to_others(head)) return;
-  if (leaving && hands_off() && (shared.fenced.has(*head.of_owner) || !of_.at_->passes_on(leaving->ask_, shared.now)))
+  if (leaving && hands_off() && (shared.barred.has(*head.of_owner) || !of_.at_->passes_on(leaving->ask_, shared.now)))
     return remember(wake_up::release);
   unfollowed_ = wake_up::none;
   shared.timers.drop(hint_);
@@ -211,14 +211,14 @@ void shared_channel_waiters::told_busy(owner_state&, request const& was, std::in
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
   bool const proves = stays || !of_.in_doubt(was.mode);
-  // Nor does it prove for a side that several share that somebody else was in the way of another side.
-  unsigned sides = ~0u;
-  if (!stays && !rules().shares(was.mode, was.mode)) sides = ~unsigned(rules().shared_modes);
+  // Nor does it prove for a mode that several share that somebody else was in the way of another mode.
+  unsigned modes = ~0u;
+  if (!stays && !rules().shares(was.mode, was.mode)) modes = ~unsigned(rules().shared_modes);
   // Nor that there is not enough for who wants less.
-  if (proves) finish_once_calls(stays ? queue_.ticket() : was.ticket, sides, stays ? 0 : refused);
+  if (proves) finish_once_calls(stays ? queue_.ticket() : was.ticket, modes, stays ? 0 : refused);
   if (queue_.empty() || !was_head) return;
   operation& head = queue_.head();
-  bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (sides >> head.mode & 1u) != 0;
+  bool const asked_too = head.ticket <= was.ticket && head.amount >= refused && (modes >> head.mode & 1u) != 0;
   if (&head != was.call && (!asked_too || !proves || !queue_.head_idle())) return new_head();
   head.tried = true;
   if (heard() && listening() == view::on && queue_.head_idle()) {
@@ -337,7 +337,7 @@ void shared_channel_waiters::on_message(std::string_view payload) {
   try_run();
 }
 
-// The head, and with one whose side several share those behind it up to the first who shares it not, all in one group.
+// The head, and with one whose mode several share those behind it up to the first who shares it not, all in one group.
 // Nobody tries past a waiter whom he would keep out.
 void shared_channel_waiters::try_run() {
   if (!queue_.head_idle() && queue_.head().where == operation::place::waiting)

@@ -9,12 +9,12 @@
 
 namespace latchkey::detail {
 
-std::string fenced_owners::key_of(owner_state const& state) {
+std::string barred_owners::key_of(owner_state const& state) {
   std::string made(state.of.name());  // kinds share data
   return made.append(1, '\0').append(std::to_string(state.field));
 }
 
-void fenced_owners::remove(std::string const& key) {
+void barred_owners::remove(std::string const& key) {
   auto const found = all_.find(key);
   if (found != all_.end() && --found->second == 0) all_.erase(found);
 }
@@ -75,7 +75,7 @@ namespace {
 
 bool can_make_way(owner_state const& state, context const& shared) {
   request const& asked = state.ask_;
-  if (asked.where != request::place::outbox || !shared.fenced.has(state)) return false;
+  if (asked.where != request::place::outbox || !shared.barred.has(state)) return false;
   bool const enters_anew = asked.what == ask::acquire && !asked.repeated && state.live() > 0;
   return asked.what == ask::extend || (enters_anew && asked.call && !asked.call->queued);
 }
@@ -87,7 +87,7 @@ void takeover::look_after_holds(name_machine& name) {
   if (!name.kind_.rules().renews) return;
   for (owner_state* state : name.holders_.all())
     for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode)
-      if (state->live(mode) > 0) name.at_->renewals.look_for(state->side(mode));
+      if (state->live(mode) > 0) name.at_->renewals.look_for(state->renewal_of(mode));
 }
 
 void takeover::move(name_machine& name, home& to) {
@@ -105,10 +105,10 @@ void takeover::move(name_machine& name, home& to) {
       to.requests.add(state);
     }
     for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode) {
-      renewal* const side = state.known_side(mode);
-      if (!side || !side->under_way || !side->is_linked()) continue;
-      from.requests.remove(*side);
-      to.requests.add(*side);
+      renewal* const renewing = state.known_renewal(mode);
+      if (!renewing || !renewing->under_way || !renewing->is_linked()) continue;
+      from.requests.remove(*renewing);
+      to.requests.add(*renewing);
     }
   }
   name.waiters_->move(from);
@@ -173,7 +173,7 @@ void takeover::make_way(owner_state& state) {
   } else if (was.call) {
     name.complete(*was.call);  // `yes` stays false
   }
-  name.repair_sides(state, was.fix | (was.owes ? 1u << was.mode : 0u));
+  name.repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
 }
 
 void takeover::let_release_pass(owner_state& state) {

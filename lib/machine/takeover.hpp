@@ -20,7 +20,7 @@ struct owner_state;
 // Owners, by what servers know them as, of whom a server that was replaced may still run a request. If it becomes the
 // master again, behind what others have done meanwhile, that may end a hold which began after it: docs/safety.md,
 // "After a failover", rule 8.
-class fenced_owners {
+class barred_owners {
  public:
   static std::string key_of(owner_state const& state);
 

@@ -164,12 +164,12 @@ void waiters::refused(owner_state& state, request const& was, std::int64_t hint)
   told_busy(state, was, hint, stays, was_head);
 }
 
-void waiters::finish_once_calls(std::uint64_t up_to, unsigned sides, std::int64_t least) {
+void waiters::finish_once_calls(std::uint64_t up_to, unsigned modes, std::int64_t least) {
   for (auto it = queue_.first_once(); it != queue_.end();) {
     operation& call = *it++;
     if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
     if (call.amount < least) continue;
-    if ((sides >> call.mode & 1u) == 0) continue;
+    if ((modes >> call.mode & 1u) == 0) continue;
     leave(call);
     call.waited = true;
     of_.complete(call);
@@ -191,7 +191,7 @@ bool waiters::can_hand_off(owner_state const& from) const {
       shared.closed())
     return false;
   operation const& head = queue_.head();
-  if (head.of_owner == &from || head.mode != from.ask_.mode || shared.fenced.has(*head.of_owner)) return false;
+  if (head.of_owner == &from || head.mode != from.ask_.mode || shared.barred.has(*head.of_owner)) return false;
   return head.tried || !of_.active_.in_doubt(rules(), head.mode, &from);
 }
 

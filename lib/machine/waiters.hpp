@@ -85,7 +85,7 @@ struct waited_name : lock_name {
   // What the server said of an owner, seen with what was done without it.
   void correct(operation& query) const;
 
-  // Does what is under way decide whether the lock is free for this side?
+  // Does what is under way decide whether the lock is free for this mode?
   bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_.rules(), mode); }
   std::string field_of(owner_state const& state, unsigned char mode) const {
     std::string made;
@@ -182,7 +182,7 @@ class waiters {
   virtual void paired() {}
 
   // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
-  void finish_once_calls(std::uint64_t up_to, unsigned sides = ~0u, std::int64_t least = 0);
+  void finish_once_calls(std::uint64_t up_to, unsigned modes = ~0u, std::int64_t least = 0);
   // A release of this owner may take the head of the queue along.
   bool can_hand_off(owner_state const& from) const;
   bool hands_off() const { return rules().hand_off && !of_.tenure_.on(); }

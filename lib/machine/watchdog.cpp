@@ -27,27 +27,27 @@ watchdog::watchdog(context& shared, outbox& requests)
 
 watchdog::~watchdog() { shared_.timers.drop(timer_); }
 
-void watchdog::add(renewal& side) {
-  if (side.is_linked() || side.under_way) return;
-  side.failures = 0;
-  side.due = after(shared_.now, period_);
-  regular_.push_back(side);
+void watchdog::add(renewal& renewing) {
+  if (renewing.is_linked() || renewing.under_way) return;
+  renewing.failures = 0;
+  renewing.due = after(shared_.now, period_);
+  regular_.push_back(renewing);
   plan();
 }
 
-void watchdog::remove(renewal& side) {
+void watchdog::remove(renewal& renewing) {
   // In the outbox it is under way: its answer then finds nothing to count for.
-  if (side.is_linked() && !side.under_way) regular_.erase(regular_.iterator_to(side));
+  if (renewing.is_linked() && !renewing.under_way) regular_.erase(regular_.iterator_to(renewing));
 }
 
-void watchdog::again(renewal& side) {
-  if (side.is_linked() || side.under_way || !wanted(side)) return;
-  if (side.failures == 0) return add(side);
+void watchdog::again(renewal& renewing) {
+  if (renewing.is_linked() || renewing.under_way || !wanted(renewing)) return;
+  if (renewing.failures == 0) return add(renewing);
   milliseconds const most = std::min(period_, shared_.settings.retry_delay);
-  instant due = after(shared_.now, shared_.pause(side.failures, most));
+  instant due = after(shared_.now, shared_.pause(renewing.failures, most));
   if (!retries_.empty()) due = std::max(due, retries_.back().due);  // in order; all fail together anyway
-  side.due = due;
-  retries_.push_back(side);
+  renewing.due = due;
+  retries_.push_back(renewing);
   plan();
 }
 
@@ -85,11 +85,11 @@ void watchdog::want_all_now() {
   plan();
 }
 
-void watchdog::look_for(renewal& side) {
-  side.looks = true;
-  if (side.under_way) return;  // it leaves for that server
-  if (side.is_linked()) regular_.erase(regular_.iterator_to(side));
-  urgent_.push_back(side);
+void watchdog::look_for(renewal& renewing) {
+  renewing.looks = true;
+  if (renewing.under_way) return;  // it leaves for that server
+  if (renewing.is_linked()) regular_.erase(regular_.iterator_to(renewing));
+  urgent_.push_back(renewing);
   plan();
 }
 
@@ -101,13 +101,13 @@ void watchdog::catch_up() {
 
 void watchdog::take(list& from, instant until, std::size_t& taken) {
   while (!from.empty() && from.front().due <= until && taken < most_per_turn) {
-    renewal& side = from.front();
+    renewal& renewing = from.front();
     from.pop_front();
-    leave_hanging(side);
-    if (!wanted(side)) continue;
-    side.under_way = true;
-    side.newest = shared_.next_hold - 1;
-    requests_.add(side);
+    leave_hanging(renewing);
+    if (!wanted(renewing)) continue;
+    renewing.under_way = true;
+    renewing.newest = shared_.next_hold - 1;
+    requests_.add(renewing);
     ++taken;
   }
 }
@@ -118,24 +118,24 @@ void watchdog::end_turn(std::size_t taken) {
 }
 
 // Whose work shows no progress is not kept alive: the lease ends it.
-void watchdog::leave_hanging(renewal& side) {
-  for (auto& hold : side.of->holds) {
-    if (hold->mode != side.mode || !hold->watchdog || hold->lost || !hold->link || !hold->link->hangs(shared_.now))
+void watchdog::leave_hanging(renewal& renewing) {
+  for (auto& hold : renewing.of->holds) {
+    if (hold->mode != renewing.mode || !hold->watchdog || hold->lost || !hold->link || !hold->link->hangs(shared_.now))
       continue;
     hold->watchdog = false;
-    side.of->of.note(event_type::warning, side.of->owner, {}, "no progress: the lock is renewed no longer", {},
-                     hold->context);
+    renewing.of->of.note(event_type::warning, renewing.of->owner, {}, "no progress: the lock is renewed no longer", {},
+                         hold->context);
   }
 }
 
-bool watchdog::wanted(renewal const& side) {
-  bool const looks = side.looks && side.of->live(side.mode) > 0;
-  return looks || has_watchdog_hold(side);
+bool watchdog::wanted(renewal const& renewing) {
+  bool const looks = renewing.looks && renewing.of->live(renewing.mode) > 0;
+  return looks || has_watchdog_hold(renewing);
 }
 
-bool watchdog::has_watchdog_hold(renewal const& side) {
-  return std::any_of(side.of->holds.begin(), side.of->holds.end(),
-                     [&](auto const& h) { return h->mode == side.mode && h->watchdog && !h->lost; });
+bool watchdog::has_watchdog_hold(renewal const& renewing) {
+  return std::any_of(renewing.of->holds.begin(), renewing.of->holds.end(),
+                     [&](auto const& h) { return h->mode == renewing.mode && h->watchdog && !h->lost; });
 }
 
 }  // namespace latchkey::detail

@@ -36,7 +36,7 @@ constexpr bool has_text(query what) { return what >= query::holders; }
 // One item: which lock, which field, and what to make of it. Times to live are milliseconds.
 struct item {
   ask what = ask::none;
-  unsigned char mode = 0;       // of a kind with several sides (read, write); 0 otherwise
+  unsigned char mode = 0;       // of a kind with several modes (read, write); 0 otherwise
   std::string_view name{};      // of the lock
   std::string_view field{};     // whose hold
   std::string_view to_field{};  // hand_off: who gets it

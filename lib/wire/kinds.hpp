@@ -11,7 +11,7 @@ kind const& spin_kind();           // Redisson's RedissonSpinLock
 // Redisson's RedissonFencedLock. `seeded`: a missing counter begins at the server's time.
 kind const& fenced_kind(bool seeded = false);
 kind const& plain_kind();             // SET NX PX and compare-and-delete, as other libraries do
-kind const& read_write_kind();        // both sides of Redisson's RReadWriteLock: mode 0 reads, mode 1 writes
+kind const& read_write_kind();        // both modes of Redisson's RReadWriteLock: mode 0 reads, mode 1 writes
 kind const& fair_kind();              // Redisson's RedissonFairLock
 kind const& semaphore_kind();         // Redisson's RedissonSemaphore
 kind const& permit_semaphore_kind();  // RedissonPermitExpirableSemaphore

@@ -5,14 +5,14 @@
 namespace latchkey::detail {
 namespace {
 
-constexpr unsigned char read_side = 0;
-constexpr unsigned char write_side = 1;
+constexpr unsigned char read_mode = 0;
+constexpr unsigned char write_mode = 1;
 
-// Redisson's RReadWriteLock. One object for both sides: they share a key, a channel, and in a client one state for
+// Redisson's RReadWriteLock. One object for both modes: they share a key, a channel, and in a client one state for
 // each owner and one queue. Answers are those of the reentrant lock.
 class read_write final : public kind {
  public:
-  read_write() : kind({.name = "read_write_lock", .hand_off = false, .modes = 2, .shared_modes = 1u << read_side}) {}
+  read_write() : kind({.name = "read_write_lock", .hand_off = false, .modes = 2, .shared_modes = 1u << read_mode}) {}
 
   std::string channel(std::string_view name, std::string_view) const override {
     return prefixed("redisson_rwlock", name);
@@ -20,7 +20,7 @@ class read_write final : public kind {
 
   void add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
     kind::add_field(out, client_id, owner, mode);
-    if (mode == write_side) out += ":write";
+    if (mode == write_mode) out += ":write";
   }
 
   script const& script_for(ask what) const override {
@@ -43,7 +43,7 @@ class read_write final : public kind {
   void add_arguments(item const& item, words& command) const override {
     if (item.what == ask::release || item.what == ask::force_unlock)
       add_prefixed(command, "redisson_rwlock", item.name);
-    command.add(std::string_view(item.mode == write_side ? "1" : "0"));
+    command.add(std::string_view(item.mode == write_mode ? "1" : "0"));
     if (item.what == ask::force_unlock) return;
     command.add(item.field);
     if (item.what == ask::acquire || item.what == ask::release) command.add(item.target);
@@ -58,7 +58,7 @@ class read_write final : public kind {
   void add_query(query what, item const& item, words& command) const override {
     if (what == query::rest) return add_script(read_write_rest, item, command);
     if (what != query::is_locked) return kind::add_query(what, item, command);
-    if (item.mode == write_side) {
+    if (item.mode == write_mode) {
       command.add("HGET");
       command.add(item.name);
       command.add("mode");
@@ -81,10 +81,10 @@ class read_write final : public kind {
   bool wakes(std::string_view message) const override { return message == "0" || message == "1"; }
 
   admission admit(unsigned char mode, int const* live) const override {
-    if (live[write_side] > 0) return admission::at_once;
-    if (live[read_side] == 0) return admission::queue;
+    if (live[write_mode] > 0) return admission::at_once;
+    if (live[read_mode] == 0) return admission::queue;
     // He would wait for himself.
-    return mode == write_side ? admission::would_deadlock : admission::at_once;
+    return mode == write_mode ? admission::would_deadlock : admission::at_once;
   }
 };
 

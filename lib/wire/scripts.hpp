@@ -41,14 +41,14 @@ script const& plain_force_unlock();
 script const& plain_is_held_by();  // KEYS name; ARGV value; answers 0 or 1, alone
 script const& plain_rest();        // the same; answers milliseconds, -1 without end, -2 if it is not there
 
-// The scripts of the read/write lock, with the verdicts of the reentrant lock's. An item says its side by the first of
+// The scripts of the read/write lock, with the verdicts of the reentrant lock's. An item says its mode by the first of
 // its arguments: 0 reads, 1 writes. Every call is a pcall, so that an item fails alone, and items share no state.
 
-script const& read_write_acquire();       // KEYS name; ARGV side, field, target, lease
-script const& read_write_release();       // KEYS name; ARGV channel, side, field, target, lease of what stays
-script const& read_write_renew();         // KEYS name; ARGV side, field, lease
-script const& read_write_extend();        // KEYS name; ARGV side, field, lease
-script const& read_write_force_unlock();  // KEYS name; ARGV channel, side
+script const& read_write_acquire();       // KEYS name; ARGV mode, field, target, lease
+script const& read_write_release();       // KEYS name; ARGV channel, mode, field, target, lease of what stays
+script const& read_write_renew();         // KEYS name; ARGV mode, field, lease
+script const& read_write_extend();        // KEYS name; ARGV mode, field, lease
+script const& read_write_force_unlock();  // KEYS name; ARGV channel, mode
 
 // Is there a read hold? 1 or 0. KEYS name. Short, and sent as it is.
 inline constexpr char const* read_write_is_read =

@@ -115,7 +115,7 @@ class fair final : public simulated_kind {
   }
 };
 
-constexpr unsigned char write_side = 1;
+constexpr unsigned char write_mode = 1;
 constexpr std::string_view write_suffix = ":write";
 
 // One hash for both sides, whose field `mode` says which; and for each hold of a reader a key that lives as long as its
@@ -143,14 +143,14 @@ class read_write final : public simulated_kind {
     return made;
   }
 
-  bool may_share(task const& a, task const& b) const override { return a.mode != write_side && b.mode != write_side; }
+  bool may_share(task const& a, task const& b) const override { return a.mode != write_mode && b.mode != write_mode; }
 
   bool free(keyspace& data, std::string const& lock, std::string const& field, task const& waits) const override {
     auto const there = holders(data, lock);
     if (there.empty()) return true;
     bool const written =
         std::any_of(there.begin(), there.end(), [](auto const& one) { return one.ends_with(write_suffix); });
-    return waits.mode != write_side && !written && std::find(there.begin(), there.end(), field) == there.end();
+    return waits.mode != write_mode && !written && std::find(there.begin(), there.end(), field) == there.end();
   }
 
   // The time of a hold that was forced, or of a reader who left while somebody wrote.

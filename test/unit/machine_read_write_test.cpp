@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr unsigned char read_side = 0, write_side = 1;
+constexpr unsigned char read_mode = 0, write_mode = 1;
 
 how on(unsigned char side, std::size_t client = 0, milliseconds lease = 0ms) {
   return {.lease = lease, .client = client, .which = &detail::read_write_kind(), .mode = side};
@@ -30,31 +30,31 @@ struct rw_world : world {
 
 TEST_CASE("read/write lock: a downgrade keeps the read hold, renewed, and lets other readers in") {
   rw_world w(seen_by_the_server(), 2);
-  task& writer = granted(w, w.acquire(1, on(write_side)));
-  task& reader = granted(w, w.acquire(1, on(read_side)));
-  task& other = w.run(w.acquire(2, on(read_side, 1)));
+  task& writer = granted(w, w.acquire(1, on(write_mode)));
+  task& reader = granted(w, w.acquire(1, on(read_mode)));
+  task& other = w.run(w.acquire(2, on(read_mode, 1)));
   CHECK_FALSE(other.done());
   w.run(w.release(writer));
   CHECK(other.granted());
   w.pass(100s);
   CHECK((reader.trusted(w.now) && other.trusted(w.now)));
   CHECK(w.stamp(1, 1) > 15'000);
-  task& up = w.acquire(1, on(write_side));
+  task& up = w.acquire(1, on(write_mode));
   CHECK(up.error == errc::would_deadlock);
   w.finish();
 }
 
 TEST_CASE("read/write lock: holds of one owner end in any order, and the longest that stays counts") {
   rw_world w(seen_by_the_server(), 2);
-  task& brief = granted(w, w.acquire(1, on(read_side, 0, 5s)));
-  task& longer = granted(w, w.acquire(1, on(read_side, 0, 50s)));
-  task& theirs = granted(w, w.acquire(2, on(read_side, 1, 1s)));
+  task& brief = granted(w, w.acquire(1, on(read_mode, 0, 5s)));
+  task& longer = granted(w, w.acquire(1, on(read_mode, 0, 50s)));
+  task& theirs = granted(w, w.acquire(2, on(read_mode, 1, 1s)));
   w.run(w.release(brief));
   CHECK(w.stamp(1, 1) > 45'000);
   CHECK(w.stamp(1, 2) == -2);
   w.run(w.release(theirs));
   CHECK(w.server.ttl("k") > 45'000);
-  task& again = granted(w, w.acquire(1, on(read_side, 0, 5s)));
+  task& again = granted(w, w.acquire(1, on(read_mode, 0, 5s)));
   w.run(w.release(longer));
   CHECK(w.server.ttl("k") <= 5'000);
   w.pass(6s);
@@ -65,11 +65,11 @@ TEST_CASE("read/write lock: holds of one owner end in any order, and the longest
 
 TEST_CASE("read/write lock: an acquire that corrects the count keeps the longest of the holds that stay") {
   rw_world w(seen_by_the_server(), 2);
-  granted(w, w.acquire(1, on(read_side, 0, 500ms)));
-  granted(w, w.acquire(1, on(read_side, 0, 60s)));
-  task& other = granted(w, w.acquire(2, on(read_side, 1)));
+  granted(w, w.acquire(1, on(read_mode, 0, 500ms)));
+  granted(w, w.acquire(1, on(read_mode, 0, 60s)));
+  task& other = granted(w, w.acquire(2, on(read_mode, 1)));
   w.server.refuse("EVALSHA rw_acquire", "LOADING Redis is loading the dataset in memory", -1);
-  w.acquire(1, on(read_side, 0, 2s));
+  w.acquire(1, on(read_mode, 0, 2s));
   w.pass(600ms);  // the first one has ended while the third is still unsent
   w.server.accept_all();
   w.pass(1s);
@@ -82,16 +82,16 @@ TEST_CASE("read/write lock: an acquire that corrects the count keeps the longest
 TEST_CASE("sweep: read/write lock: a writer, readers, a downgrade") {
   sweep({.play =
              [](world& w) {
-               task& writer = w.await(w.acquire(1, on(write_side)));
-               task& own = w.acquire(1, on(read_side));
-               task& a = w.acquire(2, on(read_side));
-               task& b = w.run(w.acquire(3, on(read_side, 1)));
+               task& writer = w.await(w.acquire(1, on(write_mode)));
+               task& own = w.acquire(1, on(read_mode));
+               task& a = w.acquire(2, on(read_mode));
+               task& b = w.run(w.acquire(3, on(read_mode, 1)));
                w.await(own);
                if (writer.granted()) w.release(writer);
                w.await(a, b);
                w.expect(own.granted() && a.granted() && b.granted(), "all read");
-               task& second = w.acquire(4, on(write_side, 1));
-               task& third = w.run(w.acquire(5, on(read_side, 1)));
+               task& second = w.acquire(4, on(write_mode, 1));
+               task& third = w.run(w.acquire(5, on(read_mode, 1)));
                w.expect(!second.done() && !third.done(), "behind the readers");
                for (task* one : {&own, &a, &b})
                  if (one->granted()) w.release(*one);
@@ -106,15 +106,15 @@ TEST_CASE("sweep: read/write lock: a writer, readers, a downgrade") {
 
 TEST_CASE("sweep: read/write lock: both sides of one owner, leases, extend") {
   sweep({.play = [](world& w) {
-    task& writer = w.await(w.acquire(1, on(write_side)));
-    task& reader = w.acquire(1, on(read_side, 0, 2s));
-    task& again = w.acquire(1, on(write_side, 0, 1s));
+    task& writer = w.await(w.acquire(1, on(write_mode)));
+    task& reader = w.acquire(1, on(read_mode, 0, 2s));
+    task& again = w.acquire(1, on(write_mode, 0, 1s));
     w.await(reader, again);
     if (reader.granted() && !reader.shown.lost) w.await(w.extend(reader, 20s));
     if (writer.granted()) w.release(writer);
     w.pass(1'500ms);
     w.expect(again.losses == 1 && reader.losses == 0, "the write lease is over, the read lease is not");
-    task& other = w.await(w.acquire(2, on(read_side)));
+    task& other = w.await(w.acquire(2, on(read_mode)));
     w.expect(other.granted(), "the lock is open for readers");
   }});
 }
