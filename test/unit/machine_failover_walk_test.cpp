@@ -79,7 +79,7 @@ bool kept(task& one) { return held(one) && !one.shown.lost; }
 class walk {
  public:
   walk(std::uint64_t seed, int needed, bool exclusive, world::known how)
-      : w_(settings_of(needed, seed / 8 % 2 == 1), clients, how), kind_(kind_of(seed)) {
+      : w_(settings_of(needed, seed / 8 % 2 == 1), clients, how), kind_(kind_of(seed)), all_confirm_(needed < 0) {
     w_.any_order = seed * 2 + 1;
     w_.faulty = true;
     w_.late_bytes = false;
@@ -100,7 +100,7 @@ class walk {
           break;
         default: w_.step();
       }
-      if (w_.exclusive) look_at_masters();
+      if (all_confirm_) look_at_masters();
     }
     end();
   }
@@ -226,6 +226,7 @@ class walk {
   }
 
   detail::kind const& kind_;
+  bool const all_confirm_;  // every replica
 };
 
 class sentinel_walk final : public walk {
