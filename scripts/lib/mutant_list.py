@@ -5,6 +5,7 @@ import re
 
 LIST = "test/mutants.txt"
 HEADING = re.compile(r"([a-z0-9-]+)(?: \[([^]]+)\])?: (\S.*)")
+NAMED = re.compile(r"\blib/[\w/]+\.[ch]pp\b")
 TARGETS = {
     "unit": "latchkey_unit_tests",
     "simulation": "latchkey_simulate",
@@ -103,6 +104,10 @@ def misplaced(every, known):
     """Whatever was asked for, each has its place: a change that takes one along is told so at once."""
     for mutant in every:
         try:
-            mutant.sources(known)
+            changed = mutant.sources(known)
         except Broken as why:
             yield f"{mutant.name}: {why}"
+            continue
+        for named in NAMED.findall(mutant.about):
+            if named not in changed:
+                yield f"{mutant.name}: changes {', '.join(changed)}, not {named}"

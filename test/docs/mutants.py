@@ -1,5 +1,5 @@
-"""mutants.py --check ROOT: every change in test/mutants.txt has its one place in lib/. mutants.py --self-test: shows that --check can
-fail, and that a list of another form is told so by its line.
+"""mutants.py --check ROOT: every change in test/mutants.txt has its one place in lib/, in the file that its heading names.
+mutants.py --self-test: shows that --check can fail, and that a list of another form is told so by its line.
 """
 
 import os
@@ -68,6 +68,9 @@ def self_test():
     for old, new, expected in WRONG_SOURCES:
         changed = {"a.cpp": SOURCES["a.cpp"].replace(old, new), "b.cpp": SOURCES["b.cpp"]}
         assert expected in list(mutant_list.misplaced(every, changed)), expected
+    for named, said in [("lib/a.cpp", []), ("lib/b.cpp", ["a-rule: changes lib/a.cpp, not lib/b.cpp"])]:
+        one = mutant_list.parsed(GOOD.replace("a rule.", f"a rule. {named}."))[:1]
+        assert list(mutant_list.misplaced(one, {"lib/a.cpp": SOURCES["a.cpp"]})) == said
 
 
 def main():
