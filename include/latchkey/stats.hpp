@@ -59,7 +59,7 @@ struct stats {
   std::uint64_t given_back = 0;      ///< grants that nobody waited for any more
   std::uint64_t renewals = 0;        ///< leases renewed by the watchdog
   std::uint64_t reconnects = 0;      ///< connections made after the first of their kind
-  std::uint64_t kills = 0;           ///< discarded connections that were fenced with CLIENT KILL
+  std::uint64_t kills = 0;           ///< discarded connections that were killed on the server (CLIENT KILL)
   std::uint64_t redirected = 0;      ///< requests that a node of a cluster sent to another one
   std::uint64_t commands = 0;        ///< commands sent, scripts included
   std::uint64_t scripts = 0;         ///< script calls sent

@@ -260,7 +260,7 @@ void client::connect(timespan wait) const { connect_within(core_, wait); }
 void client::start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   auto const key = key_of(core);
   auto call = detail::make_async_call(*key, key, std::move(done),
-                                      [](detail::operation const& asked) { return std::tuple(asked.error); });
+                                      [](detail::operation const& call) { return std::tuple(call.error); });
   call->begin(fill_connect(*call, *key, std::nullopt));
 }
 

@@ -90,7 +90,7 @@ void inspection::read_holders(std::string_view text) {
     made_.holders.back().count = 1;
   }
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-    if (words[i] == "mode") continue;  // of a read-write lock: which mode
+    if (words[i] == "mode") continue;  // of a read-write lock: reading or writing, and no holder
     made_.holders.push_back(holder_of(words[i]));
     made_.holders.back().count = number_of<int>(words[i + 1]);
   }

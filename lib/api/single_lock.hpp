@@ -7,9 +7,9 @@ namespace latchkey::detail {
 // One name: its client does everything.
 class single_lock final : public lock_key {
  public:
-  single_lock(std::shared_ptr<core> client, std::string called, kind const& sort, unsigned char in = 0,
+  single_lock(std::shared_ptr<core> client, std::string called, kind const& sort, unsigned char in_mode = 0,
               std::shared_ptr<std::string const> first = nullptr)
-      : lock_key(std::move(client), std::move(called), sort.kept(), in, std::move(first)) {}
+      : lock_key(std::move(client), std::move(called), sort.kept(), in_mode, std::move(first)) {}
 
   void start(call& call) const override { engine->start(call); }
   void run(blocking_call& call, std::stop_token const& stop) const override { engine->run(call, stop); }

@@ -20,7 +20,7 @@ extern LATCHKEY_EXPORT clock_offset process_clock;
 inline nanoseconds clock_ahead() { return nanoseconds(process_clock.ahead.load(std::memory_order_relaxed)); }
 inline bool clock_may_jump() { return process_clock.may_change.load(std::memory_order_relaxed); }
 
-// Only floors 4 and 5 ask for the time.
+// Only floor 4 and above ask for the time.
 inline instant boot_now() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);

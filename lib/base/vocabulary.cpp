@@ -141,11 +141,11 @@ std::string_view to_string(event_type type) noexcept {
 namespace {
 
 // From 1: zero stands for nobody.
-std::atomic<std::uint64_t> next{1};
+std::atomic<std::uint64_t> next_owner{1};
 
 }  // namespace
 
-owner owner::make() noexcept { return owner(next.fetch_add(1, std::memory_order_relaxed)); }
+owner owner::make() noexcept { return owner(next_owner.fetch_add(1, std::memory_order_relaxed)); }
 
 owner owner::this_thread() noexcept {
   thread_local owner const mine = make();

@@ -189,8 +189,8 @@ bool core::make_room(client_machine& machine, std::span<call* const> all, action
   return false;
 }
 
-void core::start(call& asked) {
-  call* const all[] = {&asked};
+void core::start(detail::call& call) {
+  detail::call* const all[] = {&call};
   start(all);
 }
 

@@ -62,7 +62,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   // Returns when it is completed; does the I/O itself if the direct lane is free. A stop cancels it.
   void run(blocking_call& waiting, std::stop_token const& stop = {});
   // Completes later, on another stack.
-  void start(call& asked);
+  void start(call& call);
   // The same with several, in one step: what they ask leaves together.
   void start(std::span<call* const> all);
   void cancel(call& call);

@@ -42,8 +42,8 @@ class deliveries::look {
   std::shared_ptr<deliveries> of_;
 };
 
-bool deliveries::keep(handled_call& each) noexcept {
-  handler_place const* const at = each.place();
+bool deliveries::keep(handled_call& ended) noexcept {
+  handler_place const* const at = ended.place();
   if (!at || forks_.forked()) return false;
   auto const& where = at->runs();
   bool const here = row::runs(*this, where);
@@ -56,11 +56,11 @@ bool deliveries::keep(handled_call& each) noexcept {
     } else if (where_ != where) {
       return false;
     }
-    queue_.push_back(each);
+    queue_.push_back(ended);
     if (look_) return true;
     look_ = true;
     where_ = where;
-    looks = *at;  // `one` may be gone when the mutex is free
+    looks = *at;  // `ended` may be gone when the mutex is free
   }
   post_look(looks);
   return true;
@@ -134,9 +134,9 @@ void deliveries::dropped() noexcept {
     where.swap(where_);
   }
   while (!gone.empty()) {
-    auto* const each = static_cast<handled_call*>(&gone.front());
+    auto* const ended = static_cast<handled_call*>(&gone.front());
     gone.pop_front();
-    each->forget();
+    ended->forget();
   }
 }
 

@@ -54,7 +54,7 @@ class deliveries : public std::enable_shared_from_this<deliveries> {
   deliveries& operator=(deliveries const&) = delete;
 
   // False: it is to be posted. Any thread; calls no handler.
-  bool keep(handled_call& each) noexcept;
+  bool keep(handled_call& ended) noexcept;
   // What is completed now has none before it that it could overtake.
   bool empty();
 

@@ -108,10 +108,6 @@ pid_t spawn_bound(std::string const& program, std::vector<std::string> const& ar
   return -1;
 }
 
-}  // namespace latchkey::detail
-
-namespace latchkey::detail {
-
 namespace {
 
 constexpr milliseconds start_limit{5'000};

@@ -22,8 +22,6 @@
 
 namespace latchkey::detail {
 
-namespace asio = boost::asio;
-
 // An executor that says when it is about to be used: before it runs something, and before somebody makes a timer or a
 // socket on its context. `Starter` has a member begin() noexcept.
 template <class Inner, class Starter>

@@ -32,7 +32,7 @@ class loans {
   // Nothing is lent any more.
   std::vector<std::shared_ptr<Lane>> end() {
     std::vector<std::shared_ptr<Lane>> made;
-    for (auto& lent : lanes_) made.push_back(std::move(lent.lane));
+    for (auto& entry : lanes_) made.push_back(std::move(entry.lane));
     lanes_.clear();
     return made;
   }
@@ -47,8 +47,8 @@ class loans {
   // The lanes in which borrowers of calls sleep that have ended without them.
   std::vector<std::shared_ptr<Lane>> of_ended_calls() const {
     std::vector<std::shared_ptr<Lane>> made;
-    for (auto const& lent : lanes_)
-      if (lent.borrower && lent.borrower->where == operation::place::idle) made.push_back(lent.lane);
+    for (auto const& entry : lanes_)
+      if (entry.borrower && entry.borrower->where == operation::place::idle) made.push_back(entry.lane);
     return made;
   }
 
@@ -94,7 +94,7 @@ class loans {
   template <class Self>
   static auto find(Self& in, std::uint32_t serial) {
     return std::find_if(in.lanes_.begin(), in.lanes_.end(),
-                        [serial](auto const& lent) { return lent.lane->serial() == serial; });
+                        [serial](auto const& entry) { return entry.lane->serial() == serial; });
   }
 
   std::vector<lane_of> lanes_;

@@ -74,12 +74,12 @@ struct lock_key {
   }
 
  protected:
-  lock_key(std::shared_ptr<core> client, std::string called, std::shared_ptr<kind const> sort, unsigned char in,
+  lock_key(std::shared_ptr<core> client, std::string called, std::shared_ptr<kind const> sort, unsigned char in_mode,
            std::shared_ptr<std::string const> first = nullptr)
       : engine(std::move(client)),
         name(std::move(called)),
         which(std::move(sort)),
-        mode(in),
+        mode(in_mode),
         permits(std::move(first)) {}
 };
 

@@ -39,8 +39,8 @@ void steps::perform(step_batch& batch) noexcept {
   for (note const& note : batch.todo.notes) events_.report(note);
   // Handlers of one answer run in the order of their calls: a single one needs no queue for that.
   bool const alone = batch.todo.completed.size() == 1 && batch.lost.empty();
-  for (operation* asked : batch.todo.completed) {
-    auto& done = *static_cast<call*>(asked);
+  for (operation* ended : batch.todo.completed) {
+    auto& done = *static_cast<call*>(ended);
     if (!alone || !own_delivery::leave(done)) done.complete();
   }
   for (auto const& loss : batch.lost) user_.tell_loss(loss.first, loss.second);

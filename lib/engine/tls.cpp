@@ -18,6 +18,8 @@
 
 namespace latchkey::detail {
 
+namespace asio = boost::asio;
+
 // What OpenSSL reads from and writes to. Its own socket BIO would raise SIGPIPE, and cannot be told for one call alone
 // that it is not to wait.
 struct tls_socket {
@@ -33,17 +35,17 @@ struct tls_socket {
   static int read(BIO* bio, char* to, int room) {
     tls_session const& me = of(bio);
     ssize_t const n = ::recv(me.fd_, to, static_cast<std::size_t>(room), me.flags_);
-    return done(bio, n, [](BIO* stream) { BIO_set_retry_read(stream); });
+    return done(bio, n, [](BIO* socket) { BIO_set_retry_read(socket); });
   }
   static int write(BIO* bio, char const* from, int size) {
     tls_session const& me = of(bio);
     ssize_t const n = ::send(me.fd_, from, static_cast<std::size_t>(size), me.flags_ | MSG_NOSIGNAL);
-    return done(bio, n, [](BIO* stream) { BIO_set_retry_write(stream); });
+    return done(bio, n, [](BIO* socket) { BIO_set_retry_write(socket); });
   }
   static long control(BIO*, int what, long, void*) { return what == BIO_CTRL_FLUSH ? 1 : 0; }
 
   static BIO_METHOD* method() {
-    static BIO_METHOD* const methods = [] {
+    static BIO_METHOD* const the_one = [] {
       BIO_METHOD* const made = ::BIO_meth_new(::BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "latchkey socket");
       if (made == nullptr) return made;
       ::BIO_meth_set_read(made, &tls_socket::read);
@@ -51,7 +53,7 @@ struct tls_socket {
       ::BIO_meth_set_ctrl(made, &tls_socket::control);
       return made;
     }();
-    return methods;
+    return the_one;
   }
 };
 
@@ -154,8 +156,6 @@ void tls_session::explain_protocol() {
     words_ = said;
   }
 }
-
-namespace asio = boost::asio;
 
 namespace {
 

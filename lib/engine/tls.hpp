@@ -13,6 +13,10 @@
 using BIO = struct bio_st;
 using SSL = struct ssl_st;
 
+namespace boost::asio::ssl {
+class context;
+}
+
 namespace latchkey::detail {
 
 // TLS over a socket that somebody else owns. Reads and writes as `recv` and `send` do: bytes, 0 at the end, or -1 and
@@ -63,14 +67,6 @@ class tls_session {
   bool refused_ = false;
   std::string words_;
 };
-
-}  // namespace latchkey::detail
-
-namespace boost::asio::ssl {
-class context;
-}
-
-namespace latchkey::detail {
 
 // What the connections of a client by TLS begin with: certificates, keys and rules.
 class tls_context {

@@ -174,7 +174,7 @@ void transport::lend(std::uint32_t serial) {
 }
 
 connection* transport::find(std::uint32_t serial) {
-  auto const same = [serial](auto const& socket) { return socket->serial() == serial; };
+  auto const same = [serial](auto const& connection) { return connection->serial() == serial; };
   auto const found = std::find_if(connections_.begin(), connections_.end(), same);
   return found == connections_.end() ? nullptr : found->get();
 }

@@ -17,7 +17,7 @@ namespace {
 
 // Calls to names of one client start in one step, so that they leave together.
 void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
-  auto const client_of = [](auto const& member) { return member->key().which ? member->key().engine.get() : nullptr; };
+  auto const client_of = [](auto const& call) { return call->key().which ? call->key().engine.get() : nullptr; };
   for (auto next = all.begin(); next != all.end(); ++next) {
     core* const client = client_of(*next);
     auto const same = [&](auto const& other) { return client_of(other) == client; };
@@ -65,8 +65,8 @@ instant joint_task::expire() noexcept {
   std::vector<std::shared_ptr<member_call>> late;
   auto guard = of_->guard();
   if (wake_at() <= now) time(guard);
-  for (auto const& waiting : pending_)
-    if (waiting.end <= now) late.push_back(waiting.call);
+  for (auto const& entry : pending_)
+    if (entry.end <= now) late.push_back(entry.call);
   for (auto const& call : late) {
     guard.unlock();
     // One that is just being told so is not asked in a loop.
@@ -76,7 +76,7 @@ instant joint_task::expire() noexcept {
       if (entry.call == call) entry.end = end;
   }
   instant next = wake_at();
-  for (auto const& waiting : pending_) next = std::min(next, waiting.end);
+  for (auto const& entry : pending_) next = std::min(next, entry.end);
   return next;
 }
 
@@ -142,12 +142,12 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
   return made;
 }
 
-void joint_gathering::answered(member_call& member, joint_guard& guard) {
-  if (what_ == operation::type::release) member.hold_shown->left();
-  if (what_ == operation::type::extend) member.hold_shown->trust.extended(of_->drift(lease_), member.yes);
-  if (!answer_.add(member)) return;
+void joint_gathering::answered(member_call& call, joint_guard& guard) {
+  if (what_ == operation::type::release) call.hold_shown->left();
+  if (what_ == operation::type::extend) call.hold_shown->trust.extended(of_->drift(lease_), call.yes);
+  if (!answer_.add(call)) return;
   if (what_ == operation::type::extend) about_->watch(guard);
-  finish(guard, [this](call& told) { answer_.fill(told); });
+  finish(guard, [this](detail::call& told) { answer_.fill(told); });
 }
 
 }  // namespace latchkey::detail

@@ -102,7 +102,7 @@ class joint_gathering final : public joint_task {
   void begin() noexcept override;
 
  private:
-  void answered(member_call& member, joint_guard& guard) override;
+  void answered(member_call& call, joint_guard& guard) override;
   std::shared_ptr<member_call> question(joint_lock::member const& key, std::shared_ptr<member_hold> const& part);
 
   operation::type const what_;

@@ -190,18 +190,18 @@ std::vector<name_machine*> fleet::send_back(home& from) {
   for (unsigned char order = 0; order < outbox::orders; ++order)
     for (owner_state& state : from.requests.of(static_cast<outbox::order>(order)))
       if (state.of.at_ != &from) owners.push_back(&state);
-  for (renewal& renewing : from.requests.renewals())
-    if (renewing.of->of.at_ != &from) renewals.push_back(&renewing);
+  for (renewal& renewal : from.requests.renewals())
+    if (renewal.of->of.at_ != &from) renewals.push_back(&renewal);
   for (owner_state* state : owners) {
     from.requests.remove(*state);
     state->ask_.sent_on.ask(false);
     state->of.at_->requests.add(*state);
     if (std::find(names.begin(), names.end(), &state->of) == names.end()) names.push_back(&state->of);
   }
-  for (renewal* renewing : renewals) {
-    from.requests.remove(*renewing);
-    renewing->sent_on.ask(false);
-    renewing->of->of.at_->requests.add(*renewing);
+  for (renewal* renewal : renewals) {
+    from.requests.remove(*renewal);
+    renewal->sent_on.ask(false);
+    renewal->of->of.at_->requests.add(*renewal);
   }
   return names;
 }

@@ -71,9 +71,9 @@ bool holders::lasts(hold const* hold) const { return hold && !hold->lost && hold
 nanoseconds holders::rest_of(hold const& hold) const {
   if (hold.deadline == never) return nanoseconds::max();
   context const& shared = of_.shared_;
-  renewal const* const renewing = hold.of->known_renewal(hold.mode);
+  renewal const* const renewal = hold.of->known_renewal(hold.mode);
   instant ends = hold.deadline;
-  if (hold.watchdog && renewing && renewing->under_way)
+  if (hold.watchdog && renewal && renewal->under_way)
     ends = std::max(ends, after(shared.now, renewed_trust(shared.settings)));
   return std::max<nanoseconds>(ends + shared.settings.clock_margin + delay_of(hold.link) - shared.now, nanoseconds(0));
 }
@@ -87,7 +87,7 @@ void holders::move_end(hold& hold, instant until) {
 void holders::stop_renewing(owner_state& state, unsigned char mode) {
   bool const needed = std::any_of(state.holds.begin(), state.holds.end(),
                                   [&](auto const& h) { return h->mode == mode && h->watchdog && !h->lost; });
-  if (renewal* const renewing = needed ? nullptr : state.known_renewal(mode)) of_.at_->renewals.remove(*renewing);
+  if (renewal* const renewal = needed ? nullptr : state.known_renewal(mode)) of_.at_->renewals.remove(*renewal);
 }
 
 void holders::tell(hold& ended, error_code why) {

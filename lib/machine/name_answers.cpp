@@ -201,16 +201,16 @@ void name_machine::told_busy(owner_state& state, request const& was, std::int64_
     enqueue(state, *was.call);
 }
 
-void name_machine::renewed(renewal& renewing, outcome const& answer) {
-  owner_state& state = *renewing.of;
-  renewing.under_way = false;
+void name_machine::renewed(renewal& renewal, outcome const& answer) {
+  owner_state& state = *renewal.of;
+  renewal.under_way = false;
   if (answer.what == outcome::type::extended) {
-    renewing.failures = 0;
+    renewal.failures = 0;
     // What its holder has seen end does not come to life again because the answer was processed before the timer.
-    lose_ended(state, renewing.mode);
+    lose_ended(state, renewal.mode);
     for (auto& h : state.holds) {
-      if (!renewing.covers(*h)) continue;
-      instant const until = h->renewed(renewing.sent, renewed_trust(shared_.settings));
+      if (!renewal.covers(*h)) continue;
+      instant const until = h->renewed(renewal.sent, renewed_trust(shared_.settings));
       if (until <= h->deadline) continue;
       h->deadline = until;
       tenure_.renewed(state, until);
@@ -218,36 +218,36 @@ void name_machine::renewed(renewal& renewing, outcome const& answer) {
       if (h->link) h->link->show(until);
     }
     ++shared_.counters.renewals;
-    renewing.looks = false;
+    renewal.looks = false;
   } else if (answer.what == outcome::type::absent) {
-    if (renewing.concerns_any()) {
-      lose_mode(state, renewing.mode, errc::lease_lost);
-      repair(state, renewing.mode);
+    if (renewal.concerns_any()) {
+      lose_mode(state, renewal.mode, errc::lease_lost);
+      repair(state, renewal.mode);
     }
-    renewing.looks = false;
+    renewal.looks = false;
   } else {
-    note_at_risk(renewing, error_of(answer), answer.text);
+    note_at_risk(renewal, error_of(answer), answer.text);
   }
-  after_renewal(renewing);
+  after_renewal(renewal);
 }
 
-void name_machine::renewal_unanswered(renewal& renewing, error_code const& why) {
-  renewing.under_way = false;
-  note_at_risk(renewing, why, "a renewal was not answered");
-  after_renewal(renewing);
+void name_machine::renewal_unanswered(renewal& renewal, error_code const& why) {
+  renewal.under_way = false;
+  note_at_risk(renewal, why, "a renewal was not answered");
+  after_renewal(renewal);
 }
 
-void name_machine::note_at_risk(renewal& renewing, error_code const& why, std::string_view text) {
-  auto const& holds = renewing.of->holds;
+void name_machine::note_at_risk(renewal& renewal, error_code const& why, std::string_view text) {
+  auto const& holds = renewal.of->holds;
   auto const first =
-      std::find_if(holds.begin(), holds.end(), [&](auto const& hold) { return renewing.concerns(*hold); });
-  if (first == holds.end() || renewing.failures++ > 0) return;
-  note(event_type::at_risk, renewing.of->owner, why, text, {}, (*first)->context);
+      std::find_if(holds.begin(), holds.end(), [&](auto const& hold) { return renewal.concerns(*hold); });
+  if (first == holds.end() || renewal.failures++ > 0) return;
+  note(event_type::at_risk, renewal.of->owner, why, text, {}, (*first)->context);
 }
 
-void name_machine::after_renewal(renewal& renewing) {
-  owner_state& state = *renewing.of;
-  if (state.live(renewing.mode) > 0) at_->renewals.again(renewing);
+void name_machine::after_renewal(renewal& renewal) {
+  owner_state& state = *renewal.of;
+  if (state.live(renewal.mode) > 0) at_->renewals.again(renewal);
   advance(state);
   waiters_->wake();
   tidy(state);

@@ -198,8 +198,8 @@ class name_machine final : private waited_name {
   void requeue(owner_state& state, unsigned char mode);
   void repair_modes(owner_state& state, unsigned modes);
   void count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient);
-  void note_at_risk(renewal& renewing, error_code const& why, std::string_view text);
-  void after_renewal(renewal& renewing);
+  void note_at_risk(renewal& renewal, error_code const& why, std::string_view text);
+  void after_renewal(renewal& renewal);
 
   // Of most names there are many, each with one owner: lists that begin inside.
   template <class T>

@@ -11,8 +11,7 @@
 namespace latchkey::detail {
 
 bool orphans::answered_late(std::uint32_t serial) {
-  auto const found =
-      std::find_if(all_.begin(), all_.end(), [&](orphan const& orphan) { return orphan.serial == serial; });
+  auto const found = std::find_if(all_.begin(), all_.end(), [&](orphan const& gone) { return gone.serial == serial; });
   return found != all_.end() && !std::exchange(found->answered, true);
 }
 
@@ -33,26 +32,26 @@ void orphans::let_go(home const& at) {
 }
 
 void orphans::bar() {
-  for (orphan& orphan : all_) {
-    for (auto const& key : orphan.owners) shared_.barred.add(key);
-    orphan.barred.insert(orphan.barred.end(), orphan.owners.begin(), orphan.owners.end());
-    orphan.owners.clear();
+  for (orphan& gone : all_) {
+    for (auto const& key : gone.owners) shared_.barred.add(key);
+    gone.barred.insert(gone.barred.end(), gone.owners.begin(), gone.owners.end());
+    gone.owners.clear();
   }
 }
 
 bool orphans::barring() const {
-  return std::any_of(all_.begin(), all_.end(), [](orphan const& orphan) { return !orphan.barred.empty(); });
+  return std::any_of(all_.begin(), all_.end(), [](orphan const& gone) { return !gone.barred.empty(); });
 }
 
-void orphans::admit(std::string_view address) {
+void orphans::unbar(std::string_view address) {
   if (barring() && !address.empty()) shared_.note(event_type::unfenced, {}, 0, errc::timeout, address);
-  for (orphan& orphan : all_) admit(orphan);
+  for (orphan& gone : all_) unbar(gone);
 }
 
-void orphans::admit(orphan& orphan) {
-  if (orphan.barred.empty()) return;
-  for (auto const& key : orphan.barred) shared_.barred.remove(key);
-  orphan.barred.clear();
+void orphans::unbar(orphan& gone) {
+  if (gone.barred.empty()) return;
+  for (auto const& key : gone.barred) shared_.barred.remove(key);
+  gone.barred.clear();
   shared_.out->turn = true;
 }
 
@@ -64,7 +63,7 @@ void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, s
     in_doubt_.push_back(state);
     state->of.unanswered(*state, text);
   }
-  for (renewal* renewing : call.renewals) renewing->of->of.renewal_unanswered(*renewing, why);  // asked anew next time
+  for (renewal* renewal : call.renewals) renewal->of->of.renewal_unanswered(*renewal, why);  // asked anew next time
   if (call.what != sent_call::type::plain || !call.plain) return;
   operation& plain = *call.plain;
   if (plain.what == operation::type::force_unlock) {  // never sent again: it might remove a successor
@@ -104,8 +103,8 @@ void orphans::allow() {
 // KILL goes alone; what is to be resolved waits for its answer.
 void orphans::send() {
   if (refused_) {
-    auto gone = std::exchange(all_, {});
-    for (auto& orphan : gone) killed(orphan);
+    auto all = std::exchange(all_, {});
+    for (auto& gone : all) killed(gone);
     return resolve();
   }
   if (shared_.now < again_at_) return shared_.timers.set_lazily(timer_, again_at_);
@@ -118,8 +117,7 @@ void orphans::send() {
 
 // 1: it was there, 0: it was gone already. Both mean that nothing of it runs any more; anything else means nothing.
 void orphans::answered(std::uint32_t serial, reply const& answer) {
-  auto const gone =
-      std::find_if(all_.begin(), all_.end(), [&](orphan const& orphan) { return orphan.serial == serial; });
+  auto const gone = std::find_if(all_.begin(), all_.end(), [&](orphan const& gone) { return gone.serial == serial; });
   if (gone == all_.end()) return;
   if (!answer.is_integer()) return not_killed(*gone, answer);
   failures_ = 0;
@@ -164,14 +162,14 @@ bool orphans::outlived(orphan const& gone, std::string_view id, std::string_view
 }
 
 void orphans::forgive() {
-  auto gone = std::exchange(all_, {});
-  for (auto& orphan : gone) killed(orphan);
+  auto all = std::exchange(all_, {});
+  for (auto& gone : all) killed(gone);
   resolve();
 }
 
 void orphans::take(orphans& from, bool all, std::string_view id, std::string_view run_id) {
-  auto const first = std::stable_partition(from.all_.begin(), from.all_.end(), [&](orphan const& orphan) {
-    return !all && (run_id.empty() || orphan.run_id != run_id);
+  auto const first = std::stable_partition(from.all_.begin(), from.all_.end(), [&](orphan const& gone) {
+    return !all && (run_id.empty() || gone.run_id != run_id);
   });
   if (first == from.all_.end()) return;
   for (auto each = first; each != from.all_.end(); ++each) {
@@ -183,16 +181,16 @@ void orphans::take(orphans& from, bool all, std::string_view id, std::string_vie
 }
 
 void orphans::forget_outlived(std::string_view id, std::string_view run_id) {
-  auto const first = std::stable_partition(all_.begin(), all_.end(),
-                                           [&](orphan const& orphan) { return !outlived(orphan, id, run_id); });
-  std::vector<orphan> gone(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
+  auto const first =
+      std::stable_partition(all_.begin(), all_.end(), [&](orphan const& gone) { return !outlived(gone, id, run_id); });
+  std::vector<orphan> over(std::make_move_iterator(first), std::make_move_iterator(all_.end()));
   all_.erase(first, all_.end());
-  for (auto& orphan : gone) killed(orphan);
+  for (auto& gone : over) killed(gone);
 }
 
 // Nothing of it runs any more.
 void orphans::killed(orphan& gone) {
-  admit(gone);
+  unbar(gone);
   for (operation* call : std::vector<operation*>(gone.forced)) plain_.expire(*call, errc::connection_lost);
 }
 

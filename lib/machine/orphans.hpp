@@ -50,7 +50,7 @@ class orphans {
   void bar();
   bool barring() const;
   // That has taken too long, which is told with this address; empty: there is nothing to wait for.
-  void admit(std::string_view address);
+  void unbar(std::string_view address);
   // They are no more asked for: nothing of them can run, or nothing can be done about it.
   void forgive();
   // From now on they are asked for here: those of `from` that this process has, or all; those of another one, if it is
@@ -80,7 +80,7 @@ class orphans {
   static bool outlived(orphan const& gone, std::string_view id, std::string_view run_id);
   void forget_outlived(std::string_view id, std::string_view run_id);
   void killed(orphan& gone);
-  void admit(orphan& orphan);
+  void unbar(orphan& gone);
   void not_killed(orphan& gone, reply const& answer);
   void resolve();
 

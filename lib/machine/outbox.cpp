@@ -53,7 +53,7 @@ void outbox::remove(operation& plain) {
 }
 
 void outbox::forget_renewals() {
-  for (auto& renewing : renewals_) renewing.under_way = false;
+  for (auto& renewal : renewals_) renewal.under_way = false;
   renewals_.clear();
   told_.clear();
 }

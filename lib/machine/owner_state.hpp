@@ -101,7 +101,7 @@ struct request {
 
 // Renewal of one field: all watchdog holds that an owner has in one mode of a lock.
 struct renewal : boost::intrusive::list_base_hook<> {
-  renewal(owner_state& whose, unsigned char in) : of(&whose), mode(in) {}
+  renewal(owner_state& whose, unsigned char in_mode) : of(&whose), mode(in_mode) {}
 
   // Does its answer say how long this hold lasts?
   bool covers(hold const& hold) const;

@@ -96,12 +96,12 @@ void request_writer::synced(link& on, reply const& said) {
   bool const met = said.is_integer() && said.integer >= static_cast<std::int64_t>(on.replicas_asked);
   if (!met) user_.shaken();
   while (!on.unsynced.empty()) {
-    unsynced_call call = std::move(on.unsynced.front());
+    unsynced_call kept = std::move(on.unsynced.front());
     on.unsynced.pop_front();
-    if (call.call.what == sent_call::type::plain)
-      on_plain(call.call, call.answer);
+    if (kept.call.what == sent_call::type::plain)
+      on_plain(kept.call, kept.answer);
     else
-      on_script(call.call, call.answer, met, refused_for_good(said) ? said.text : std::string_view());
+      on_script(kept.call, kept.answer, met, refused_for_good(said) ? said.text : std::string_view());
   }
 }
 
@@ -124,10 +124,10 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
   for (std::size_t i = 0; i < asked; ++i) {
     outcome found;
     owner_state* state = i < call.owners.size() ? call.owners[i] : nullptr;
-    renewal* renewing = state ? nullptr : call.renewals[i - call.owners.size()];
+    renewal* renewal = state ? nullptr : call.renewals[i - call.owners.size()];
     request const* was = state ? &state->ask_ : nullptr;
     if (whole) found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
-    if (renewing) renewing->sent_on = {};
+    if (renewal) renewal->sent_on = {};
     found.unsynced = !met;
     if (answer.is_error()) {
       bool const refused = classify(answer.text).executed == server_error::ran::no;
@@ -150,9 +150,9 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     else if (state)
       state->of.answered(*state, found);
     else if (!met && found.what == outcome::type::extended)
-      renewing->of->of.renewal_unanswered(*renewing, errc::not_synced);
+      renewal->of->of.renewal_unanswered(*renewal, errc::not_synced);
     else
-      renewing->of->of.renewed(*renewing, found);
+      renewal->of->of.renewed(*renewal, found);
   }
   shared_.answers = nullptr;
   if (turned_away || goes_again) {  // by a server that may say so again at once
@@ -182,7 +182,7 @@ void request_writer::recovered(sickness::part what) {
 // NOSCRIPT: nothing ran, the same goes once more with the script's text.
 void request_writer::send_again(sent_call& call) {
   for (owner_state* state : call.owners) state->of.not_run(*state, nullptr, {});
-  for (renewal* renewing : call.renewals) renewing->of->of.at_->requests.add(*renewing);
+  for (renewal* renewal : call.renewals) renewal->of->of.at_->requests.add(*renewal);
   if (call.plain) plain_.again(*call.plain);
 }
 
@@ -208,11 +208,11 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
     send_on(state->ask_.sent_on, (to->once ? there : state->of.at_)->requests);
     state->of.not_run(*state, nullptr, {}, to->once ? there : nullptr);
   }
-  for (renewal* renewing : call.renewals) {
-    if (to->once) there->passing.add(renewing->of->of.name());
-    outbox& at = (to->once ? there : renewing->of->of.at_)->requests;
-    send_on(renewing->sent_on, at);
-    at.add(*renewing);
+  for (renewal* renewal : call.renewals) {
+    if (to->once) there->passing.add(renewal->of->of.name());
+    outbox& at = (to->once ? there : renewal->of->of.at_)->requests;
+    send_on(renewal->sent_on, at);
+    at.add(*renewal);
   }
   if (!call.plain) return true;
   outbox& at = to->once ? there->requests : plain_.requests_of(*call.plain);
@@ -224,12 +224,14 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
 namespace {
 
 bool of_several_names(sent_call const& call) {
-  auto const other = [](owner_state const* state, owner_state const* next) {
+  auto const other_name = [](owner_state const* state, owner_state const* next) {
     return state->of.name() != next->of.name();
   };
-  auto const other_server = [&](renewal const* renewed, renewal const* next) { return other(renewed->of, next->of); };
-  return std::adjacent_find(call.owners.begin(), call.owners.end(), other) != call.owners.end() ||
-         std::adjacent_find(call.renewals.begin(), call.renewals.end(), other_server) != call.renewals.end();
+  auto const renews_other_name = [&](renewal const* renewed, renewal const* next) {
+    return other_name(renewed->of, next->of);
+  };
+  return std::adjacent_find(call.owners.begin(), call.owners.end(), other_name) != call.owners.end() ||
+         std::adjacent_find(call.renewals.begin(), call.renewals.end(), renews_other_name) != call.renewals.end();
 }
 
 }  // namespace
@@ -241,7 +243,7 @@ bool request_writer::goes_apart(sent_call& call, std::string_view text) {
   if (!at_.in_cluster || !of_several_names(call)) return false;
   if (first_word(text) != "TRYAGAIN" && first_word(text) != "ASK") return false;
   for (owner_state* state : call.owners) state->ask_.sent_on.next();
-  for (renewal* renewing : call.renewals) renewing->sent_on.next();
+  for (renewal* renewal : call.renewals) renewal->sent_on.next();
   send_again(call);
   return true;
 }
@@ -274,7 +276,7 @@ void request_writer::nothing_ran(sent_call& call, server_error const& why, std::
       state->of.not_run(*state, &why, text);
     else
       state->of.answered(*state, refused);
-  for (renewal* renewing : call.renewals) renewing->of->of.renewed(*renewing, refused);
+  for (renewal* renewal : call.renewals) renewal->of->of.renewed(*renewal, refused);
   if (first_word(text) == "LOADING") at_.renewals.want_all();  // it has been started anew
   if (call.plain) plain_.not_run(*call.plain, why, text);
 }

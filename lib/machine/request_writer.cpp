@@ -26,9 +26,9 @@ script const& script_of(kind const& which, item const& asked) {
 }
 
 detour const& detour_of(owner_state const& state) { return state.ask_.sent_on; }
-detour const& detour_of(renewal const& renewing) { return renewing.sent_on; }
+detour const& detour_of(renewal const& renewal) { return renewal.sent_on; }
 std::string_view name_of(owner_state const& state) { return state.of.name(); }
-std::string_view name_of(renewal const& renewing) { return renewing.of->of.name(); }
+std::string_view name_of(renewal const& renewal) { return renewal.of->of.name(); }
 
 // A call to a cluster may name one slot only. What was sent on, or told to come again while its slot moves, leaves with
 // its own name alone: of keys at both ends of the way no server runs anything.
@@ -92,11 +92,11 @@ List taken_out(List& list, Stays const& stays) {
 // Whoever holds it already is not kept waiting by a quarantine.
 bool request_writer::held_back(owner_state const& state) const {
   request const& asked = state.ask_;
-  bool const fenced = shared_.barred.has(state);
-  if (asked.what == ask::extend) return fenced;
+  bool const barred = shared_.barred.has(state);
+  if (asked.what == ask::extend) return barred;
   if (asked.what == ask::hand_off) return !at_.passes_on(asked, shared_.now);
   if (asked.what != ask::acquire) return false;
-  if (fenced && !asked.repeated) return true;
+  if (barred && !asked.repeated) return true;
   return state.live() == 0 && shared_.now < at_.quarantined_until;
 }
 
@@ -193,7 +193,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
   outbox::renewal_list later;
   if (shared_.now < at_.requests.rests_until())
-    later = taken_out(list, [this](renewal const& renewing) { return rests(renewing.sent_on); });
+    later = taken_out(list, [this](renewal const& renewal) { return rests(renewal.sent_on); });
   while (!list.empty() && may_send(to)) {
     companions search(list);
     std::vector<item> items;
@@ -204,30 +204,30 @@ void request_writer::send_renewals(outbox& from, link& to) {
       auto const next = search.next([&](renewal const& other) {
         return call.text == &other.of->of.which().script_for(ask::renew) && one_call(*call.renewals.front(), other);
       });
-      renewal& renewing = *next;
-      kind const& which = renewing.of->of.which();
+      renewal& renewal = *next;
+      kind const& which = renewal.of->of.which();
       script const& text = which.script_for(ask::renew);
       if (call.text && call.text != &text) break;
       if (!call.renewals.empty() && at_.in_cluster &&
-          (renewing.sent_on.asking() || !one_call(*call.renewals.front(), renewing)))
+          (renewal.sent_on.asking() || !one_call(*call.renewals.front(), renewal)))
         break;
-      bool const alone = renewing.sent_on.take_asking();
+      bool const alone = renewal.sent_on.take_asking();
       if (alone) write_asking(to);
       list.erase(next);
-      if (at_.in_cluster && call.renewals.empty()) search.lead(renewing);
+      if (at_.in_cluster && call.renewals.empty()) search.lead(renewal);
       call.text = &text;
       call.which = &which;
-      call.renewals.push_back(&renewing);
-      renewing.sent = shared_.now;
-      renewing.of->of.add_field(fields_, *renewing.of, renewing.mode);
+      call.renewals.push_back(&renewal);
+      renewal.sent = shared_.now;
+      renewal.of->of.add_field(fields_, *renewal.of, renewal.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.
-      auto const needs = renewing.of->longest(renewing.mode, shared_.now, shared_.settings);
+      auto const needs = renewal.of->longest(renewal.mode, shared_.now, shared_.settings);
       auto const most = std::max(milliseconds(needs), shared_.settings.lock_watchdog_timeout);
-      renewing.of->lasts_until(after(shared_.now, shared_.settings.timeout + most));
+      renewal.of->lasts_until(after(shared_.now, shared_.settings.timeout + most));
       items.push_back({.what = ask::renew,
-                       .mode = renewing.mode,
-                       .name = renewing.of->of.name(),
+                       .mode = renewal.mode,
+                       .name = renewal.of->of.name(),
                        .lease = std::max<std::int64_t>(needs, 1)});
       if (alone) break;
     }

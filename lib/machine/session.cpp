@@ -88,7 +88,7 @@ void session::see_to_bars() {
   if (!orphans_.barring()) return;
   instant const end = after(aside_since_, shared_.settings.connect_timeout);
   if (end > shared_.now) return shared_.timers.set_lazily(timer_, end);
-  orphans_.admit(links_.who().address);
+  orphans_.unbar(links_.who().address);
 }
 
 void session::take_debts(session& aside) {
@@ -100,7 +100,7 @@ void session::take_debts(session& aside) {
 }
 
 void session::forgive() {
-  orphans_.admit(links_.who().address);
+  orphans_.unbar(links_.who().address);
   orphans_.forgive();
 }
 
@@ -165,7 +165,7 @@ void session::on_down(link const& link, remains&& left, error_code const& why, s
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
   if (!aside_) return user_.trouble(why, text, transient);
   // A process that has ended runs nothing more. Any other trouble says nothing of it.
-  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.admit({});
+  if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unbar({});
 }
 
 void session::on_replica() {

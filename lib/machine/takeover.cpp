@@ -105,10 +105,10 @@ void takeover::move(name_machine& name, home& to) {
       to.requests.add(state);
     }
     for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode) {
-      renewal* const renewing = state.known_renewal(mode);
-      if (!renewing || !renewing->under_way || !renewing->is_linked()) continue;
-      from.requests.remove(*renewing);
-      to.requests.add(*renewing);
+      renewal* const renewal = state.known_renewal(mode);
+      if (!renewal || !renewal->under_way || !renewal->is_linked()) continue;
+      from.requests.remove(*renewal);
+      to.requests.add(*renewal);
     }
   }
   name.waiters_->move(from);

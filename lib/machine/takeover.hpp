@@ -15,6 +15,8 @@
 
 namespace latchkey::detail {
 
+class name_machine;
+struct home;
 struct owner_state;
 
 // Owners, by what servers know them as, of whom a server that was replaced may still run a request. If it becomes the
@@ -32,8 +34,6 @@ class barred_owners {
  private:
   std::unordered_map<std::string, unsigned> all_;  // how many requests of each
 };
-
-struct home;
 
 // What this client has released lately, of locks that exclude: a server that takes over may not have heard of it.
 class recent_releases {
@@ -78,8 +78,6 @@ class recent_releases {
   std::map<key, std::list<entry>::iterator> by_key_;
   std::size_t owed_ = 0;
 };
-
-class name_machine;
 
 // What a name does when another server takes over its data, and perhaps has not heard of the last of what was done.
 struct takeover {

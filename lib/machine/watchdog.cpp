@@ -27,27 +27,27 @@ watchdog::watchdog(context& shared, outbox& requests)
 
 watchdog::~watchdog() { shared_.timers.drop(timer_); }
 
-void watchdog::add(renewal& renewing) {
-  if (renewing.is_linked() || renewing.under_way) return;
-  renewing.failures = 0;
-  renewing.due = after(shared_.now, period_);
-  regular_.push_back(renewing);
+void watchdog::add(renewal& renewal) {
+  if (renewal.is_linked() || renewal.under_way) return;
+  renewal.failures = 0;
+  renewal.due = after(shared_.now, period_);
+  regular_.push_back(renewal);
   plan();
 }
 
-void watchdog::remove(renewal& renewing) {
+void watchdog::remove(renewal& renewal) {
   // In the outbox it is under way: its answer then finds nothing to count for.
-  if (renewing.is_linked() && !renewing.under_way) regular_.erase(regular_.iterator_to(renewing));
+  if (renewal.is_linked() && !renewal.under_way) regular_.erase(regular_.iterator_to(renewal));
 }
 
-void watchdog::again(renewal& renewing) {
-  if (renewing.is_linked() || renewing.under_way || !wanted(renewing)) return;
-  if (renewing.failures == 0) return add(renewing);
+void watchdog::again(renewal& renewal) {
+  if (renewal.is_linked() || renewal.under_way || !wanted(renewal)) return;
+  if (renewal.failures == 0) return add(renewal);
   milliseconds const most = std::min(period_, shared_.settings.retry_delay);
-  instant due = after(shared_.now, shared_.pause(renewing.failures, most));
+  instant due = after(shared_.now, shared_.pause(renewal.failures, most));
   if (!retries_.empty()) due = std::max(due, retries_.back().due);  // in order; all fail together anyway
-  renewing.due = due;
-  retries_.push_back(renewing);
+  renewal.due = due;
+  retries_.push_back(renewal);
   plan();
 }
 
@@ -85,11 +85,11 @@ void watchdog::want_all_now() {
   plan();
 }
 
-void watchdog::look_for(renewal& renewing) {
-  renewing.looks = true;
-  if (renewing.under_way) return;  // it leaves for that server
-  if (renewing.is_linked()) regular_.erase(regular_.iterator_to(renewing));
-  urgent_.push_back(renewing);
+void watchdog::look_for(renewal& renewal) {
+  renewal.looks = true;
+  if (renewal.under_way) return;  // it leaves for that server
+  if (renewal.is_linked()) regular_.erase(regular_.iterator_to(renewal));
+  urgent_.push_back(renewal);
   plan();
 }
 
@@ -101,13 +101,13 @@ void watchdog::catch_up() {
 
 void watchdog::take(list& from, instant until, std::size_t& taken) {
   while (!from.empty() && from.front().due <= until && taken < most_per_turn) {
-    renewal& renewing = from.front();
+    renewal& renewal = from.front();
     from.pop_front();
-    leave_hanging(renewing);
-    if (!wanted(renewing)) continue;
-    renewing.under_way = true;
-    renewing.newest = shared_.next_hold - 1;
-    requests_.add(renewing);
+    leave_hanging(renewal);
+    if (!wanted(renewal)) continue;
+    renewal.under_way = true;
+    renewal.newest = shared_.next_hold - 1;
+    requests_.add(renewal);
     ++taken;
   }
 }
@@ -118,24 +118,24 @@ void watchdog::end_turn(std::size_t taken) {
 }
 
 // Whose work shows no progress is not kept alive: the lease ends it.
-void watchdog::leave_hanging(renewal& renewing) {
-  for (auto& hold : renewing.of->holds) {
-    if (hold->mode != renewing.mode || !hold->watchdog || hold->lost || !hold->link || !hold->link->hangs(shared_.now))
+void watchdog::leave_hanging(renewal& renewal) {
+  for (auto& hold : renewal.of->holds) {
+    if (hold->mode != renewal.mode || !hold->watchdog || hold->lost || !hold->link || !hold->link->hangs(shared_.now))
       continue;
     hold->watchdog = false;
-    renewing.of->of.note(event_type::warning, renewing.of->owner, {}, "no progress: the lock is renewed no longer", {},
-                         hold->context);
+    renewal.of->of.note(event_type::warning, renewal.of->owner, {}, "no progress: the lock is renewed no longer", {},
+                        hold->context);
   }
 }
 
-bool watchdog::wanted(renewal const& renewing) {
-  bool const looks = renewing.looks && renewing.of->live(renewing.mode) > 0;
-  return looks || has_watchdog_hold(renewing);
+bool watchdog::wanted(renewal const& renewal) {
+  bool const looks = renewal.looks && renewal.of->live(renewal.mode) > 0;
+  return looks || has_watchdog_hold(renewal);
 }
 
-bool watchdog::has_watchdog_hold(renewal const& renewing) {
-  return std::any_of(renewing.of->holds.begin(), renewing.of->holds.end(),
-                     [&](auto const& h) { return h->mode == renewing.mode && h->watchdog && !h->lost; });
+bool watchdog::has_watchdog_hold(renewal const& renewal) {
+  return std::any_of(renewal.of->holds.begin(), renewal.of->holds.end(),
+                     [&](auto const& h) { return h->mode == renewal.mode && h->watchdog && !h->lost; });
 }
 
 }  // namespace latchkey::detail

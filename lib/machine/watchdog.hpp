@@ -16,10 +16,10 @@ class watchdog {
   watchdog(context& shared, outbox& requests);
   ~watchdog();
 
-  void add(renewal& renewing);     // it has a watchdog hold now
-  void remove(renewal& renewing);  // its last watchdog hold ended
-  void again(renewal& renewing);   // an answer came, or none did: plans the next renewal
-  void tick();                     // the timer: what is due goes to the outbox
+  void add(renewal& renewal);     // it has a watchdog hold now
+  void remove(renewal& renewal);  // its last watchdog hold ended
+  void again(renewal& renewal);   // an answer came, or none did: plans the next renewal
+  void tick();                    // the timer: what is due goes to the outbox
 
   // After a reconnect the server may have come back without what it had, or be another one: every hold is to be looked
   // after before anything else is asked.
@@ -27,7 +27,7 @@ class watchdog {
   // The same without a reconnect: soon.
   void want_all_now();
   // Another server has the lock: is what this owner holds there?
-  void look_for(renewal& renewing);
+  void look_for(renewal& renewal);
   bool wants_all() const { return !urgent_.empty(); }
   bool any() const { return !regular_.empty() || !retries_.empty() || !urgent_.empty(); }
   void catch_up();  // as much of it as fits into this turn goes to the outbox
@@ -35,9 +35,9 @@ class watchdog {
  private:
   // Without a size: a renewal leaves either list by itself.
   using list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
-  static bool has_watchdog_hold(renewal const& renewing);
-  static bool wanted(renewal const& renewing);
-  void leave_hanging(renewal& renewing);
+  static bool has_watchdog_hold(renewal const& renewal);
+  static bool wanted(renewal const& renewal);
+  void leave_hanging(renewal& renewal);
   void plan();
   void take(list& from, instant until, std::size_t& taken);
   void end_turn(std::size_t taken);

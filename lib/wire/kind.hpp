@@ -45,7 +45,7 @@ class kind : public std::enable_shared_from_this<kind> {
     std::int64_t poll_most = 1'000;  // milliseconds
     std::int64_t hint_most = 0;      // milliseconds, longest sleep of a waiter; 0: the watchdog time
     bool tokens = false;             // a grant carries a fencing token, and query::token is understood
-    unsigned char modes = 1;         // modes that share one state of an owner and one queue (read, write)
+    unsigned char modes = 1;         // how many share one state of an owner and one queue (read, write)
     unsigned char shared_modes = 0;  // of an exclusive kind, one bit for each mode: several owners hold it at once
 
     // May two owners hold these modes beside each other, whatever else is held?

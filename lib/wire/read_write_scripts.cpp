@@ -299,7 +299,7 @@ end
   return the_one;
 }
 
-// Each mode removes what is held in its own mode; the writer's read holds go with him. The stamps end by themselves.
+// Removes what is held in this mode; the writer's read holds go with him. The stamps end by themselves.
 script const& read_write_force_unlock() {
   static script const& the_one = new_script({"force", 1, 1, per_item::channel::given}, {read_write_common, R"lua(
 local function force(key, channel, side)

@@ -256,9 +256,9 @@ void joint_acquire::sleep_until(instant end) {
 }
 
 void joint_acquire::give_everything_back() {
-  for (auto const& asked : held()) {
-    actions_.push_back({.what = action::type::give_back, .of = {asked}});
-    slots_[asked.member].at = state::idle;
+  for (auto const& question : held()) {
+    actions_.push_back({.what = action::type::give_back, .of = {question}});
+    slots_[question.member].at = state::idle;
   }
   cancel_asked();
 }
