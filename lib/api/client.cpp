@@ -20,9 +20,9 @@ void require(bool good, char const* what) {
   if (!good) throw lock_error(errc::bad_argument, std::string("config: ") + what);
 }
 
-constexpr milliseconds longest = std::chrono::hours(24 * 365);
+constexpr milliseconds longest_setting = std::chrono::hours(24 * 365);
 
-bool within(milliseconds value, milliseconds least) { return value >= least && value <= longest; }
+bool within(milliseconds value, milliseconds least) { return value >= least && value <= longest_setting; }
 
 bool is_uuid(std::string_view text) {
   if (text.size() != 36) return false;

@@ -12,11 +12,12 @@ namespace {
 // Boost gives the digest as five numbers up to 1.85 and as twenty bytes since.
 template <class Element, std::size_t Size>
 std::string to_hex(Element const (&digest)[Size]) {
-  constexpr char digits[] = "0123456789abcdef";
+  constexpr char hex_digits[] = "0123456789abcdef";
   std::string hex;
   hex.reserve(Size * sizeof(Element) * 2);
   for (auto const element : digest)
-    for (int bit = static_cast<int>(sizeof(Element)) * 8 - 4; bit >= 0; bit -= 4) hex += digits[(element >> bit) & 0xF];
+    for (int bit = static_cast<int>(sizeof(Element)) * 8 - 4; bit >= 0; bit -= 4)
+      hex += hex_digits[(element >> bit) & 0xF];
   return hex;
 }
 
