@@ -56,7 +56,8 @@ class LATCHKEY_EXPORT client {
 
   /// On the caller's executor: starts no thread. An open connection counts as work: `run()` returns after `close`.
   /// Callbacks and handlers run there, too, and events on whatever thread took the step: a slow one delays renewals.
-  /// A handler in which other calls end is followed by theirs, up to 16, before `run_one()` returns.
+  /// A handler in which other calls end is followed by theirs, up to 16, before `run_one()` returns; with any client,
+  /// this also holds for handlers that are bound to a context of the caller's.
   client(asio::any_io_executor executor, std::string_view uri, config settings = {});
 
   /// On the caller's execution context, for instance an `io_context`.

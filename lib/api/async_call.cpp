@@ -45,12 +45,17 @@ void* take_call_memory(std::size_t size) {
 }
 
 void give_call_memory(void* block, std::size_t size) noexcept {
-  if (keeps_blocks && !thread_ends)
-    for (auto& each : spares.kept)
+  if (keeps_blocks && !thread_ends) {
+    auto& kept = spares.kept;
+    for (auto& each : kept)
       if (!each.block) {
         each = {block, size};
         return;
       }
+    // Nobody may ask for these sizes any more.
+    std::swap(kept[0], kept[1]);
+    block = std::exchange(kept[1], {block, size}).block;
+  }
   ::operator delete(block);
 }
 
@@ -78,7 +83,11 @@ void async_call::run_on(asio::any_io_executor const& where) {
 }
 
 void async_call::run_on_other(asio::any_completion_executor const& where) {
-  if (!where.target<asio::system_executor>() && !engine_.forked()) place_.by = engine_.threads().tracked_io_executor();
+  bool const forked = engine_.forked();
+  on_client_executor_ = where == asio::any_completion_executor(place_.by) ||
+                        (!forked && where == asio::any_completion_executor(engine_.threads().handler_executor()));
+  if (on_client_executor_) return;
+  if (!where.target<asio::system_executor>() && !forked) place_.by = engine_.threads().tracked_io_executor();
   other_ =
       std::make_unique<asio::any_completion_executor>(asio::prefer(where, asio::execution::outstanding_work.tracked));
 }

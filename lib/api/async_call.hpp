@@ -76,7 +76,7 @@ class async_call : public handled_call, public std::enable_shared_from_this<asyn
   // On the handler's executor.
   virtual void deliver() = 0;
   void run_on(asio::any_io_executor const& where);
-  // Of a sort that cannot be compared.
+  // Of a sort that cannot be posted to.
   void run_on_other(asio::any_completion_executor const& where);
   asio::any_io_executor const& client_executor() const { return place_.by; }
   // Cancellation no longer reaches the call; just before the handler is called.

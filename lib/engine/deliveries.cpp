@@ -47,7 +47,7 @@ bool deliveries::keep(handled_call& ended) noexcept {
   if (!at || forks_.forked()) return false;
   auto const& where = at->runs();
   bool const here = row::runs(*this, where);
-  handler_place looks;
+  asio::any_io_executor looks;
   {
     std::scoped_lock const lock(mutex_);
     if (queue_.empty()) {
@@ -60,13 +60,14 @@ bool deliveries::keep(handled_call& ended) noexcept {
     if (look_) return true;
     look_ = true;
     where_ = where;
-    looks = *at;  // `ended` may be gone when the mutex is free
+    looks = at->takes();  // `ended` may be gone when the mutex is free
   }
   post_look(looks);
   return true;
 }
 
 bool deliveries::empty() {
+  if (posted_.load(std::memory_order_relaxed) != 0) return false;
   std::scoped_lock const lock(mutex_);
   return queue_.empty();
 }
@@ -90,6 +91,7 @@ void deliveries::go_on(asio::any_io_executor const& where) {
 }
 
 handled_call* deliveries::take(asio::any_io_executor const& where) noexcept {
+  if (forks_.forked()) return nullptr;  // the handler forked: the queue is the parent's
   asio::any_io_executor over;
   handled_call* next = nullptr;
   bool looks = false;
@@ -104,11 +106,12 @@ handled_call* deliveries::take(asio::any_io_executor const& where) noexcept {
       looks = !std::exchange(look_, true);
     }
   }
-  if (looks) post_look(*next->place());
+  if (looks) post_look(next->place()->takes());
   return next;
 }
 
 void deliveries::on_look() {
+  if (forks_.forked()) return;
   asio::any_io_executor where;
   {
     std::scoped_lock const lock(mutex_);
@@ -140,6 +143,6 @@ void deliveries::dropped() noexcept {
   }
 }
 
-void deliveries::post_look(handler_place const& at) noexcept { at.post(look(shared_from_this())); }
+void deliveries::post_look(asio::any_io_executor const& to) noexcept { asio::post(to, look(shared_from_this())); }
 
 }  // namespace latchkey::detail

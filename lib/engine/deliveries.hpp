@@ -5,6 +5,7 @@
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <boost/intrusive/list.hpp>
 
 #include <atomic>
@@ -20,6 +21,9 @@ struct handler_place {
   asio::any_io_executor where;  // empty: `by`
 
   asio::any_io_executor const& runs() const { return where ? where : by; }
+  // What has nothing of the user's in it goes there without a detour: by way of `by` it could outlive `where`. A system
+  // executor never ends, and would run it on a thread of its own.
+  asio::any_io_executor const& takes() const { return where.target<asio::system_executor>() ? by : runs(); }
   template <class Function>
   void post(Function&& function) const {
     if (!where) return asio::post(by, std::forward<Function>(function));
@@ -29,7 +33,7 @@ struct handler_place {
 
 // A call with a handler. It keeps itself alive until that was called, or destroyed.
 struct handled_call : call {
-  // Null: on an executor that cannot be compared.
+  // Null: on an executor that cannot be posted to.
   virtual handler_place const* place() const noexcept = 0;
   // Both may destroy the call. What the handler throws comes out.
   virtual void call_handler() = 0;
@@ -73,7 +77,7 @@ class deliveries : public std::enable_shared_from_this<deliveries> {
   handled_call* take(asio::any_io_executor const& where) noexcept;
   void on_look();
   void dropped() noexcept;
-  void post_look(handler_place const& at) noexcept;
+  void post_look(asio::any_io_executor const& to) noexcept;
 
   fork_guard const forks_;
   std::atomic<std::size_t> posted_{0};

@@ -1,19 +1,26 @@
+#include <api/async_call.hpp>
 #include <engine/deliveries.hpp>
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/configs.hpp>
+#include <support/patience.hpp>
 #include <support/redis_server.hpp>
 #include <support/run_coro.hpp>
 
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -55,8 +62,17 @@ struct desk {
 
   void complete(std::function<void()> handler) { complete_on(io.get_executor(), std::move(handler)); }
   void complete_on(asio::any_io_executor where, std::function<void()> handler) {
-    handler_place at{asio::prefer(std::move(where), asio::execution::outstanding_work.tracked), {}};
+    complete_at({tracked(std::move(where)), {}}, std::move(handler));
+  }
+  // Of a handler that is bound to an executor of the user's.
+  void complete_bound(asio::any_io_executor where, std::function<void()> handler) {
+    complete_at({tracked(io.get_executor()), tracked(std::move(where))}, std::move(handler));
+  }
+  void complete_at(handler_place at, std::function<void()> handler) {
     (new desk_call(*this, std::move(at), std::move(handler)))->complete();
+  }
+  static asio::any_io_executor tracked(asio::any_io_executor where) {
+    return asio::prefer(std::move(where), asio::execution::outstanding_work.tracked);
   }
   void say(char what) {
     complete([this, what] { said += what; });
@@ -248,7 +264,91 @@ TEST_CASE("deliveries: an executor that drops its functions drops the rest of th
   CHECK(d.said == "a");
 }
 
+TEST_CASE("deliveries: nothing is left on the way to an executor whose handlers were called") {
+  desk d;
+  std::optional<asio::io_context> own(std::in_place);
+  bool called = false;
+  d.complete_bound(own->get_executor(), [&] {
+    d.complete_bound(own->get_executor(), [&] {
+      called = true;
+      own->stop();
+    });
+  });
+  CHECK(d.io.run_one() == 1);
+  own->run();
+  CHECK(called);
+  d.io.restart();
+  CHECK(d.io.poll() == 0);
+  own.reset();
+  CHECK(d.all->empty());
+}
+
+TEST_CASE("deliveries: an executor ends with its handlers, whatever the client's executor does") {
+  desk d;
+  asio::thread_pool pool(1);
+  std::promise<void> second;
+  d.complete_bound(pool.get_executor(), [&] { d.complete_bound(pool.get_executor(), [&] { second.set_value(); }); });
+  CHECK(d.io.run_one() == 1);
+  REQUIRE(second.get_future().wait_for(patience) == std::future_status::ready);
+  auto const joined = std::async(std::launch::async, [&] { pool.join(); });
+  CHECK(joined.wait_for(patience) == std::future_status::ready);
+  d.io.restart();
+  d.io.run();  // so that it ends in any case
+}
+
+TEST_CASE("deliveries: the child of a fork in a handler leaves its parent's queue alone") {
+  desk d;
+  pid_t child = -1;
+  d.complete([&] {
+    d.say('a');
+    child = ::fork();
+  });
+  CHECK(d.io.run_one() == 1);
+  if (child == 0) {
+    d.io.poll();  // the look
+    ::_exit(d.said.empty() ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  CHECK(d.said == "a");
+  int status = -1;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+#ifndef LATCHKEY_TEST_SANITIZED
+TEST_CASE("deliveries: memory of calls that come no more makes room for that of others") {
+  std::thread([] {
+    for (std::size_t const old : {1'000U, 2'000U}) give_call_memory(::operator new(old), old);
+    constexpr std::size_t size = 3'000;
+    void* const block = take_call_memory(size);
+    give_call_memory(block, size);
+    void* const other = ::operator new(size);  // takes the place of `block` if that was freed
+    void* const again = take_call_memory(size);
+    CHECK(again == block);
+    ::operator delete(other);
+    ::operator delete(again);
+  }).join();
+}
+#endif
+
 // With the turns of a client, which complete at once.
+
+namespace {
+
+struct asking_handler {
+  std::function<void()> does;
+  void operator()(error_code) const { does(); }
+};
+
+}  // namespace
+
+template <class Candidate>
+struct boost::asio::associated_executor<asking_handler, Candidate> {
+  using type = Candidate;
+  static type get(asking_handler const&, Candidate const& offered = {}) noexcept {
+    return asio::prefer(offered, asio::execution::relationship.fork);
+  }
+};
 
 namespace {
 
@@ -361,6 +461,53 @@ TEST_CASE("deliveries: an answer that is read meanwhile does not overtake the re
   t.own->close();
   t.io.restart();
   t.io.run();
+}
+
+TEST_CASE("deliveries: an answer that is read does not overtake what was posted before") {
+  turning t;
+  t.take();
+  auto const before = t.own->snapshot().commands;
+  t.server.pause();
+  t.own->get_lock("other").async_is_locked([&](error_code, bool) { t.seen.push_back(2); });
+  REQUIRE(run_until(t.io, [&] { return t.own->snapshot().commands > before; }));
+  t.io.restart();
+  asio::post(t.io, [&] {
+    t.server.resume();
+    t.server.admin().ok("PING");  // it answers one after the other
+    // The context looks at its sockets before this runs, and runs what it finds there behind it.
+    asio::post(t.io, [&] { t.lock.async_lock(t.me, [&](error_code) { t.seen.push_back(1); }); });
+  });
+  REQUIRE(run_until(t.io, [&] { return t.seen.size() == 2; }));
+  CHECK(t.seen == std::vector<int>{1, 2});
+  t.own->close();
+  t.io.restart();
+  t.io.run();
+}
+
+TEST_CASE("deliveries: an erased handler is called in its order") {
+  turning t;
+  t.take();
+  using erased = asio::any_completion_handler<void(error_code)>;
+  auto const note = [&](int what) { return [&t, what](error_code) { t.seen.push_back(what); }; };
+  t.lock.async_lock(t.me, [&](error_code) {
+    t.lock.async_lock(t.me, note(1));
+    t.lock.async_lock(t.me, erased(note(2)));
+    t.lock.async_lock(t.me, erased(asio::bind_executor(t.io.get_executor(), note(3))));
+    t.lock.async_lock(t.me, note(4));
+    t.own->async_close(erased(note(5)));
+  });
+  t.io.run();
+  CHECK(t.seen == std::vector<int>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("deliveries: an adapter that asks the executor it is offered is offered one") {
+  turning t;
+  t.take();
+  t.lock.async_lock(t.me, asking_handler{[&] { t.seen.push_back(1); }});
+  t.lock.async_lock(t.me, [&](error_code) { t.seen.push_back(2); });
+  t.own->async_close([&](error_code) { t.seen.push_back(3); });
+  t.io.run();
+  CHECK(t.seen == std::vector<int>{1, 2, 3});
 }
 
 TEST_CASE("deliveries: with threads of the client's own each handler runs where it belongs") {

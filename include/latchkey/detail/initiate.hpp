@@ -7,6 +7,7 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/system_executor.hpp>
 
 #include <type_traits>
 #include <utility>
@@ -17,42 +18,52 @@ namespace asio = boost::asio;
 
 namespace latchkey::detail {
 
-// A handler of any type, and its executor: an any_completion_handler gives that only in a form that can be compared
-// with nothing, and takes memory for it.
+// A handler of any type, and its executor: an any_completion_handler gives that only in a form that can be compared,
+// but not be posted to, and takes memory for it.
 template <class Signature>
 class handler : public asio::any_completion_handler<Signature> {
-  template <class Given>
-  using executor_of = typename asio::associated_executor<Given, asio::any_io_executor>::type;
+  template <class Given, class Candidate = asio::any_io_executor>
+  using executor_of = typename asio::associated_executor<Given, Candidate>::type;
+
+  struct place {
+    asio::any_io_executor where;
+    bool other = false;
+  };
 
  public:
   template <class Given>
   requires(!std::is_same_v<std::decay_t<Given>, handler>) explicit handler(Given&& given)
-      : handler(where_of<std::decay_t<Given>>(given), std::forward<Given>(given)) {}
+      : handler(place_of<std::decay_t<Given>>(given), std::forward<Given>(given)) {}
 
-  // Empty: it has none, or, if has_other(), one of another sort.
-  asio::any_io_executor const& where() const noexcept { return where_; }
-  bool has_other() const noexcept { return has_other_; }
+  // Empty: it has none, or, if has_other(), one of another sort or one that is made from that of the client.
+  asio::any_io_executor const& where() const noexcept { return place_.where; }
+  bool has_other() const noexcept { return place_.other; }
 
  private:
   template <class Given>
   static constexpr bool comparable = std::is_convertible_v<executor_of<Given>, asio::any_io_executor>;
 
+  // The handler's own, whatever it would be given.
   template <class Given>
-  handler(asio::any_io_executor where, Given&& given)
-      : asio::any_completion_handler<Signature>(std::forward<Given>(given)),
-        where_(std::move(where)),
-        has_other_(!comparable<std::decay_t<Given>>) {}
+  static constexpr bool own = std::is_same_v<executor_of<Given>, executor_of<Given, asio::system_executor>>;
 
   template <class Given>
-  static asio::any_io_executor where_of(Given const& given) {
-    if constexpr (comparable<Given>)
-      return asio::associated_executor<Given, asio::any_io_executor>::get(given, asio::any_io_executor());
-    else
-      return {};
+  handler(place at, Given&& given)
+      : asio::any_completion_handler<Signature>(std::forward<Given>(given)), place_(std::move(at)) {}
+
+  template <class Given>
+  static place place_of(Given const& given) {
+    if constexpr (!comparable<Given>) {
+      return {{}, true};
+    } else if constexpr (own<Given>) {
+      return {asio::associated_executor<Given, asio::any_io_executor>::get(given, asio::any_io_executor()), false};
+    } else {
+      asio::any_io_executor const some = asio::system_executor();
+      return {{}, asio::associated_executor<Given, asio::any_io_executor>::get(given, some) != some};
+    }
   }
 
-  asio::any_io_executor where_;
-  bool has_other_;
+  place place_;
 };
 
 // Carries any completion token to one erased entry, so that the bodies are compiled once, in the library.
