@@ -320,13 +320,35 @@ TEST_CASE("joint: a member that does not answer makes no round long", "[unit][jo
   one.busy(0);
   one.grant(1);
   one.now += 100ms;
-  CHECK(one.fail(2, errc::timeout) == said{"give_back 1", "sleep"});
+  error_code const why = GENERATE(errc::timeout, errc::connect_failed);
+  CHECK(one.fail(2, why) == said{"give_back 1", "sleep"});
   one.now = instant(1h) + 190ms;
   SECTION("not even a short one is begun in the last moment") {
     one.now += 1ns;
     CHECK(one.wake() == said{"sleep"});
   }
   SECTION("before, it is") { CHECK(one.wake() == said{"ask 0 1 2"}); }
+}
+
+TEST_CASE("joint: a first round that took a while to connect is followed by others", "[unit][joint]") {
+  joint_script one(majority(3), {.deadline = instant(1h) + 400ms});
+  one.begin();
+  one.now += 100ms;
+  one.busy(0);
+  CHECK(one.busy(1) == said{"cancel 2", "sleep"});
+  one.now = instant(1h) + 200ms;
+  SECTION("by one that takes no longer") {
+    CHECK(one.wake() == said{"ask 0 1 2"});
+    one.now += 1ms;
+    one.busy(0);
+    one.busy(1);
+    one.now = instant(1h) + 390ms;
+    CHECK(one.wake() == said{"ask 0 1 2"});
+  }
+  SECTION("though not in the second half of the wait") {
+    one.now += 1ns;
+    CHECK(one.wake() == said{"sleep"});
+  }
 }
 
 TEST_CASE("joint: a short wait still gives the members of the first round a moment", "[unit][joint]") {

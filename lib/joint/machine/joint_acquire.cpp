@@ -36,6 +36,7 @@ joint_acquire::joint_acquire(joint_rules rules, wish asked)
 
 void joint_acquire::begin(instant now) {
   now_ = now;
+  began_at_ = now;
   first_limit_ = std::max(asked_.deadline, after(now, first_try_time));
   if (rules_.at_once) return next_round();
   next_step();
@@ -93,7 +94,7 @@ void joint_acquire::answered(attempt id, answer said, instant now) {
   took_ = took_ || yes;
   found->until = said.until;
   found->unseen = may_still_be_held(said.error);
-  if (!found->unseen) heard_after_ = now - round_began_;
+  if (said.what != answer::type::failed) heard_after_ = now - round_began_;
   if (rules_.at_once) return count_at_once(std::move(said));
   count_in_step(static_cast<std::size_t>(found - slots_.begin()), std::move(said));
 }
@@ -189,9 +190,11 @@ void joint_acquire::next_round() {
   ask(all, action::type::ask, deadline);
 }
 
-// As slow as the last one, or a few times so.
+// As slow as the last one, or a few times so. The first one may have been slow because it connected: of what took less
+// than half of the wait there is another one in the other half.
 bool joint_acquire::round_fits() const {
-  return std::max(round_reserve * heard_after_, to_nanoseconds(least_reserve)) <= asked_.deadline - now_;
+  nanoseconds const reserve = std::min(round_reserve * heard_after_, (asked_.deadline - began_at_) / 2);
+  return std::max(reserve, to_nanoseconds(least_reserve)) <= asked_.deadline - now_;
 }
 
 void joint_acquire::count_at_once(answer said) {

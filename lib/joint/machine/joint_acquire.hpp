@@ -117,7 +117,8 @@ class joint_acquire {
   bool began_ = false;
   bool busy_seen_ = false;  // some member said so, in any round
   bool took_ = false;       // some member was granted, in any round
-  instant first_limit_{};   // the first try is awaited so long, however short the wait
+  instant began_at_{};
+  instant first_limit_{};  // the first try is awaited so long, however short the wait
   unsigned lost_rounds_ = 0;
   unsigned idle_steps_ = 0;
   instant sleeps_until_ = never;
@@ -130,7 +131,7 @@ class joint_acquire {
   std::size_t refused_ = 0;
   std::size_t hopeless_ = 0;
   instant round_began_{};
-  nanoseconds heard_after_{0};  // the last answer that came
+  nanoseconds heard_after_{0};  // the last answer that says something of the lock
   error_code error_;
   std::string text_;
   std::size_t blocking_ = 0;  // whom to wait for after the pause
