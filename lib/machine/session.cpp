@@ -163,9 +163,9 @@ void session::on_down(link const& link, remains&& left, error_code const& why, s
 }
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
-  if (!aside_) return user_.trouble(why, text, transient);
   // A process that has ended runs nothing more. Any other trouble says nothing of it.
   if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unbar({});
+  if (!aside_) user_.trouble(why, text, transient);
 }
 
 void session::on_replica() {

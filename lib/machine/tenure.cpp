@@ -6,7 +6,8 @@ namespace latchkey::detail {
 
 bool tenure::on(operation const& call) const {
   bool const delays = delay_of(call.link).count() > 0;
-  return at_ && !doubted_ && !call.member && !delays && call.what == operation::type::acquire && !of_.shared_.closed();
+  return at_ && !doubted_ && !of_.shared_.barred.has(*at_) && !call.member && !delays &&
+         call.what == operation::type::acquire && !of_.shared_.closed();
 }
 
 bool tenure::fresh() const {

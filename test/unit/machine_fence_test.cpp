@@ -62,13 +62,13 @@ struct unread : cluster {
 
 // The owner holds, by a request of which the first master may still run a copy.
 struct held_again {
-  explicit held_again(config const& given = brief(), bool reachable = false)
+  explicit held_again(config const& given = brief(), bool reachable = false, milliseconds lease = 4s)
       : w(given, 1, world::known::by_sentinel), next(w.add_server()) {
     w.resolve_to(w.server);
     w.late_bytes = false;
     w.await(w.acquire(9, {.name = "warm"}));
     w.deafen(role::shared);
-    task& held = w.acquire(1, {.lease = 4s});
+    task& held = w.acquire(1, {.lease = lease});
     w.run();
     w.nobody_answers = !reachable;
     w.only_host = "node0";
@@ -244,6 +244,24 @@ TEST_CASE("rule 8: what another shard owes keeps its owners waiting as long as i
   CHECK(c.first.run_left_behind() == 0);
 }
 
+TEST_CASE("rule 8: a node that is gone owes nothing, whichever shard asks it", "[unit][machine][cluster]") {
+  unread c;
+  c.second.redis.data = c.first.redis.data;
+  nodes::take_over(c.w, 0, 1, false);
+  c.w.until([&] { return c.second.ran("EVALSHA release") == 1; });
+  auto& again = c.w.run(c.w.acquire(1));
+  CHECK_FALSE(again.done());
+  auto const before = c.w.now;
+  nodes::move(c.w, "there", 0);
+  c.w.nobody_answers = false;
+  c.w.unreachable = "Connection refused";
+  c.w.acquire(2, {.name = "there"});
+  c.w.await(again);
+  CHECK(again.granted());
+  CHECK(c.w.now - before < 200ms);
+  CHECK(c.w.noted(event_type::unfenced) == 0);
+}
+
 TEST_CASE("rule 7: what a node owes under one of its names is asked for under the other", "[unit][machine][cluster]") {
   config given = brief();
   given.tls.ca_file = "ca.crt";
@@ -277,6 +295,39 @@ TEST_CASE("rule 8: who enters again waits for a late acquire, which would take i
     CHECK(f.w.server.count("k", f.w.field(1)) == 2);
     CHECK(f.w.server.ttl("k") > 50'000);
   }
+}
+
+TEST_CASE("rule 8: who enters again without the server waits for a late acquire, too", "[unit][machine]") {
+  config given = brief();
+  given.local_turns = true;
+  held_again f(given, false, 20s);
+  auto& inner = f.w.acquire(1);
+  f.w.run();
+  CHECK_FALSE(inner.done());
+  f.w.nobody_answers = false;
+  f.next.hang_up();
+  f.w.server.redis.data = f.next.redis.data;
+  test::sentinels::promote(f.w, f.w.server);
+  f.w.await(inner);
+  f.w.server.run_left_behind();
+  CHECK(inner.granted());
+  CHECK(f.w.server.count("k", f.w.field(1)) == 2);
+  CHECK(f.w.server.ttl("k") > 20'000);
+  CHECK(f.w.noted(event_type::unfenced) == 0);
+}
+
+TEST_CASE("rule 8: nobody has a turn under the field of whom a late acquire concerns", "[unit][machine]") {
+  config given = brief();
+  given.local_turns = true;
+  held_again f(given, false, 20s);
+  auto& next = f.w.acquire(2);
+  auto const before = f.w.now;
+  f.w.release(*f.outer);
+  f.w.await(next);
+  CHECK(next.granted());
+  CHECK(f.w.now - before < 200ms);
+  CHECK(f.next.count("k", f.w.field(1)) == 0);
+  CHECK(f.next.count("k", f.w.field(2)) == 1);
 }
 
 TEST_CASE("rule 8: who waits to enter again keeps no release waiting", "[unit][machine]") {
@@ -355,21 +406,33 @@ TEST_CASE("rule 8: who made way for a release that no server hears of goes on", 
   bool const dropped = GENERATE(false, true);
   config given = brief();
   given.local_turns = true;
-  held_again f(given);
-  auto& turn = f.w.acquire(1, {.lease = 1s});
-  auto& inner = f.w.acquire(1, {.lease = 60s});
-  f.w.run();
+  world w(given, 1, world::known::by_sentinel);
+  auto& next = w.add_server();
+  w.resolve_to(w.server);
+  w.late_bytes = false;
+  w.await(w.acquire(1, {.lease = 20s}));
+  auto& turn = w.acquire(1, {.lease = 10s});
   CHECK(turn.granted());
+  w.pass(100ms);
+  next.redis.data = w.server.redis.data;
+  w.deafen(role::shared);
+  auto& late = w.run(w.acquire(1, {.lease = 40s}));
+  w.nobody_answers = true;
+  w.only_host = "node0";
+  test::sentinels::promote(w, next);
+  w.await(late);
+  auto& inner = w.run(w.acquire(1, {.lease = 60s}));
   CHECK_FALSE(inner.done());
-  f.w.pass(1ms);
-  std::size_t const before = f.next.log.size();
+  w.pass(1ms);
+  std::size_t const before = next.log.size();
   if (dropped)
-    f.w.drop(turn);
+    w.drop(turn);
   else
-    f.w.release(turn);
-  f.w.run();
-  CHECK(f.next.log.size() == before);
+    w.release(turn);
+  w.run();
+  CHECK(next.log.size() == before);
   CHECK_FALSE(inner.done());
-  f.w.pass(2500ms);
+  w.pass(2500ms);
   CHECK(inner.granted());
+  CHECK(next.count("k", w.field(1)) == 3);
 }
