@@ -37,10 +37,14 @@ struct home {
   struct passers {
     static constexpr std::size_t most = 16'384;
     std::set<std::string, std::less<>> names;
+    bool all = false;
     void add(std::string const& name) {
-      if (names.size() < most) names.insert(name);
+      if (names.size() < most)
+        names.insert(name);
+      else
+        all = true;
     }
-    bool has(std::string const& name) const { return names.size() >= most || names.contains(name); }
+    bool has(std::string const& name) const { return all || names.contains(name); }
   } passing;
 
   // Until then nobody begins to hold anything there.

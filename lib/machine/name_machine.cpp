@@ -296,8 +296,8 @@ bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
 
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for
 // himself by the server, and what he ends of one would end the other.
-name_machine const* name_machine::in_use_elsewhere(std::uint64_t owner) const {
-  for (name_machine const* other = &namesakes_.next(); other != this; other = &other->namesakes_.next()) {
+name_machine* name_machine::in_use_elsewhere(std::uint64_t owner) const {
+  for (name_machine* other = &namesakes_.next(); other != this; other = &other->namesakes_.next()) {
     if (other->tenure_.lent(owner)) return other;
     owner_state const* const same = other->known(owner);
     if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;

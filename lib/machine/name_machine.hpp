@@ -138,7 +138,7 @@ class name_machine final : private waited_name {
   void tidy_served();
   wait_queue& queue() const { return waiters_->queue(); }
   void enqueue(owner_state& state, operation& call);
-  name_machine const* in_use_elsewhere(std::uint64_t owner) const;
+  name_machine* in_use_elsewhere(std::uint64_t owner) const;
 
   // name_closing.cpp
   std::vector<operation*> calls();

@@ -121,7 +121,14 @@ void takeover::end(name_machine& name) {
 
 void takeover::release_again(name_machine& name, recent_releases::entry const& was) {
   // It may stand for what another one holds, or what this one asks for as another kind.
-  if (name.tenure_.lent(was.owner) || name.in_use_elsewhere(was.owner)) return;
+  name_machine* const other = name.in_use_elsewhere(was.owner);
+  if (other || name.tenure_.lent(was.owner)) {
+    name.shared_.released.owe(was);
+    owner_state* const waits = other ? other->known(was.owner) : nullptr;
+    if (!waits || waits->ask_.under_way()) return;
+    waits->lasts_until(was.over_at);
+    return catch_up(*waits);
+  }
   owner_state& state = name.state_of(was.owner);
   // It stands for what another client has left to it, or has its turn in the field of another owner.
   if (state.client || state.field != was.owner) {

@@ -91,7 +91,8 @@ struct takeover {
   // A server that was replaced has not answered this request. If it becomes the master again, or has been, its owner is
   // to have nothing there but what he holds.
   static void may_run_later(owner_state& state, home const& at);
-  // What could not be released again as long as its owner stood under another one's field.
+  // What could not be released again as long as its owner stood under another one's field, or had another kind of the
+  // lock in use.
   static void catch_up(owner_state& state);
   // No server has it any more: what waits for its messages there goes first.
   static void end(name_machine& name);

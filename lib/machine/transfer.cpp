@@ -24,6 +24,7 @@ detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which
   unsigned char const mode = held->mode;
   from.holders_.forget(*state, *held);
   from.holders_.stop_renewing(*state, mode);
+  from.advance(*state);  // what was owed
   from.tidy(*state);
   // Those who wait here counted on its release.
   from.waiters_->new_head();

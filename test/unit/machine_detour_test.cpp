@@ -1,4 +1,5 @@
 // Requests that nodes of a cluster send on, or tell to come again, in virtual time: docs/topologies.md.
+#include <machine/home.hpp>
 #include <support/catch.hpp>
 #include <support/unit/topologies.hpp>
 #include <wire/cluster.hpp>
@@ -274,4 +275,15 @@ TEST_CASE("cluster: what an ASK sent to a node that is given up goes back", "[un
   CHECK(third.ttl("k") > 60'000);
   c.w.await(c.w.release(held));
   CHECK(held.losses == 0);
+}
+
+TEST_CASE("cluster: what of too many is sent on is remembered for all, whatever moves away",
+          "[unit][machine][cluster]") {
+  detail::home::passers passing;
+  for (std::size_t i = 0; i < passing.most; ++i) passing.add(std::to_string(i));
+  CHECK(passing.has("0"));
+  CHECK_FALSE(passing.has("another"));
+  passing.add("another");
+  passing.names.erase("0");
+  CHECK(passing.has("another"));
 }

@@ -320,6 +320,45 @@ TEST_CASE("fleet: a release is repeated when its owner has left the field of ano
   CHECK_FALSE(f.next.exists("k"));
 }
 
+// Others of the client would wait for what is left of it.
+TEST_CASE("fleet: a release is repeated while its owner waits for another kind of the lock", "[unit][machine]") {
+  failover f;
+  auto& held = f.w.acquire(1, {.lease = 60s});
+  f.w.await(held);
+  f.copy();
+  f.w.await(f.w.release(held));
+  f.w.server.stranger_takes("k", "stranger:1", 60'000);
+  auto& first = f.w.acquire(2, {.which = &detail::fenced_kind()});
+  auto& waits = f.w.run(f.w.acquire(1, {.wait = 20s, .which = &detail::fenced_kind()}));
+  f.promote();
+  f.w.pass(1s);
+  CHECK(first.granted());
+  CHECK(f.next.count("k", f.w.field(2)) == 1);
+  f.w.await(waits);
+  CHECK_FALSE(waits.granted());
+}
+
+TEST_CASE("fleet: a release is repeated when its owner detaches what it has adopted", "[unit][machine]") {
+  failover f(2);
+  world& w = f.w;
+  auto& first = w.acquire(5, {.lease = 60s});
+  w.await(first);
+  f.copy();
+  w.await(w.release(first));
+  auto& theirs = w.acquire(1, {.lease = 60s, .client = 1});
+  w.await(theirs);
+  transfers::detach(w, theirs);
+  auto& adopted = w.await(transfers::adopt(w, 5, theirs));
+  REQUIRE(adopted.yes);
+  auto const before = w.noted(event_type::topology_changed);
+  f.promote();
+  w.until([&] { return w.noted(event_type::topology_changed) > before; });
+  CHECK(adopted.losses == 0);
+  CHECK(transfers::detach(w, adopted).owner == w.field(1, 1));
+  w.pass(1s);
+  CHECK_FALSE(f.next.exists("k"));
+}
+
 TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {
   failover f;
   auto& held = f.w.acquire(1);
