@@ -316,20 +316,6 @@ TEST_CASE("rule 8: who enters again without the server waits for a late acquire,
   CHECK(f.w.noted(event_type::unfenced) == 0);
 }
 
-TEST_CASE("rule 8: nobody has a turn under the field of whom a late acquire concerns", "[unit][machine]") {
-  config given = brief();
-  given.local_turns = true;
-  held_again f(given, false, 20s);
-  auto& next = f.w.acquire(2);
-  auto const before = f.w.now;
-  f.w.release(*f.outer);
-  f.w.await(next);
-  CHECK(next.granted());
-  CHECK(f.w.now - before < 200ms);
-  CHECK(f.next.count("k", f.w.field(1)) == 0);
-  CHECK(f.next.count("k", f.w.field(2)) == 1);
-}
-
 TEST_CASE("rule 8: who waits to enter again keeps no release waiting", "[unit][machine]") {
   held_again f;
   bool const dropped = GENERATE(false, true);
