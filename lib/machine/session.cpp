@@ -9,8 +9,9 @@ namespace {
 
 // How the words of a refused connection end.
 std::string const& no_process() {
-  static std::string const text = std::make_error_code(std::errc::connection_refused).message();
-  return text;
+  // Never destroyed: a client's thread may outlast the client, and main().
+  static std::string const& the_one = *new std::string(std::make_error_code(std::errc::connection_refused).message());
+  return the_one;
 }
 
 constexpr unsigned most_soon_lost = 3;  // message connections, before waiters no longer rely on them
