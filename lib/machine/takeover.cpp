@@ -170,8 +170,8 @@ void takeover::catch_up(owner_state& state) {
 
 void takeover::make_way(owner_state& state) {
   name_machine& name = state.of;
-  request const was = state.ask_;
   if (!can_make_way(state, name.shared_)) return;
+  request const was = state.ask_;
   name.at_->requests.remove(state);
   name.finish(state);
   if (was.what == ask::acquire) {
