@@ -1,9 +1,11 @@
-"""mutants.py --check ROOT: every change in test/mutants.txt has its one place in lib/, in the file that its heading names.
+"""mutants.py --check ROOT: every change in test/mutants.txt has its one place in lib/, in the file that its heading names;
+every rule of the table in docs/safety.md that has a column for them has one.
 mutants.py --self-test: shows that --check can fail, and that a list of another form is told so by its line.
 """
 
 import os
 import pathlib
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -45,6 +47,17 @@ WRONG_SOURCES = [
     ("old\n", "old\nbefore\nold\n", "a-rule: this text is in lib/ 2 times, not once:\nbefore\nold\n"),
 ]
 
+RULES = "| rule | function | mutant |"
+
+
+def unguarded(text, names):
+    """Rules that name no mutant, or one that is not there."""
+    for row in text.split(RULES)[1].split("\n\n")[0].splitlines()[2:]:
+        rule, _, mutants = (cell.strip() for cell in row.strip("|").split("|"))
+        lost = set(re.findall("`([^`]*)`", mutants) or [mutants]) - set(names)
+        if lost:
+            yield f"docs/safety.md, rule {rule}: no such mutant: {', '.join(sorted(lost))}"
+
 
 def said_of(text):
     try:
@@ -71,6 +84,8 @@ def self_test():
     for named, said in [("lib/a.cpp", []), ("lib/b.cpp", ["a-rule: changes lib/a.cpp, not lib/b.cpp"])]:
         one = mutant_list.parsed(GOOD.replace("a rule.", f"a rule. {named}."))[:1]
         assert list(mutant_list.misplaced(one, {"lib/a.cpp": SOURCES["a.cpp"]})) == said
+    rows = f"{RULES}\n| --- | --- | --- |\n| 1 | `a::b` | `x`, `y` |\n| 2 | `a::c` | |\n| 3 | `a::d` | `x` |\n\n| 4 | | |"
+    assert list(unguarded(rows, ["x"])) == ["docs/safety.md, rule 1: no such mutant: y", "docs/safety.md, rule 2: no such mutant: "]
 
 
 def main():
@@ -80,7 +95,9 @@ def main():
         sys.exit(__doc__)
     os.chdir(sys.argv[2])
     try:
-        found = list(mutant_list.misplaced(mutant_list.listed(), mutant_list.library()))
+        every = mutant_list.listed()
+        rules = pathlib.Path("docs/safety.md").read_text(encoding="utf-8")
+        found = [*mutant_list.misplaced(every, mutant_list.library()), *unguarded(rules, [one.name for one in every])]
     except mutant_list.Broken as why:
         found = [str(why)]
     sys.exit("\n".join(found) or None)

@@ -316,6 +316,19 @@ TEST_CASE("rule 8: who enters again without the server waits for a late acquire,
   CHECK(f.w.noted(event_type::unfenced) == 0);
 }
 
+TEST_CASE("rule 8: nobody has a turn of an owner for whom a late acquire may run", "[unit][machine]") {
+  config given = brief();
+  given.local_turns = true;
+  given.local_handoff.max_time = 10s;  // the grant came late
+  held_again f(given, false, 20s);
+  auto& other = f.w.acquire(2);
+  f.w.pass(1ms);
+  f.w.drop(*f.outer);
+  CHECK_FALSE(other.done());
+  f.w.await(other);
+  CHECK(f.next.has("k", f.w.field(2)));
+}
+
 TEST_CASE("rule 8: who waits to enter again keeps no release waiting", "[unit][machine]") {
   held_again f;
   bool const dropped = GENERATE(false, true);

@@ -231,6 +231,45 @@ TEST_CASE("turns: who drops it and takes it again over and over releases it at t
   }
 }
 
+TEST_CASE("turns: where nobody waits, or whose lease does not fit, the lock is released") {
+  for (bool const waits : {false, true}) {
+    world w(with_turns());
+    task& a = granted(w, w.acquire(1, {.lease = 1s}));
+    task* const b = waits ? &w.run(w.acquire(2, {.lease = 5s})) : nullptr;
+    w.run(w.drop(a));
+    CHECK_FALSE(w.server.exists("k"));
+    if (b) CHECK(w.await(*b).granted());
+    w.finish();
+  }
+}
+
+TEST_CASE("turns: what is granted to nobody is given back") {
+  world w(with_turns());
+  warm_up(w);
+  w.mute(role::shared);
+  task& a = w.run(w.acquire(1));
+  task& b = w.acquire(2);
+  w.run(w.cancel(a));
+  w.mute(role::shared, false);
+  w.await(b);
+  CHECK(w.snapshot().given_back == 1);
+  CHECK(w.server.has("k", w.field(2)));
+  w.finish();
+  CHECK(w.server.all().empty());
+}
+
+TEST_CASE("turns: a release that was not answered goes again behind its KILL, and ends nobody's new hold") {
+  for (std::uint64_t const next : {std::uint64_t{1}, std::uint64_t{2}}) {
+    world w(with_turns());
+    task& a = granted(w, w.acquire(1));
+    leave_unread(w, role::shared, [&] { w.drop(a); });
+    granted(w, w.acquire(next));
+    w.server.run_left_behind();
+    CHECK(w.server.count("k", w.field(next)) == 1);
+    w.finish();
+  }
+}
+
 TEST_CASE("turns: after a turn the owner whose field it is waits like everybody") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
@@ -329,9 +368,20 @@ TEST_CASE("turns: a client that ends has no more of them, and releases what it h
   task& c = w.run(w.acquire(3));
   w.close().run();
   CHECK(c.error == errc::closed);
+  CHECK(b.why_lost == errc::closed);
   task& inner = w.acquire(2);
   CHECK(inner.error == errc::closed);
   w.run(w.release(b));
+  CHECK(w.server.all().empty());
+}
+
+TEST_CASE("turns: who closes the client gives back what no lease shows, whoever's field it is") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1, {.leased = false}));
+  task& b = w.run(w.acquire(2, {.leased = false}));
+  w.drop(a);
+  REQUIRE(b.granted());
+  w.close(0, 2).run();
   CHECK(w.server.all().empty());
 }
 
