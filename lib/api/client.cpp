@@ -34,8 +34,6 @@ bool is_uuid(std::string_view text) {
   return true;
 }
 
-}  // namespace
-
 // \throws lock_error bad_argument: a setting is out of range; the text names it.
 void check_config(config const& given) {
   constexpr milliseconds zero{0};
@@ -70,6 +68,8 @@ void check_config(config const& given) {
   require(given.sentinel_tls.private_key_file.empty() || !given.sentinel_tls.certificate_file.empty(),
           "sentinel_tls.private_key_file needs a sentinel_tls.certificate_file");
 }
+
+}  // namespace
 
 }  // namespace latchkey::detail
 
@@ -260,7 +260,7 @@ void client::connect(timespan wait) const { connect_within(core_, wait); }
 void client::start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
   auto const key = key_of(core);
   auto call = detail::make_async_call(*key, key, std::move(done),
-                                      [](detail::operation const& call) { return std::tuple(call.error); });
+                                      [](detail::operation const& ended) { return std::tuple(ended.error); });
   call->begin(fill_connect(*call, *key, std::nullopt));
 }
 

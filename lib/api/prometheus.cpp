@@ -14,6 +14,8 @@
 
 namespace latchkey::detail {
 
+namespace {
+
 struct metric {
   std::string_view name;  // without the prefix that all have, and without what the format adds
   std::string_view help;
@@ -46,8 +48,6 @@ class metric_writer {
   std::string name_;  // of the metric that was named last
   std::string made_;
 };
-
-namespace {
 
 // `name="value"`, of which quotes, backslashes and line ends are escaped; what is left after one of them.
 class label_reader {

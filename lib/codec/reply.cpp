@@ -11,6 +11,8 @@
 
 namespace latchkey::detail {
 
+namespace {
+
 // What hiredis' reader builds a reply with: our tree directly, within our limits. Its storage is used again for
 // the next reply. Also the place where the difference between hiredis 0.14 and 1.x is hidden.
 struct reply_builder {
@@ -22,8 +24,6 @@ struct reply_builder {
   std::size_t elements = 0;       // announced so far by the arrays of this reply
   char const* problem = nullptr;  // why this builder made the reader stop
 };
-
-namespace {
 
 // So much is set aside on the word of a peer; what is more must arrive first.
 constexpr std::size_t set_aside = 64;

@@ -22,6 +22,8 @@
 
 namespace latchkey::detail {
 
+namespace {
+
 // An executor that says when it is about to be used: before it runs something, and before somebody makes a timer or a
 // socket on its context. `Starter` has a member begin() noexcept.
 template <class Inner, class Starter>
@@ -66,6 +68,8 @@ class starting_executor {
 };
 
 using guard_type = asio::executor_work_guard<asio::io_context::executor_type>;
+
+}  // namespace
 
 class io_thread::shared : public std::enable_shared_from_this<shared> {
  public:

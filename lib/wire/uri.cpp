@@ -12,6 +12,8 @@
 
 namespace latchkey::detail {
 
+namespace {
+
 // A part of a URI that knows where in the whole it stands, so that an error can say so without showing any of it.
 class uri_text {
  public:
@@ -50,8 +52,6 @@ class uri_text {
   std::string_view text_;
   std::size_t offset_ = 0;
 };
-
-namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
