@@ -21,7 +21,7 @@ connections::connections(context& shared, identity who, connections_user& user, 
 }
 
 connections::~connections() {
-  for (auto& link : links_) shared_.timers.drop(link.timer);
+  for (auto& connection : links_) shared_.timers.drop(connection.timer);
 }
 
 link* connections::find(std::uint32_t serial) {
@@ -33,10 +33,10 @@ link* connections::find(std::uint32_t serial) {
 // --- a turn ---
 
 void connections::flush(io_actions& io) {
-  for (auto& link : links_)
-    if (!link.out.empty()) {
-      shared_.counters.bytes_sent += link.out.size();
-      io.write.push_back({link.serial, std::exchange(link.out, {})});
+  for (auto& connection : links_)
+    if (!connection.out.empty()) {
+      shared_.counters.bytes_sent += connection.out.size();
+      io.write.push_back({connection.serial, std::exchange(connection.out, {})});
     }
   io.close.insert(io.close.end(), closing_.begin(), closing_.end());
   io.abort.insert(io.abort.end(), aborting_.begin(), aborting_.end());
@@ -106,7 +106,7 @@ void connections::ready(link& connection) {
 // --- ends ---
 
 void connections::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  if (link* link = find(serial)) failed(*link, why, text, is_transient(why));
+  if (link* connection = find(serial)) failed(*connection, why, text, is_transient(why));
 }
 
 std::string connections::at_address(std::string_view text) const {
@@ -115,13 +115,13 @@ std::string connections::at_address(std::string_view text) const {
   return said.append(text);
 }
 
-void connections::failed(link& link, error_code const& why, std::string_view words, bool transient) {
-  bool const leads = link.of == role::shared;
+void connections::failed(link& connection, error_code const& why, std::string_view words, bool transient) {
+  bool const leads = connection.of == role::shared;
   bool const no_server = why == errc::connect_failed || why == errc::tls_failed;
   std::string const text = no_server ? at_address(words) : std::string(words);
   if (leads && !aside_) shared_.trouble = at_address(words);
-  if (link.of != role::direct && !aside_) shared_.note(event_type::connect_failed, {}, 0, why, text);
-  discard(link, why, text);
+  if (connection.of != role::direct && !aside_) shared_.note(event_type::connect_failed, {}, 0, why, text);
+  discard(connection, why, text);
   if (leads) user_.on_trouble(why, text, transient);
 }
 
@@ -201,19 +201,19 @@ void connections::abandon() {
   std::swap(before, closing_);
   aborting_.insert(aborting_.end(), before.begin(), before.end());
   aside_ = true;
-  for (auto& link : links_) link.retry_at = shared_.now;
+  for (auto& connection : links_) connection.retry_at = shared_.now;
 }
 
 void connections::lead() {
   aside_ = false;
   shared_.trouble = at_address("no connection yet");
   end();
-  for (auto& link : links_) link.retry_at = shared_.now;
+  for (auto& connection : links_) connection.retry_at = shared_.now;
 }
 
 void connections::end() {
   if (of(role::shared).at != link::state::down) discard(of(role::shared), {});
-  for (auto& link : links_) link.was_up = false;
+  for (auto& connection : links_) connection.was_up = false;
 }
 
 // --- time ---
@@ -241,16 +241,16 @@ void connections::on_timer(link& connection) {
 
 // The timer itself came late: this process was stopped, or too busy to read, and the answer may stand in the socket.
 // There is time to read it; and more, as long as something comes.
-bool connections::look_again(link& link, instant since, milliseconds limit) {
+bool connections::look_again(link& connection, instant since, milliseconds limit) {
   if (shared_.now <= after(after(since, limit), most_late)) return false;
-  if (link.late_since != since) {
-    link.late_since = since;
-    link.late_end = after(shared_.now, limit);
-  } else if (link.heard <= link.looked || shared_.now >= link.late_end) {
+  if (connection.late_since != since) {
+    connection.late_since = since;
+    connection.late_end = after(shared_.now, limit);
+  } else if (connection.heard <= connection.looked || shared_.now >= connection.late_end) {
     return false;
   }
-  link.looked = shared_.now;
-  shared_.timers.set(link.timer, after(shared_.now, time_to_read));
+  connection.looked = shared_.now;
+  shared_.timers.set(connection.timer, after(shared_.now, time_to_read));
   return true;
 }
 
@@ -266,27 +266,27 @@ void connections::ask_role() {
   shared_.out->turn = true;
 }
 
-void connections::ping(link& link) {
-  if (link.lent || link.polled) {
-    link.heard = shared_.now;
+void connections::ping(link& connection) {
+  if (connection.lent || connection.polled) {
+    connection.heard = shared_.now;
     return;
   }
-  link.polled = true;
+  connection.polled = true;
   command_.clear();
   command_.add("PING");
-  link.write(shared_, command_, {.what = sent_call::type::ping});
+  connection.write(shared_, command_, {.what = sent_call::type::ping});
   shared_.out->turn = true;
 }
 
 // --- answers ---
 
 link* connections::feed(std::uint32_t serial, std::string_view bytes) {
-  link* link = find(serial);
-  if (!link) return nullptr;
-  link->heard = shared_.now;
+  link* connection = find(serial);
+  if (!connection) return nullptr;
+  connection->heard = shared_.now;
   shared_.counters.bytes_received += bytes.size();
-  link->reader.feed(bytes);
-  return link;
+  connection->reader.feed(bytes);
+  return connection;
 }
 
 bool connections::next(link& connection, reply& answer) {
@@ -346,29 +346,29 @@ bool connections::lent(std::uint32_t serial) const {
 }
 
 void connections::forget(operation& plain) {
-  for (auto& link : links_) {
-    if (link.borrowed.plain == &plain) link.borrowed.plain = nullptr;
-    for (auto& sent : link.unanswered)
+  for (auto& connection : links_) {
+    if (connection.borrowed.plain == &plain) connection.borrowed.plain = nullptr;
+    for (auto& sent : connection.unanswered)
       if (sent.plain == &plain) sent.plain = nullptr;
-    for (auto& kept : link.unsynced)
+    for (auto& kept : connection.unsynced)
       if (kept.call.plain == &plain) kept.call.plain = nullptr;
   }
 }
 
 void connections::collect(std::vector<operation*>& plain) const {
   if (operation* const borrowed = of(role::direct).borrowed.plain) plain.push_back(borrowed);
-  for (auto const& link : links_) {
-    for (auto const& sent : link.unanswered)
+  for (auto const& connection : links_) {
+    for (auto const& sent : connection.unanswered)
       if (sent.plain) plain.push_back(sent.plain);
-    for (auto const& kept : link.unsynced)
+    for (auto const& kept : connection.unsynced)
       if (kept.call.plain) plain.push_back(kept.call.plain);
   }
 }
 
 bool connections::idle() const {
-  return std::all_of(links_.begin(), links_.end(), [](link const& link) {
-    return !link.lent && link.unsynced.empty() &&
-           std::none_of(link.unanswered.begin(), link.unanswered.end(), [](sent_call const& call) {
+  return std::all_of(links_.begin(), links_.end(), [](link const& connection) {
+    return !connection.lent && connection.unsynced.empty() &&
+           std::none_of(connection.unanswered.begin(), connection.unanswered.end(), [](sent_call const& call) {
              return call.what == sent_call::type::script || call.what == sent_call::type::plain;
            });
   });

@@ -16,8 +16,8 @@ namespace latchkey::detail {
 // Told what becomes of the connections, and what their handshake learns of the server.
 class connections_user {
  public:
-  virtual void on_up(link& link) = 0;
-  virtual void on_down(link const& link, remains&& left, error_code const& why, std::string_view text) = 0;
+  virtual void on_up(link& connection) = 0;
+  virtual void on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) = 0;
   virtual void on_trouble(error_code const& why, std::string_view text, bool transient) = 0;
   virtual void on_replica() = 0;                   // the server says that it is one, or has become one
   virtual void on_replicas(std::size_t many) = 0;  // so many follow it
@@ -67,7 +67,9 @@ class connections {
   };
   facts const& server() const { return server_; }
   identity const& who() const { return who_; }
-  bool has(link const& link) const { return &link >= links_.data() && &link < links_.data() + links_.size(); }
+  bool has(link const& connection) const {
+    return &connection >= links_.data() && &connection < links_.data() + links_.size();
+  }
   // Is it there, or will it not be soon?
   bool decided(role which) const;
 
@@ -117,18 +119,18 @@ class connections {
   void open(link& connection, io_actions& io);
   void ready(link& connection);
   std::string at_address(std::string_view text) const;
-  void failed(link& link, error_code const& why, std::string_view text, bool transient);
+  void failed(link& connection, error_code const& why, std::string_view text, bool transient);
   void plan_reconnect(link& connection, bool was_up);
-  void ping(link& link);
-  bool look_again(link& link, instant since, milliseconds limit);
+  void ping(link& connection);
+  bool look_again(link& connection, instant since, milliseconds limit);
 
   // handshake.cpp
   void greet(link& connection);
-  void on_hello(link& link, sent_call const& call, reply const& answer);
+  void on_hello(link& connection, sent_call const& call, reply const& answer);
   void greeted(link& connection);
   void on_check(sent_call const& call, reply const& answer);
-  void on_role(link& link, reply const& answer);
-  void ask_for_scripts(link& link);
+  void on_role(link& connection, reply const& answer);
+  void ask_for_scripts(link& connection);
   void learn_scripts(reply const& answer);
 
   context& shared_;

@@ -46,11 +46,11 @@ bool is_at_least(std::string_view version, std::pair<int, int> least) {
 }
 
 // Shown by CLIENT LIST. What the server says to it does not matter.
-void name_library(link& link, context& shared) {
+void name_library(link& connection, context& shared) {
   for (auto const& [what, is] : {std::pair("LIB-NAME", "latchkey"), std::pair("LIB-VER", LATCHKEY_VERSION)}) {
     words command;
     for (std::string_view word : {"CLIENT", "SETINFO", what, is}) command.add(word);
-    link.write(shared, command, {.what = sent_call::type::hello, .step = hello::library});
+    connection.write(shared, command, {.what = sent_call::type::hello, .step = hello::library});
   }
   shared.out->turn = true;
 }
@@ -103,14 +103,15 @@ void connections::greet(link& connection) {
 }
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
-void connections::ask_for_scripts(link& link) {
+void connections::ask_for_scripts(link& connection) {
   auto const all = user_.scripts();
   asked_for_.assign(all.begin(), all.end());
   command_.clear();
   command_.add(std::string_view("SCRIPT"));
   command_.add(std::string_view("EXISTS"));
   for (script const* text : asked_for_) command_.add(text->sha());
-  if (!asked_for_.empty()) link.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
+  if (!asked_for_.empty())
+    connection.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
 }
 
 // A server that does not say is asked by EVALSHA.
@@ -120,7 +121,7 @@ void connections::learn_scripts(reply const& answer) {
     if (answer.elements[i].is_integer() && answer.elements[i].integer == 0) user_.on_unknown(*asked_for_[i]);
 }
 
-void connections::on_hello(link& link, sent_call const& call, reply const& answer) {
+void connections::on_hello(link& connection, sent_call const& call, reply const& answer) {
   if (call.step == hello::library) return;
   if (call.step == hello::scripts) return learn_scripts(answer);
   if (call.step == hello::time) {
@@ -130,30 +131,30 @@ void connections::on_hello(link& link, sent_call const& call, reply const& answe
   }
   if (answer.is_error()) {
     auto const why = classify(answer.text);
-    bool const unknown_user = why.code == errc::auth_failed;
-    if (unknown_user || call.step == hello::auth || call.step == hello::select) {
+    if (why.code == errc::auth_failed || call.step == hello::auth || call.step == hello::select) {
       // A server that does not know AUTH repeats its arguments: no word that may hold the password is passed on.
       bool const quotes = call.step == hello::auth && answer.text.find("unknown command") != std::string::npos;
       std::string_view const text = quotes ? std::string_view("the server does not know AUTH") : answer.text;
-      return why.transient ? failed(link, why.code, text, true) : failed(link, errc::auth_failed, text, false);
+      return why.transient ? failed(connection, why.code, text, true)
+                           : failed(connection, errc::auth_failed, text, false);
     }
-    if (why.executed == server_error::ran::no && why.transient) return failed(link, why.code, answer.text, true);
+    if (why.executed == server_error::ran::no && why.transient) return failed(connection, why.code, answer.text, true);
     // Protected mode: said to whoever comes from elsewhere, until somebody changes a setting.
-    if (answer.text.starts_with("DENIED")) return failed(link, why.code, answer.text, false);
+    if (answer.text.starts_with("DENIED")) return failed(connection, why.code, answer.text, false);
     // A name that nobody has asked for may be refused.
     bool const announced = shared_.settings.announce && shared_.settings.client_name.starts_with("latchkey:");
     if (call.step == hello::name && !announced) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
     if (call.step == hello::probe) user_.on_kill_refused(answer.text);
     if (call.step != hello::info) return;
     user_.on_kill_refused(answer.text);
-    return greeted(link);
+    return greeted(connection);
   }
   switch (call.step) {
     case hello::role:
       // A replica answers a busy lock like its primary does, but never grants: callers would wait for nothing.
       // Whoever is aside has only KILLs to say.
       if (!aside_ && answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave") {
-        failed(link, errc::read_only, "connected to a replica", true);
+        failed(connection, errc::read_only, "connected to a replica", true);
         user_.on_replica();
       } else if (answer.is_array() && answer.elements.size() > 2) {
         user_.on_replicas(answer.elements[2].elements.size());
@@ -164,30 +165,30 @@ void connections::on_hello(link& link, sent_call const& call, reply const& answe
       // CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
       server_.knows_libraries = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 2});
       server_.shards_channels = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 0});
-      if (server_.knows_libraries) name_library(link, shared_);
+      if (server_.knows_libraries) name_library(connection, shared_);
       return;
     case hello::probe:
-      if (!answer.is_integer()) return failed(link, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
-      user_.on_kill_allowed();
-      return;
+      return answer.is_integer() ? user_.on_kill_allowed()
+                                 : failed(connection, errc::protocol_error, "unexpected answer to CLIENT KILL", false);
     case hello::info:
-      link.id = value_of(answer.text, "id");
-      link.address = value_of(answer.text, "addr");
-      if (link.id.empty() || link.address.empty()) user_.on_kill_refused("CLIENT INFO names neither id nor address");
-      return greeted(link);
+      connection.id = value_of(answer.text, "id");
+      connection.address = value_of(answer.text, "addr");
+      if (connection.id.empty() || connection.address.empty())
+        user_.on_kill_refused("CLIENT INFO names neither id nor address");
+      return greeted(connection);
     default:
       if (answer.kind != reply::type::status)
-        failed(link, errc::protocol_error, "unexpected answer in the handshake", false);
+        failed(connection, errc::protocol_error, "unexpected answer in the handshake", false);
   }
 }
 
-void connections::on_role(link& link, reply const& answer) {
+void connections::on_role(link& connection, reply const& answer) {
   if (!answer.is_array() || answer.elements.empty()) return;  // it may not be asked
   if (answer.elements[0].text != "slave") {
     if (answer.elements.size() > 2) user_.on_replicas(answer.elements[2].elements.size());
     return;
   }
-  discard(link, errc::read_only, "the server has become a replica");
+  discard(connection, errc::read_only, "the server has become a replica");
   user_.on_replica();
 }
 

@@ -35,18 +35,18 @@ sentinel_scout::sentinel_scout(context& shared, sentinels whom, scout_user& user
   timer_.of = this;
   for (auto const& seed : whom_.seeds) {
     if (all_.size() == most_sentinels) break;
-    all_.push_back(std::make_unique<line>());
+    all_.push_back(std::make_unique<sentinel>());
     all_.back()->at = seed;
   }
 }
 
 sentinel_scout::~sentinel_scout() { shared_.timers.drop(timer_); }
 
-sentinel_scout::line* sentinel_scout::find(std::uint32_t serial) {
+sentinel_scout::sentinel* sentinel_scout::find(std::uint32_t serial) {
   if (serial == 0) return nullptr;
   if (ear_.serial == serial) return &ear_;
-  for (auto const& sentinel : all_)
-    if (sentinel->serial == serial) return sentinel.get();
+  for (auto const& one : all_)
+    if (one->serial == serial) return one.get();
   return nullptr;
 }
 
@@ -63,9 +63,9 @@ void sentinel_scout::turn(io_actions& io, need wanted) {
     if (!asking_ && shared_.now >= again_at_) begin_round();
     listen(io);
   }
-  for (auto const& sentinel : all_) {
-    if (sentinel->wanted) open(*sentinel, io);
-    flush(*sentinel, io);
+  for (auto const& one : all_) {
+    if (one->wanted) open(*one, io);
+    flush(*one, io);
   }
   flush(ear_, io);
   io.close.insert(io.close.end(), closing_.begin(), closing_.end());
@@ -73,18 +73,18 @@ void sentinel_scout::turn(io_actions& io, need wanted) {
   if (wanted_ != need::nothing) plan();
 }
 
-void sentinel_scout::open(line& sentinel, io_actions& io) {
-  sentinel.wanted = false;
-  sentinel.serial = shared_.next_serial++;
-  sentinel.up = false;
-  sentinel.since = shared_.now;
-  io.open.push_back({.as = role::scout, .serial = sentinel.serial, .to = sentinel.at});
+void sentinel_scout::open(sentinel& one, io_actions& io) {
+  one.wanted = false;
+  one.serial = shared_.next_serial++;
+  one.up = false;
+  one.since = shared_.now;
+  io.open.push_back({.as = role::scout, .serial = one.serial, .to = one.at});
 }
 
-void sentinel_scout::flush(line& sentinel, io_actions& io) {
-  if (sentinel.out.empty()) return;
-  shared_.counters.bytes_sent += sentinel.out.size();
-  io.write.push_back({sentinel.serial, std::exchange(sentinel.out, {})});
+void sentinel_scout::flush(sentinel& one, io_actions& io) {
+  if (one.out.empty()) return;
+  shared_.counters.bytes_sent += one.out.size();
+  io.write.push_back({one.serial, std::exchange(one.out, {})});
 }
 
 // --- rounds ---
@@ -95,54 +95,53 @@ void sentinel_scout::begin_round() {
   again_at_ = never;
   why_ = {};
   words_.clear();
-  for (auto const& sentinel : all_) sentinel->tried = false;
+  for (auto const& one : all_) one->tried = false;
   ask_next();
 }
 
 void sentinel_scout::ask_next() {
-  auto const next = std::find_if(all_.begin(), all_.end(), [](auto const& sentinel) { return !sentinel->tried; });
+  auto const next = std::find_if(all_.begin(), all_.end(), [](auto const& one) { return !one->tried; });
   bool const last = next == all_.end();
   next_one_at_ = last ? never : after(shared_.now, scout_rounds::soon);
   if (!last) return ask(**next);
-  if (std::none_of(all_.begin(), all_.end(), [](auto const& sentinel) { return sentinel->in_question; }))
-    end_round_in_vain();
+  if (std::none_of(all_.begin(), all_.end(), [](auto const& one) { return one->in_question; })) end_round_in_vain();
 }
 
-void sentinel_scout::ask(line& sentinel) {
-  sentinel.tried = true;
+void sentinel_scout::ask(sentinel& one) {
+  one.tried = true;
   shared_.out->turn = true;
-  if (std::exchange(sentinel.in_question, true)) return;  // since an earlier round: its time runs on
-  sentinel.since = shared_.now;
-  if (sentinel.up)
-    question(sentinel);
-  else if (sentinel.serial == 0)
-    sentinel.wanted = true;
+  if (std::exchange(one.in_question, true)) return;  // since an earlier round: its time runs on
+  one.since = shared_.now;
+  if (one.up)
+    question(one);
+  else if (one.serial == 0)
+    one.wanted = true;
 }
 
-void sentinel_scout::say(line& sentinel, asked what, std::initializer_list<std::string_view> said) {
+void sentinel_scout::say(sentinel& one, asked what, std::initializer_list<std::string_view> said) {
   command_.clear();
   for (auto word : said) command_.add(word);
-  append_command(sentinel.out, command_);
-  sentinel.awaited.push_back(what);
+  append_command(one.out, command_);
+  one.awaited.push_back(what);
   shared_.out->turn = true;
 }
 
-void sentinel_scout::greet(line& sentinel) {
+void sentinel_scout::greet(sentinel& one) {
   if (whom_.password.empty()) return;
   if (whom_.username.empty())
-    say(sentinel, asked::auth, {"AUTH", whom_.password});
+    say(one, asked::auth, {"AUTH", whom_.password});
   else
-    say(sentinel, asked::auth, {"AUTH", whom_.username, whom_.password});
+    say(one, asked::auth, {"AUTH", whom_.username, whom_.password});
 }
 
-void sentinel_scout::question(line& sentinel) {
-  say(sentinel, asked::address, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master});
-  say(sentinel, asked::epoch, {"SENTINEL", "MASTER", whom_.master});
-  if (shared_.settings.sentinels_discovery) say(sentinel, asked::others, {"SENTINEL", "SENTINELS", whom_.master});
+void sentinel_scout::question(sentinel& one) {
+  say(one, asked::address, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master});
+  say(one, asked::epoch, {"SENTINEL", "MASTER", whom_.master});
+  if (shared_.settings.sentinels_discovery) say(one, asked::others, {"SENTINEL", "SENTINELS", whom_.master});
 }
 
-void sentinel_scout::answered_well(line& sentinel) {
-  sentinel.in_question = false;
+void sentinel_scout::answered_well(sentinel& one) {
+  one.in_question = false;
   if (!asking_) return;  // somebody was quicker
   asking_ = false;
   failures_ = 0;
@@ -150,7 +149,7 @@ void sentinel_scout::answered_well(line& sentinel) {
   milliseconds const given = shared_.settings.scan_interval;
   milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : given.count() > 0 ? given : usual;
   again_at_ = std::min(again_at_, after(shared_.now, pause));
-  auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &sentinel; });
+  auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
   if (mine != all_.begin()) {
     std::rotate(all_.begin(), mine, mine + 1);
     if (ear_.serial != 0) hang_up(ear_);
@@ -158,11 +157,11 @@ void sentinel_scout::answered_well(line& sentinel) {
   }
 }
 
-void sentinel_scout::failed(line& sentinel, error_code const& why, std::string_view text) {
-  if (!std::exchange(sentinel.in_question, false) || !asking_) return;
+void sentinel_scout::failed(sentinel& one, error_code const& why, std::string_view text) {
+  if (!std::exchange(one.in_question, false) || !asking_) return;
   if (scout_rounds::weight(why) > scout_rounds::weight(why_)) {
     why_ = why;
-    words_ = "sentinel " + to_string(sentinel.at) + ": ";
+    words_ = "sentinel " + to_string(one.at) + ": ";
     words_.append(text);
   }
   ask_next();
@@ -191,119 +190,118 @@ void sentinel_scout::distrust() {
 // --- lines ---
 
 void sentinel_scout::opened(std::uint32_t serial) {
-  line* const sentinel = find(serial);
-  if (!sentinel || sentinel->up) return;
-  sentinel->up = true;
-  sentinel->since = shared_.now;
-  greet(*sentinel);
-  if (sentinel == &ear_)
+  sentinel* const one = find(serial);
+  if (!one || one->up) return;
+  one->up = true;
+  one->since = shared_.now;
+  greet(*one);
+  if (one == &ear_)
     say(ear_, asked::listen, {"SUBSCRIBE", announcements});
-  else if (sentinel->in_question)
-    question(*sentinel);
+  else if (one->in_question)
+    question(*one);
 }
 
 void sentinel_scout::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  line* const sentinel = find(serial);
-  if (!sentinel) return;
-  sentinel->serial = 0;
-  if (sentinel == &ear_)
+  sentinel* const one = find(serial);
+  if (!one) return;
+  one->serial = 0;
+  if (one == &ear_)
     listen_at_ = after(shared_.now, usual);
   else
-    failed(*sentinel, why, text);
+    failed(*one, why, text);
 }
 
 void sentinel_scout::broken(std::uint32_t serial) {
-  line* const sentinel = find(serial);
-  if (!sentinel) return;
-  hang_up(*sentinel);
+  sentinel* const one = find(serial);
+  if (!one) return;
+  hang_up(*one);
   closing_.pop_back();  // it has ended by itself
-  if (sentinel == &ear_) {
+  if (one == &ear_) {
     listen_at_ = after(shared_.now, scout_rounds::soon);
     return hurry();  // it may have told something
   }
-  failed(*sentinel, errc::connect_failed, "the sentinel closed the connection");
+  failed(*one, errc::connect_failed, "the sentinel closed the connection");
 }
 
-void sentinel_scout::hang_up(line& sentinel) {
-  if (sentinel.serial != 0) closing_.push_back(sentinel.serial);
+void sentinel_scout::hang_up(sentinel& one) {
+  if (one.serial != 0) closing_.push_back(one.serial);
   shared_.out->turn = true;
-  sentinel.serial = 0;
-  sentinel.up = sentinel.wanted = false;
-  sentinel.reader = reply_reader{};
-  sentinel.out.clear();
-  sentinel.awaited.clear();
+  one.serial = 0;
+  one.up = one.wanted = false;
+  one.reader = reply_reader{};
+  one.out.clear();
+  one.awaited.clear();
 }
 
 void sentinel_scout::received(std::uint32_t serial, std::string_view bytes) {
-  line* const sentinel = find(serial);
-  if (!sentinel) return;
+  sentinel* const one = find(serial);
+  if (!one) return;
   shared_.counters.bytes_received += bytes.size();
-  sentinel->reader.feed(bytes);
-  for (reply answer; sentinel->serial == serial;) {
-    auto const got = sentinel->reader.next(answer);
+  one->reader.feed(bytes);
+  for (reply answer; one->serial == serial;) {
+    auto const got = one->reader.next(answer);
     if (got == reply_reader::result::more) return;
     if (got == reply_reader::result::reply) {
-      sentinel == &ear_ ? listen_to(answer) : on_reply(*sentinel, answer);
+      one == &ear_ ? listen_to(answer) : on_reply(*one, answer);
       continue;
     }
-    hang_up(*sentinel);
-    return failed(*sentinel, errc::protocol_error, "no answer of a sentinel");
+    hang_up(*one);
+    return failed(*one, errc::protocol_error, "no answer of a sentinel");
   }
 }
 
-void sentinel_scout::on_reply(line& sentinel, reply const& answer) {
-  if (sentinel.awaited.empty()) {
-    hang_up(sentinel);
-    return failed(sentinel, errc::protocol_error, "an answer to no question");
+void sentinel_scout::on_reply(sentinel& one, reply const& answer) {
+  if (one.awaited.empty()) {
+    hang_up(one);
+    return failed(one, errc::protocol_error, "an answer to no question");
   }
-  asked const what = sentinel.awaited.front();
-  sentinel.awaited.pop_front();
-  if (what == asked::others) return learn(sentinel, answer);
-  if (what == asked::address) return on_address(sentinel, answer);
-  if (what == asked::epoch) return on_epoch(sentinel, answer);
+  asked const what = one.awaited.front();
+  one.awaited.pop_front();
+  if (what == asked::others) return learn(one, answer);
+  if (what == asked::address) return on_address(one, answer);
+  if (what == asked::epoch) return on_epoch(one, answer);
   if (!answer.is_error()) return;
   // A sentinel that does not know AUTH repeats its arguments.
   bool const quotes = answer.text.find("unknown command") != std::string::npos;
-  hang_up(sentinel);
-  failed(sentinel, errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
+  hang_up(one);
+  failed(one, errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
 }
 
-bool sentinel_scout::refuses(line& sentinel, reply const& answer) {
+bool sentinel_scout::refuses(sentinel& one, reply const& answer) {
   if (names_no_master(answer)) {
-    failed(sentinel, errc::no_master, "it knows no master named " + whom_.master);
+    failed(one, errc::no_master, "it knows no master named " + whom_.master);
     return true;
   }
   if (!answer.is_error()) return false;
   bool const refused = answer.text.starts_with("NOPERM");
-  failed(sentinel, refused ? error_code(errc::auth_failed) : error_code(classify(answer.text).code), answer.text);
+  failed(one, refused ? error_code(errc::auth_failed) : error_code(classify(answer.text).code), answer.text);
   return true;
 }
 
-void sentinel_scout::on_address(line& sentinel, reply const& answer) {
-  sentinel.named = {};
-  if (refuses(sentinel, answer)) return;
-  if (auto const at = read_address(answer)) sentinel.named = *at;
+void sentinel_scout::on_address(sentinel& one, reply const& answer) {
+  one.named = {};
+  if (refuses(one, answer)) return;
+  if (auto const at = read_address(answer)) one.named = *at;
 }
 
-void sentinel_scout::on_epoch(line& sentinel, reply const& answer) {
-  if (refuses(sentinel, answer)) return;
+void sentinel_scout::on_epoch(sentinel& one, reply const& answer) {
+  if (refuses(one, answer)) return;
   auto const epoch = read_epoch(answer);
-  if (sentinel.named.host.empty() || !epoch)
-    return failed(sentinel, errc::protocol_error, "its answer names no master");
-  if (user_.on_claim(sentinel.named, *epoch, read_replicas(answer)) == routes::verdict::stale)
-    return failed(sentinel, errc::connect_failed, "it has not heard of the last failover");
-  answered_well(sentinel);
+  if (one.named.host.empty() || !epoch) return failed(one, errc::protocol_error, "its answer names no master");
+  if (user_.on_claim(one.named, *epoch, read_replicas(answer)) == routes::verdict::stale)
+    return failed(one, errc::connect_failed, "it has not heard of the last failover");
+  answered_well(one);
 }
 
-void sentinel_scout::learn(line const& from, reply const& answer) {
+void sentinel_scout::learn(sentinel const& from, reply const& answer) {
   auto const all = read_sentinels(answer);
   if (answer.is_array() && all.empty() && shared_.settings.check_sentinels_list && !std::exchange(told_alone_, true))
     shared_.note(event_type::warning, {}, 0, {}, "the sentinel " + to_string(from.at) + " knows no other");
   for (auto const& said : all) {
     node_address const at = user_.reached_by(said);
-    bool const known = std::any_of(all_.begin(), all_.end(), [&](auto const& sentinel) { return sentinel->at == at; });
+    bool const known = std::any_of(all_.begin(), all_.end(), [&](auto const& one) { return one->at == at; });
     if (known || all_.size() == most_sentinels) continue;
-    all_.push_back(std::make_unique<line>());
+    all_.push_back(std::make_unique<sentinel>());
     all_.back()->at = at;
     all_.back()->tried = true;  // in this round
   }
@@ -333,10 +331,10 @@ void sentinel_scout::listen_to(reply const& answer) {
 
 // --- time ---
 
-bool sentinel_scout::overdue(line const& sentinel) const {
+bool sentinel_scout::overdue(sentinel const& one) const {
   auto const& settings = shared_.settings;
-  bool const waits = &sentinel == &ear_ ? sentinel.serial != 0 && !sentinel.up : sentinel.in_question;
-  return waits && after(sentinel.since, sentinel.up ? settings.timeout : settings.connect_timeout) <= shared_.now;
+  bool const waits = &one == &ear_ ? one.serial != 0 && !one.up : one.in_question;
+  return waits && after(one.since, one.up ? settings.timeout : settings.connect_timeout) <= shared_.now;
 }
 
 void sentinel_scout::on_timer() {
@@ -345,12 +343,12 @@ void sentinel_scout::on_timer() {
     hang_up(ear_);
     listen_at_ = after(shared_.now, usual);
   }
-  std::vector<line*> late;
-  for (auto const& sentinel : all_)
-    if (overdue(*sentinel)) late.push_back(sentinel.get());
-  for (line* sentinel : late) {
-    hang_up(*sentinel);
-    failed(*sentinel, errc::connect_failed, "no answer in time");
+  std::vector<sentinel*> late;
+  for (auto const& one : all_)
+    if (overdue(*one)) late.push_back(one.get());
+  for (sentinel* one : late) {
+    hang_up(*one);
+    failed(*one, errc::connect_failed, "no answer in time");
   }
   if (asking_ && shared_.now >= next_one_at_) ask_next();
 }
@@ -358,9 +356,9 @@ void sentinel_scout::on_timer() {
 void sentinel_scout::plan() {
   auto const& settings = shared_.settings;
   instant next = asking_ ? next_one_at_ : again_at_;
-  for (auto const& sentinel : all_)
-    if (sentinel->in_question)
-      next = std::min(next, after(sentinel->since, sentinel->up ? settings.timeout : settings.connect_timeout));
+  for (auto const& one : all_)
+    if (one->in_question)
+      next = std::min(next, after(one->since, one->up ? settings.timeout : settings.connect_timeout));
   if (ear_.serial != 0 && !ear_.up) next = std::min(next, after(ear_.since, settings.connect_timeout));
   if (ear_.serial == 0 && !deaf_ && listen_at_ > shared_.now) next = std::min(next, listen_at_);
   shared_.timers.set(timer_, std::max(next, shared_.now));

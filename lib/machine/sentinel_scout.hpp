@@ -94,8 +94,8 @@ class sentinel_scout {
  private:
   enum class asked : unsigned char { auth, address, epoch, others, listen };
 
-  // A connection to a sentinel, to ask it or to listen to it.
-  struct line {
+  // One of them, with the connection to it: to ask it or to listen to it.
+  struct sentinel {
     node_address at;
     std::uint32_t serial = 0;  // 0: none
     bool up = false;
@@ -109,44 +109,44 @@ class sentinel_scout {
     node_address named{};  // as the master, in the answer before
   };
 
-  line* find(std::uint32_t serial);
+  sentinel* find(std::uint32_t serial);
   void begin_round();
   void ask_next();
-  void ask(line& sentinel);
-  void say(line& sentinel, asked what, std::initializer_list<std::string_view> said);
-  void greet(line& sentinel);
-  void question(line& sentinel);
-  void on_reply(line& sentinel, reply const& answer);
-  bool refuses(line& sentinel, reply const& answer);
-  void on_address(line& sentinel, reply const& answer);
-  void on_epoch(line& sentinel, reply const& answer);
-  void learn(line const& from, reply const& answer);
-  void answered_well(line& sentinel);
-  void failed(line& sentinel, error_code const& why, std::string_view text);
+  void ask(sentinel& one);
+  void say(sentinel& one, asked what, std::initializer_list<std::string_view> said);
+  void greet(sentinel& one);
+  void question(sentinel& one);
+  void on_reply(sentinel& one, reply const& answer);
+  bool refuses(sentinel& one, reply const& answer);
+  void on_address(sentinel& one, reply const& answer);
+  void on_epoch(sentinel& one, reply const& answer);
+  void learn(sentinel const& from, reply const& answer);
+  void answered_well(sentinel& one);
+  void failed(sentinel& one, error_code const& why, std::string_view text);
   void end_round_in_vain();
-  void hang_up(line& sentinel);
-  bool overdue(line const& sentinel) const;
+  void hang_up(sentinel& one);
+  bool overdue(sentinel const& one) const;
   void plan();
   void listen(io_actions& io);
   void listen_to(reply const& answer);
-  void open(line& sentinel, io_actions& io);
-  void flush(line& sentinel, io_actions& io);
+  void open(sentinel& one, io_actions& io);
+  void flush(sentinel& one, io_actions& io);
 
   context& shared_;
   sentinels const whom_;
   scout_user& user_;
   timer_node timer_;
-  std::vector<std::unique_ptr<line>> all_;  // who is asked first stands first
-  line ear_;                                // subscribed to the announcements of the first
-  bool deaf_ = false;                       // it is not allowed to subscribe
-  bool told_alone_ = false;                 // that one knows no other
-  instant listen_at_{};                     // not before
-  bool asking_ = false;                     // a round is under way
-  instant began_{};                         // the last one
-  instant next_one_at_ = never;             // when the next sentinel of the round is asked, too
-  instant again_at_{};                      // when the next round begins, if it is needed
-  unsigned failures_ = 0;                   // rounds in a row
-  error_code why_;                          // what says most of why nobody has answered in this round
+  std::vector<std::unique_ptr<sentinel>> all_;  // who is asked first stands first
+  sentinel ear_;                                // subscribed to the announcements of the first
+  bool deaf_ = false;                           // it is not allowed to subscribe
+  bool told_alone_ = false;                     // that one knows no other
+  instant listen_at_{};                         // not before
+  bool asking_ = false;                         // a round is under way
+  instant began_{};                             // the last one
+  instant next_one_at_ = never;                 // when the next sentinel of the round is asked, too
+  instant again_at_{};                          // when the next round begins, if it is needed
+  unsigned failures_ = 0;                       // rounds in a row
+  error_code why_;                              // what says most of why nobody has answered in this round
   std::string words_;
   need wanted_ = need::nothing;
   std::vector<std::uint32_t> closing_;

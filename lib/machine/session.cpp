@@ -134,33 +134,33 @@ void session::on_reply(link& connection, reply& answer) {
 
 // --- what the parts tell ---
 
-void session::on_up(link& link) {
-  if (aside_) return orphans_.connected(link.id, links_.server().run_id);
-  if (link.of == role::shared) {
+void session::on_up(link& connection) {
+  if (aside_) return orphans_.connected(connection.id, links_.server().run_id);
+  if (connection.of == role::shared) {
     at_.sharded_channels =
         at_.in_cluster && shared_.settings.sharded_subscription.value_or(links_.server().shards_channels);
     at_.renewals.want_all();
-    orphans_.connected(link.id, links_.server().run_id);
-  } else if (link.of == role::messages) {
+    orphans_.connected(connection.id, links_.server().run_id);
+  } else if (connection.of == role::messages) {
     at_.channels.connected();
-    if (plain_.connecting()) messages_.ask(link);
+    if (plain_.connecting()) messages_.ask(connection);
   }
   end_connects();
 }
 
-void session::on_down(link const& link, remains&& left, error_code const& why, std::string_view text) {
-  if (link.of == role::shared) {
+void session::on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) {
+  if (connection.of == role::shared) {
     orphans_.disconnected();
     if (!aside_) plain_.restart_connects();
   }
-  if (link.of == role::messages) {
-    at_.channels.disconnected(link.soon_lost >= most_soon_lost);
+  if (connection.of == role::messages) {
+    at_.channels.disconnected(connection.soon_lost >= most_soon_lost);
     messages_.ended();
   }
   orphans_.give_up(std::move(left), why, text);
   if (aside_) return;
   end_connects();
-  if (link.of != role::messages && why) user_.shaken();
+  if (connection.of != role::messages && why) user_.shaken();
 }
 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
@@ -225,8 +225,8 @@ void session::collect(std::vector<operation*>& calls) const {
 node_stats session::seen() const {
   node_stats made{.address = links_.who().address, .connected = up(), .kills_owed = orphans_.size()};
   for (role const each : {role::shared, role::direct, role::messages}) {
-    link const& link = links_.of(each);
-    made.in_flight += link.unanswered.size() + link.unsynced.size() + link.lent;
+    link const& connection = links_.of(each);
+    made.in_flight += connection.unanswered.size() + connection.unsynced.size() + connection.lent;
   }
   return made;
 }

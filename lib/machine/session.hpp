@@ -95,8 +95,8 @@ class session final : private connections_user, private orphans_user, private wr
   void on_reply(link& connection, reply& answer);
   void end_connects();
 
-  void on_up(link& link) override;
-  void on_down(link const& link, remains&& left, error_code const& why, std::string_view text) override;
+  void on_up(link& connection) override;
+  void on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) override;
   void on_trouble(error_code const& why, std::string_view text, bool transient) override;
   void on_replica() override;
   void on_replicas(std::size_t many) override;
