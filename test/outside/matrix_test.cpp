@@ -265,7 +265,7 @@ class combination {
 
   std::string came_of(ending way, std::optional<std::size_t> place) {
     release_result found = release_result::released;
-    test::event_log::catch_up(ours_);
+    log_.catch_up(ours_);
     int const failed = log_.count(event_type::unlock_failed);
     std::string const came = said([&] {
       switch (way) {
@@ -283,7 +283,7 @@ class combination {
       }
     });
     if (way == ending::drop_first || way == ending::drop_second) return "dropped";
-    test::event_log::catch_up(ours_);
+    log_.catch_up(ours_);
     if (!place) return log_.count(event_type::unlock_failed) > failed ? "event" : came;
     if (came != "done") return came;
     switch (found) {

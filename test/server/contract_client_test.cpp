@@ -201,7 +201,7 @@ TEST_CASE("snapshot and events tell kinds of lock apart", "[server][contract]") 
   lease const written = w.own.get_read_write_lock(new_name()).write_lock().acquire();
   w.own.get_semaphore(new_name()).add_permits(1);
   w.lock.unlock();
-  event_log::catch_up(w.own);
+  w.log.catch_up(w.own);
   CHECK(w.log.last(event_type::granted).kind == "read_write_lock");
   CHECK(w.log.last(event_type::released).kind == "lock");
   auto const now = w.own.snapshot();
@@ -266,7 +266,7 @@ TEST_CASE("events tell the life of a hold in order", "[server][contract]") {
     CHECK(held.release() == release_result::released);
   }
   std::vector<event_type> types;
-  event_log::catch_up(w.own);
+  w.log.catch_up(w.own);
   for (auto const& e : w.log.all())
     if (e.lock == w.name) types.push_back(e.type);
   CHECK(types == std::vector{event_type::attempt, event_type::granted, event_type::released});
@@ -274,6 +274,28 @@ TEST_CASE("events tell the life of a hold in order", "[server][contract]") {
   auto const granted = w.log.last(event_type::granted);
   CHECK(granted.owner.has_value());
   CHECK(granted.took > 0us);
+}
+
+TEST_CASE("events that wait for a slow listener are told in parts, and a log catches up with them all",
+          "[server][contract]") {
+  event_log log;
+  std::promise<void> goes_on;
+  auto settings = steady_config();
+  settings.on_event = [tell = log.callback(), until = goes_on.get_future().share()](event const& e) {
+    until.wait();
+    std::this_thread::yield();
+    tell(e);
+  };
+  client own(common_server().uri(), settings);
+  auto const lock = own.get_lock(new_name());
+  for (int i = 0; i < 50; ++i) {
+    lock.lock();
+    lock.unlock();
+  }
+  std::thread opens([&] { goes_on.set_value(); });
+  log.catch_up(own);
+  CHECK(log.count(event_type::released) == 50);
+  opens.join();
 }
 
 TEST_CASE("embedded: starts a server of its own and stops it with the client", "[server][contract]") {

@@ -288,7 +288,7 @@ TEST_CASE("fair lock: a user with the rights that the README names is served", "
   CHECK(lock.hold_count(next.owner()) == 1);
   CHECK(lock.force_unlock());
   CHECK(wait_until([&] { return w.admin.integer("DBSIZE") == 0; }));
-  event_log::catch_up(w.own);
+  w.log.catch_up(w.own);
   CHECK(w.log.refusals() == 0);
 }
 

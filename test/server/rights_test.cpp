@@ -110,7 +110,7 @@ TEST_CASE("case 46: a hold is lost at its deadline when the password was changed
   // It waited with pauses instead of knocking all the time.
   CHECK(denied_logins(admin) < 200);
   CHECK(error_of([&] { return own.get_lock("lock").try_lock(); }) == errc::auth_failed);
-  event_log::catch_up(own);
+  log.catch_up(own);
   CHECK(log.words().find("s3cret") == std::string::npos);
 }
 

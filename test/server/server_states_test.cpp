@@ -230,7 +230,7 @@ TEST_CASE("case 43: out of memory a lock can still be passed on", "[server][case
   REQUIRE(w.log.wait_for(event_type::waiting, w.name));
   w.admin.ok("CONFIG", "SET", "maxmemory", 1);
   w.lock.unlock();
-  event_log::catch_up(w.own);
+  w.log.catch_up(w.own);
   CHECK(w.log.count(event_type::handed_off) + w.log.count(event_type::released) >= 1);
   w.admin.ok("CONFIG", "SET", "maxmemory", 0);
   CHECK(waiter.wait_for(patience) == std::future_status::ready);

@@ -44,10 +44,14 @@ bool event_log::wait_for(event_type type, std::string_view lock, int times) cons
   return wait(type, lock, times, patience);
 }
 
-void event_log::catch_up(client const& with) {
-  std::promise<void> done;
-  asio::post(with.get_executor(), [&] { done.set_value(); });
-  done.get_future().wait();
+void event_log::catch_up(client const& with) const {
+  std::size_t before = 0;
+  do {
+    before = all().size();
+    std::promise<void> done;
+    asio::post(with.get_executor(), [&] { done.set_value(); });
+    done.get_future().wait();
+  } while (all().size() != before);
 }
 
 int event_log::count(event_type type, std::string_view lock) const {

@@ -37,8 +37,9 @@ class event_log {
   bool wait_for(event_type type, int times = 1, std::chrono::milliseconds limit = patience) const;
   bool wait_for(event_type type, std::string_view lock, int times = 1) const;
 
-  // Waits until a client with its own thread has told what happened so far: its callbacks run one after the other.
-  static void catch_up(client const& with);
+  // Waits until a client with its own thread, whose log this is, has told what happened so far: its callbacks run one
+  // after the other, and events a part at a time.
+  void catch_up(client const& with) const;
 
   int count(event_type type, std::string_view lock = {}) const;
   // The same, caught up: a call of a client with its own thread may come back before its events are told.
