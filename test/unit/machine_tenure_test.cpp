@@ -259,15 +259,19 @@ TEST_CASE("turns: what is granted to nobody is given back") {
 }
 
 TEST_CASE("turns: a release that was not answered goes again behind its KILL, and ends nobody's new hold") {
-  for (std::uint64_t const next : {std::uint64_t{1}, std::uint64_t{2}}) {
-    world w(with_turns());
-    task& a = granted(w, w.acquire(1));
-    leave_unread(w, role::shared, [&] { w.drop(a); });
-    granted(w, w.acquire(next));
-    w.server.run_left_behind();
-    CHECK(w.server.count("k", w.field(next)) == 1);
-    w.finish();
-  }
+  for (std::uint64_t const next : {std::uint64_t{1}, std::uint64_t{2}})
+    for (bool const killed : {false, true}) {
+      world w(turns_of(10'000, 60'000ms));
+      task& a = granted(w, w.acquire(1));
+      leave_unread(w, role::shared, [&] { w.drop(a); });
+      if (killed) w.until([&] { return w.snapshot().kills == 1; });
+      task& after = w.acquire(next);
+      CHECK_FALSE(after.done());
+      w.await(after);
+      w.server.run_left_behind();
+      CHECK(w.server.count("k", w.field(next)) == 1);
+      w.finish();
+    }
 }
 
 TEST_CASE("turns: after a turn the owner whose field it is waits like everybody") {
@@ -342,6 +346,37 @@ TEST_CASE("turns: a turn ends with what the server was asked for, whenever it an
   w.drop(a);
   CHECK(b.granted());
   CHECK(b.shown.until() == sent + 30s);
+  w.finish();
+}
+
+TEST_CASE("turns: a turn ends with what a confirmation asked for, whenever that was answered") {
+  world w(turns_of(10'000, 60'000ms));
+  task& a = granted(w, w.acquire(1));
+  task& b = w.run(w.acquire(2));
+  task& inner = granted(w, w.acquire(1));
+  w.mute(role::shared);
+  w.pass(5ms);
+  detail::instant const sent = w.now;
+  w.pass(100ms);
+  w.mute(role::shared, false);
+  w.run();
+  CHECK(w.server.count("k", w.field(1)) == 2);
+  w.drop(inner).drop(a);
+  CHECK(b.granted());
+  CHECK(b.shown.until() == sent + 30s);
+  w.finish();
+}
+
+TEST_CASE("turns: in what its holder has lost nobody has a turn") {
+  world w(turns_of(10'000, 60'000ms));
+  w.watch_holds = false;
+  task& a = granted(w, w.acquire(1));
+  w.server.remove("k");
+  w.until([&] { return a.losses == 1; });
+  task& b = w.acquire(2);
+  CHECK_FALSE(b.done());
+  w.await(b);
+  CHECK(w.server.has("k", w.field(2)));
   w.finish();
 }
 
