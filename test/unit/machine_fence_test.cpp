@@ -45,6 +45,27 @@ struct fail_back {
   stepped_server& next;
 };
 
+// The same owner extends another lock, which the first master has not read, either.
+struct unread_extension : fail_back {
+  unread_extension() : other(w.acquire(1, {.name = "other", .lease = 60s})) {
+    w.deafen(role::shared, false);
+    w.await(other);
+    w.deafen(role::shared);
+    extension = &w.extend(other, 70s);
+  }
+  void replace_first() {
+    w.run();
+    next.redis.data = w.server.redis.data;
+    w.nobody_answers = true;
+    w.only_host = "node0";
+    test::sentinels::promote(w, next);
+    w.pass(10ms);
+  }
+
+  task& other;
+  task* extension = nullptr;
+};
+
 // A release that the first node of a cluster has not read, since when it cannot be reached by the name that it had.
 struct unread : cluster {
   explicit unread(config const& given = brief()) : cluster(1, given) {
@@ -162,23 +183,13 @@ TEST_CASE("rule 8: an extension waits for a late release, too", "[unit][machine]
 }
 
 TEST_CASE("rule 8: an extension that waits keeps no release waiting", "[unit][machine]") {
-  fail_back f;
-  task& other = f.w.acquire(1, {.name = "other", .lease = 60s});
-  f.w.deafen(role::shared, false);
-  f.w.await(other);
-  f.w.deafen(role::shared);
-  auto& lost = f.w.extend(other, 70s);
-  f.w.run();
-  f.next.redis.data = f.w.server.redis.data;
-  f.w.nobody_answers = true;
-  f.w.only_host = "node0";
-  test::sentinels::promote(f.w, f.next);
-  f.w.pass(10ms);
-  auto& end = f.w.release(other);
+  unread_extension f;
+  f.replace_first();
+  auto& end = f.w.release(f.other);
   f.w.await(end);
   CHECK(end.released == release_result::released);
-  CHECK(lost.done());
-  CHECK_FALSE(lost.yes);
+  CHECK(f.extension->done());
+  CHECK_FALSE(f.extension->yes);
   CHECK_FALSE(f.next.exists("other"));
 }
 
@@ -379,24 +390,14 @@ TEST_CASE("rule 8: a release that came while another was under way passes who wa
 }
 
 TEST_CASE("rule 8: an extension that makes way takes nobody along who came behind it", "[unit][machine]") {
-  fail_back f;
-  task& other = f.w.acquire(1, {.name = "other", .lease = 60s});
-  f.w.deafen(role::shared, false);
-  f.w.await(other);
-  f.w.deafen(role::shared);
-  auto& lost = f.w.extend(other, 70s);
+  unread_extension f;
   auto& inner = f.w.acquire(1, {.name = "other", .lease = 90s});
-  f.w.run();
-  f.next.redis.data = f.w.server.redis.data;
-  f.w.nobody_answers = true;
-  f.w.only_host = "node0";
-  test::sentinels::promote(f.w, f.next);
-  f.w.pass(10ms);
-  auto& end = f.w.release(other);
+  f.replace_first();
+  auto& end = f.w.release(f.other);
   f.w.run();
   CHECK(end.done());
   CHECK(end.released == release_result::released);
-  CHECK(lost.done());
+  CHECK(f.extension->done());
   f.w.await(inner);
   CHECK(inner.granted());
 }

@@ -13,6 +13,25 @@ using namespace std::chrono_literals;
 
 // A client whose master changes, in virtual time: docs/topologies.md.
 
+namespace {
+
+// The next master has not heard of a release by `first`, after which owner 5 has adopted what another client took.
+struct adopted_after_a_release : failover {
+  explicit adopted_after_a_release(std::uint64_t first, config const& given = impatient()) : failover(2, given) {
+    auto& released = w.await(w.acquire(first, {.lease = 60s}));
+    copy();
+    w.await(w.release(released));
+    auto& theirs = w.await(w.acquire(1, {.lease = 60s, .client = 1}));
+    transfers::detach(w, theirs);
+    adopted = &w.await(transfers::adopt(w, 5, theirs));
+    if (!adopted->yes) w.fail("it was not adopted");
+  }
+
+  task* adopted = nullptr;
+};
+
+}  // namespace
+
 TEST_CASE("fleet: a client asks a sentinel for its server, and locks there", "[unit][machine]") {
   failover f;
   auto& held = f.w.acquire(1);
@@ -280,21 +299,12 @@ TEST_CASE("fleet: what is taken again under the field of another client makes no
           "[unit][machine]") {
   config given = impatient();
   given.local_turns = false;
-  failover f(2, given);
-  world& w = f.w;
-  auto& first = w.acquire(1, {.lease = 60s});
-  w.await(first);
-  f.copy();
-  w.await(w.release(first));
-  auto& theirs = w.acquire(1, {.lease = 60s, .client = 1});
-  w.await(theirs);
-  transfers::detach(w, theirs);
-  w.await(transfers::adopt(w, 5, theirs));
-  auto& again = w.acquire(5, {.lease = 60s});
-  w.await(again);
+  adopted_after_a_release f(1, given);
+  auto& again = f.w.acquire(5, {.lease = 60s});
+  f.w.await(again);
   REQUIRE(again.granted());
   f.promote();
-  w.pass(1s);
+  f.w.pass(1s);
   CHECK(again.losses == 1);
   CHECK_FALSE(f.next.exists("k"));
 }
@@ -339,22 +349,13 @@ TEST_CASE("fleet: a release is repeated while its owner waits for another kind o
 }
 
 TEST_CASE("fleet: a release is repeated when its owner detaches what it has adopted", "[unit][machine]") {
-  failover f(2);
+  adopted_after_a_release f(5);
   world& w = f.w;
-  auto& first = w.acquire(5, {.lease = 60s});
-  w.await(first);
-  f.copy();
-  w.await(w.release(first));
-  auto& theirs = w.acquire(1, {.lease = 60s, .client = 1});
-  w.await(theirs);
-  transfers::detach(w, theirs);
-  auto& adopted = w.await(transfers::adopt(w, 5, theirs));
-  REQUIRE(adopted.yes);
   auto const before = w.noted(event_type::topology_changed);
   f.promote();
   w.until([&] { return w.noted(event_type::topology_changed) > before; });
-  CHECK(adopted.losses == 0);
-  CHECK(transfers::detach(w, adopted).owner == w.field(1, 1));
+  CHECK(f.adopted->losses == 0);
+  CHECK(transfers::detach(w, *f.adopted).owner == w.field(1, 1));
   w.pass(1s);
   CHECK_FALSE(f.next.exists("k"));
 }
