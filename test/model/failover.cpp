@@ -263,13 +263,7 @@ std::vector<setting> const all = {
 
 int main(int count, char** words) {
   std::string title;
-  for (int i = 1; i < count; ++i) {
-    if (!set(all, words[i])) {
-      std::printf("unknown: %s\n", words[i]);
-      return 2;
-    }
-    title += std::string(words[i]) + " ";
-  }
+  if (!set(all, count, words, title)) return 2;
   state start;
   std::memset(static_cast<void*>(&start), 0, sizeof start);
   start.at[1].role = copy;

@@ -196,13 +196,7 @@ int main(int count, char** words) {
                                     {"refusals", &refusals},
                                     {"cancels", &cancels}};
   std::string title;
-  for (int i = 1; i < count; ++i) {
-    if (!set(all, words[i])) {
-      std::printf("unknown: %s\n", words[i]);
-      return 2;
-    }
-    title += std::string(words[i]) + " ";
-  }
+  if (!set(all, count, words, title)) return 2;
   state start;
   std::memset(static_cast<void*>(&start), 0, sizeof start);
   start.ticks_left = u8(ticks), start.discards_left = u8(discards), start.deletions_left = u8(deletions);

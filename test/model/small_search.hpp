@@ -28,6 +28,18 @@ inline bool set(std::vector<setting> const& all, std::string const& word) {
   return false;
 }
 
+// The words that a program was called with: what it looks at, which is its title.
+inline bool set(std::vector<setting> const& all, int count, char** words, std::string& title) {
+  for (int i = 1; i < count; ++i) {
+    if (!set(all, words[i])) {
+      std::printf("unknown: %s\n", words[i]);
+      return false;
+    }
+    title += std::string(words[i]) + " ";
+  }
+  return true;
+}
+
 // `State` has next(out), which appends what may come next with words for it, and wrong(), null or what is violated.
 template <class State>
 using successors = std::vector<std::pair<State, std::string>>;

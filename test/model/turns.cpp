@@ -139,13 +139,7 @@ std::vector<setting> const all = {OF(sizes, owners0),
 
 int main(int count, char** words) {
   std::string title;
-  for (int i = 1; i < count; ++i) {
-    if (!set(all, words[i])) {
-      std::printf("unknown: %s\n", words[i]);
-      return 2;
-    }
-    title += std::string(words[i]) + " ";
-  }
+  if (!set(all, count, words, title)) return 2;
   state start;
   std::memset(static_cast<void*>(&start), 0, sizeof start);
   for (auto& q : start.clients) q.tenure.holder = nobody;
