@@ -8,7 +8,7 @@ namespace latchkey::detail {
 
 // Something that is due at a time. Lives inside what it belongs to; `what` says what that is.
 // A client has many of them: the colour of the tree's node stands in one of its pointers. Boost sets that bit when the
-// node is linked. Optimised code asks whether the others are zero by `<= 1`, of which memcheck warns: either answers no.
+// node is linked. Optimised code asks whether the others are zero by `<= 1`, and memcheck warns of that.
 struct timer_node : boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,
                                                     boost::intrusive::optimize_size<true>> {
   enum class type : unsigned char {
