@@ -56,6 +56,10 @@ struct tls_options {
 struct local_handoff_options {
   int max_streak = 10'000;   ///< most holds in a row; zero: never pass on
   milliseconds max_time{3};  ///< most time for all of them
+  /// With `local_turns`: so many hand-offs, re-entries and ends of re-entries of a lock go by the server first, each
+  /// within 100 ms of the one before; what follows them like that need not. Zero: none. The server so shows at once what
+  /// is done now and then.
+  int warm_up = 128;
 };
 
 /// Settings of a client, with Redisson's names and defaults where Redisson has them.
@@ -149,10 +153,10 @@ struct config {
   /// How long the callers of this client may pass a lock on among themselves.
   local_handoff_options local_handoff{};
   /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the
-  /// holder take it again, without asking the server, within the bounds of `local_handoff`.
+  /// holder take it again, without asking the server, within the bounds of `local_handoff` and when that happens often.
   /// Concerns the reentrant, non-reentrant, spin and plain lock. docs/kinds.md, "Local turns", says what
   /// the server shows meanwhile, and what is weaker then. `false`: the server sees every hold.
-  bool local_turns = false;
+  bool local_turns = true;
   /// How long a blocking caller may look for its answer before it sleeps. Zero: never look, sleep at once.
   std::chrono::microseconds busy_poll{100};
   /// Most time that `close` and the destructor take, of which holders have all but a fifth, or all but 200 ms, to

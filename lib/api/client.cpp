@@ -60,6 +60,7 @@ void check_config(config const& given) {
   require(given.client_id.empty() || is_uuid(given.client_id), "client_id must be a UUID in lower case");
   require(given.database >= 0, "database must not be negative");
   require(given.local_handoff.max_streak >= 0, "local_handoff.max_streak must not be negative");
+  require(given.local_handoff.warm_up >= 0, "local_handoff.warm_up must not be negative");
   require(within(given.local_handoff.max_time, zero), "local_handoff.max_time must be zero to a year");
   require(given.busy_poll >= zero && given.busy_poll <= std::chrono::seconds(1), "busy_poll must be zero to a second");
   require(within(given.close_timeout, zero), "close_timeout must be zero to a year");

@@ -21,11 +21,11 @@ bool tenure::fits(operation const& call) const {
   return after(now, of_.shared_.settings.lock_watchdog_timeout / 2) <= until_;
 }
 
-bool tenure::may_reenter(owner_state const& state, operation const& call) const {
-  return is_of(state) && on(call) && state.live(call.mode) > 0 && !state.ask_.under_way() && fits(call);
+bool tenure::may_reenter(owner_state const& state, operation const& call) {
+  return is_of(state) && on(call) && state.live(call.mode) > 0 && !state.ask_.under_way() && fits(call) && warm();
 }
 
-bool tenure::may_pass(owner_state const& from, operation const& call) const {
+bool tenure::may_pass(owner_state const& from, operation const& call) {
   if (!is_of(from) || !on(call) || !fits(call)) return false;
   auto const& limit = of_.shared_.settings.local_handoff;
   if (turns_ >= limit.max_streak || of_.shared_.now - began_ >= to_nanoseconds(limit.max_time)) return false;
@@ -34,8 +34,17 @@ bool tenure::may_pass(owner_state const& from, operation const& call) const {
   if (&to != &from && (to.ask_.under_way() || to.live() > 0 || to.in_line)) return false;
   // A release that has left may run at any time, also if it was taken back.
   request const& asked = from.ask_;
-  return !asked.under_way() || (asked.what == ask::release && asked.where == request::place::outbox &&
-                                asked.target == 0 && !asked.repeated && !asked.owes && !asked.fix);
+  bool const unsent = asked.what == ask::release && asked.where == request::place::outbox && asked.target == 0 &&
+                      !asked.repeated && !asked.owes && !asked.fix;
+  return (!asked.under_way() || unsent) && warm();
+}
+
+bool tenure::warm() {
+  context const& shared = of_.shared_;
+  if (shared.now - std::exchange(asked_at_, shared.now) > to_nanoseconds(in_a_row)) asked_ = 0;
+  if (asked_ >= shared.settings.local_handoff.warm_up) return true;
+  ++asked_;
+  return false;
 }
 
 instant tenure::end_of(operation const& call) const {
@@ -70,7 +79,7 @@ void tenure::granted(owner_state& state, request const& was, instant until) {
   until_ = until;
   passed_ = doubted_ = false;
   turns_ = 0;
-  shown_ = was.target;
+  shown_ = static_cast<int>(was.target);
   told_ = was.sent;
   moved_ = of_.shared_.now;
 }
@@ -87,7 +96,7 @@ void tenure::confirmed(owner_state& state, request const& was, instant until) {
   if (!is_of(state)) return;
   until_ = std::max(until_, until);
   told_ = was.sent;
-  if (was.what != ask::extend) shown_ = was.target;
+  if (was.what != ask::extend) shown_ = static_cast<int>(was.target);
   passed_ = false;
   if (!was.fix) doubted_ = false;
 }

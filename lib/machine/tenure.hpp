@@ -13,6 +13,8 @@ class tenure {
  public:
   // What lasts no longer the server is not told.
   static constexpr milliseconds unnoticed{5};
+  // What comes later than that is not one more in a row.
+  static constexpr milliseconds in_a_row{100};
 
   explicit tenure(lock_name const& name) : of_(name) {}
   tenure(tenure const&) = delete;
@@ -37,9 +39,12 @@ class tenure {
 
   // --- what may be done without the server ---
   // The holder takes it once more.
-  bool may_reenter(owner_state const& state, operation const& call) const;
+  bool may_reenter(owner_state const& state, operation const& call);
   // `from` holds it no more, and has sent no release of it: may this caller have it?
-  bool may_pass(owner_state const& from, operation const& call) const;
+  bool may_pass(owner_state const& from, operation const& call);
+  // Asked last of what could be done without the server, and counts it: the first few in a row go by the server all the
+  // same, which so shows at once what is done now and then.
+  bool warm();
   // Until when the hold lasts that begins so.
   instant end_of(operation const& call) const;
   void pass(owner_state& from, owner_state& to);
@@ -77,9 +82,11 @@ class tenure {
   instant until_{};                  // the server has it until then, whatever happens
   instant told_{};                   // when the copy was sent that was answered last
   instant moved_{};                  // when what the holder has last changed
+  instant asked_at_{};               // when something could last be done without the server
+  int asked_ = 0;                    // so often in a row it went by the server
   int turns_ = 0;
-  std::int64_t shown_ = 0;  // the hold count that the server showed last
-  bool passed_ = false;     // since the server was asked
+  int shown_ = 0;        // the hold count that the server showed last
+  bool passed_ = false;  // since the server was asked
   bool doubted_ = false;
 };
 

@@ -54,6 +54,7 @@ struct turning {
   std::optional<client> own{std::in_place, io, server.uri(), [] {
                               auto made = steady_config();
                               made.local_turns = true;
+                              made.local_handoff.warm_up = 0;
                               return made;
                             }()};
   distributed_lock lock = own->get_lock("k");
@@ -207,6 +208,7 @@ TEST_CASE("deliveries: with threads of the client's own each handler runs where 
   redis_server const server;
   auto settings = steady_config();
   settings.local_turns = true;
+  settings.local_handoff.warm_up = 0;
   client own(server.uri(), settings);
   auto const lock = own.get_lock("k");
   auto const me = owner::make();

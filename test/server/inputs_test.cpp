@@ -295,6 +295,7 @@ TEST_CASE("case 15: settings out of range are bad_argument when the client is ma
   CHECK(refused([](config& c) { c.database = -1; }));
   CHECK(refused([](config& c) { c.local_handoff.max_streak = -1; }));
   CHECK(refused([](config& c) { c.local_handoff.max_time = -1ms; }));
+  CHECK(refused([](config& c) { c.local_handoff.warm_up = -1; }));
   CHECK(refused([](config& c) { c.busy_poll = -1us; }));
   CHECK(refused([](config& c) { c.close_timeout = -1ms; }));
   CHECK_FALSE(refused([](config&) {}));

@@ -19,7 +19,7 @@ namespace {
 config with_turns() {
   config made;
   made.local_turns = true;
-  made.local_handoff = {.max_streak = 10'000, .max_time = milliseconds(3)};
+  made.local_handoff = {.max_streak = 10'000, .max_time = milliseconds(3), .warm_up = 0};
   return made;
 }
 

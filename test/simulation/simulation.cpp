@@ -28,6 +28,8 @@ config settings_of(std::uint64_t seed, bool turns) {
   made.fair_lock_wait_timeout = milliseconds(chances.of(lines));
   made.local_handoff.max_time = milliseconds(chances.between(1, 50));
   made.local_turns = turns && mix(seed, 51) % 4 != 0;
+  constexpr int warm_ups[] = {0, 0, 1, 4};
+  made.local_handoff.warm_up = warm_ups[mix(seed, 52) % 4];
   return made;
 }
 

@@ -248,6 +248,7 @@ int run_worker(options const& run) {
   log.write(line);
   auto& shared = map_board(board_file(run.folder));
   auto settings = worker_config(run);
+  if (run.index % 2 == 0) settings.local_handoff.warm_up = 0;  // local turns from the first hold on
   settings.on_event = [&](event const& one) {
     record seen;
     seen.what = what::disconnected;

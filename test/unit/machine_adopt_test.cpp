@@ -223,7 +223,7 @@ TEST_CASE("what an owner has besides keeps a hold from being detached", "[unit][
 }
 
 TEST_CASE("a hold that began as a local turn under another owner is not detached", "[unit][machine]") {
-  world w({.local_turns = true});
+  world w(with_turns());
   task& first = w.await(w.acquire(1));
   task& second = w.run(w.acquire(2));
   w.drop(first);

@@ -45,7 +45,7 @@ config settings_of(int needed, bool local_turns) {
   made.min_synced_replicas = needed;
   made.clock_margin = most_skew;
   made.local_turns = local_turns;
-  made.local_handoff = {.max_streak = 3, .max_time = 50ms};
+  made.local_handoff = {.max_streak = 3, .max_time = 50ms, .warm_up = 0};
   return made;
 }
 

@@ -309,8 +309,7 @@ TEST_CASE("rule 8: who enters again waits for a late acquire, which would take i
 }
 
 TEST_CASE("rule 8: who enters again without the server waits for a late acquire, too", "[unit][machine]") {
-  config given = brief();
-  given.local_turns = true;
+  config const given = with_turns(brief());
   held_again f(given, false, 20s);
   auto& inner = f.w.acquire(1);
   f.w.run();
@@ -328,8 +327,7 @@ TEST_CASE("rule 8: who enters again without the server waits for a late acquire,
 }
 
 TEST_CASE("rule 8: nobody has a turn of an owner for whom a late acquire may run", "[unit][machine]") {
-  config given = brief();
-  given.local_turns = true;
+  config given = with_turns(brief());
   given.local_handoff.max_time = 10s;  // the grant came late
   held_again f(given, false, 20s);
   auto& other = f.w.acquire(2);
@@ -404,8 +402,7 @@ TEST_CASE("rule 8: an extension that makes way takes nobody along who came behin
 
 TEST_CASE("rule 8: who made way for a release that no server hears of goes on", "[unit][machine]") {
   bool const dropped = GENERATE(false, true);
-  config given = brief();
-  given.local_turns = true;
+  config const given = with_turns(brief());
   world w(given, 1, world::known::by_sentinel);
   auto& next = w.add_server();
   w.resolve_to(w.server);

@@ -1,5 +1,6 @@
 #include <machine/sentinel_scout.hpp>
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 #include <support/unit/transfers.hpp>
 #include <wire/kinds.hpp>
@@ -310,8 +311,7 @@ TEST_CASE("fleet: what is taken again under the field of another client makes no
 }
 
 TEST_CASE("fleet: a release is repeated when its owner has left the field of another one", "[unit][machine]") {
-  config given = impatient();
-  given.local_turns = true;
+  config const given = with_turns(impatient());
   failover f(1, given);
   auto& first = f.w.acquire(1);
   f.w.await(first);

@@ -23,7 +23,7 @@ std::size_t asked(world const& w) { return w.server.ran("EVALSHA") + w.server.ra
 
 config turns_of(int length, milliseconds time) {
   config made = with_turns();
-  made.local_handoff = {.max_streak = length, .max_time = time};
+  made.local_handoff = {.max_streak = length, .max_time = time, .warm_up = 0};
   return made;
 }
 
@@ -70,6 +70,51 @@ TEST_CASE("turns: who holds it takes it again and gives that back without the se
   CHECK(asked(w) == before);  // the server shows what is
   CHECK(outer.granted());
   w.finish();
+}
+
+TEST_CASE("turns: what is done now and then goes by the server, which shows it at once") {
+  config settings = with_turns();
+  settings.local_handoff.warm_up = 3;
+  world w(settings);
+  auto const shown = [&] { return w.server.count("k", w.field(1)); };
+  auto const enter = [&] { return &granted(w, w.acquire(1)); };
+  enter();
+  task* inner = enter();
+  CHECK(shown() == 2);
+  w.await(w.release(*inner));
+  CHECK(shown() == 1);
+  inner = enter();
+  CHECK(shown() == 2);
+  w.run(w.release(*inner));  // the fourth in a row
+  CHECK(shown() == 2);
+  w.pass(99ms);
+  inner = enter();
+  CHECK(shown() == 1);
+  w.pass(101ms);
+  CHECK(shown() == 2);
+  enter();
+  CHECK(shown() == 3);
+  w.finish();
+}
+
+TEST_CASE("turns: the first of those who wait have it from the server") {
+  for (how const& kind : kinds_with_turns()) {
+    INFO(kind.which->rules().name);
+    config settings = with_turns();
+    settings.local_handoff.warm_up = 2;
+    world w(settings);
+    std::vector<task*> all{&granted(w, w.acquire(1, kind))};
+    for (std::uint64_t owner = 2; owner <= 4; ++owner) all.push_back(&w.acquire(owner, kind));
+    w.run();
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+      w.drop(*all[i]);
+      w.await(*all[i + 1]);
+      REQUIRE(all[i + 1]->granted());
+      CHECK(w.snapshot().handed_off == (i < 2 ? 0 : 1));
+    }
+    w.finish();
+    CHECK(w.server.all().empty());
+  }
 }
 
 TEST_CASE("turns: an inner hold whose outer one has ended unnoticed is given back on the server") {

@@ -48,7 +48,7 @@ inline task& hold_kept_longer(world& w, std::uint64_t owner, milliseconds lease)
 // Callers pass a lock on and re-enter it without the server.
 inline config with_turns(config made = {}) {
   made.local_turns = true;
-  made.local_handoff = {.max_streak = 10'000, .max_time = milliseconds(3)};
+  made.local_handoff = {.max_streak = 10'000, .max_time = milliseconds(3), .warm_up = 0};
   return made;
 }
 

@@ -10,7 +10,7 @@ namespace latchkey::test {
 using namespace std::chrono_literals;
 
 inline config impatient() {
-  config made;
+  config made = seen_by_the_server();
   made.lock_watchdog_timeout = 30s;
   made.timeout = 3s;
   made.connect_timeout = 2s;
