@@ -32,18 +32,44 @@ struct state : turns_steps<state> {
       if (!shows(c) || server.ttl < t.longest()) return "FORGOTTEN: the server forgets before the holder does";
     }
     if (holders > 1) return "EXCLUSION: two holders";
+    if (char const* what = wrong_reading()) return what;
     return quiet() ? wrong_at_rest() : nullptr;
+  }
+
+  char const* wrong_reading() const {
+    for (int c = 0; c < 2; ++c)
+      for (int o = 0; o < owners_of(c); ++o) {
+        auto const& r = clients[c].read[o];
+        if (!r.left || r.gone) continue;
+        for (int other = 0; other < 2; ++other) {
+          auto const& t = clients[other].tenure;
+          bool const writes = t.lasts && t.holder != nobody && !t.gone;
+          if (writes && (other != c || t.holder != o)) return "EXCLUSION: one reads beside a writer";
+        }
+        if (server.readers[field_of(c, r.by) - 1] <= r.left || server.ttl < r.left)
+          return "FORGOTTEN: the server forgets before the reader does";
+      }
+    return nullptr;
   }
 
   // Nothing happens any more but by users, time and faults.
   bool quiet() const {
     for (int c = 0; c < 2; ++c) {
       auto const& q = clients[c];
+      if (std::any_of(q.read, q.read + most_owners, [](auto const& r) { return r.where != nowhere; })) return false;
       if (q.ask.where || q.beside.where || q.forcing || q.late_count || q.kills || q.subscribed == 1 || q.message ||
           q.pause == pausing || q.other.where == sent || q.other.where == answered || confirmation_due(c))
         return false;
     }
     return true;
+  }
+
+  static bool waits_for_own(turns_client const& q) {
+    return (is_lent(q, q.queue[0]) && !(q.want_read >> q.queue[0] & 1)) || stand_in_used(q);
+  }
+  bool is_free_for(turns_client const& q, int) const {
+    bool const reader = q.want_read >> q.queue[0] & 1;
+    return !server.holder && (reader || !server.read()) && !waits_for_own(q);
   }
 
   char const* wrong_at_rest() const {
@@ -57,9 +83,13 @@ struct state : turns_steps<state> {
       if (t.lasts && t.gone && t.gone_turn) return "NOT TOLD: a turn that began on nothing lives on";
       if (server.holder && client_of(server.holder) == c && !other && (!t.lasts || !shows(c)))
         return "GHOST: the server has a hold that nobody wants";
-      if (q.queued && !t.lasts && !server.holder && !(server.expired && q.hint))
+      for (int by = 0; by <= stand_in; ++by)
+        if (reads(c, by) &&
+            std::none_of(q.read, q.read + most_owners, [&](auto const& r) { return r.left && r.by == by; }))
+          return "GHOST: the server has a read hold that nobody wants";
+      if (q.queued && !t.lasts && is_free_for(q, c) && !(server.expired && q.hint))
         return "LOST WAKE-UP: a waiter sleeps, the lock is free";
-      if (q.queued && !t.lasts && server.holder && !q.hint && q.subscribed != 2)
+      if (q.queued && !t.lasts && !is_free_for(q, c) && !waits_for_own(q) && !q.hint && q.subscribed != 2)
         return "LOST WAKE-UP: a waiter hears nothing";
     }
     return nullptr;
@@ -86,6 +116,7 @@ std::vector<setting> const all = {OF(sizes, owners0),
                                   OF(sizes, renewals),
                                   OF(sizes, members),
                                   OF(sizes, other_kind),
+                                  OF(sizes, reads),
                                   OF(sizes, discards),
                                   OF(sizes, message_losses),
                                   OF(sizes, not_run),
@@ -129,6 +160,13 @@ std::vector<setting> const all = {OF(sizes, owners0),
                                   OF(rules, other_in_use),
                                   OF(rules, members_ask),
                                   OF(rules, members_return),
+                                  OF(rules, read_ends),
+                                  OF(rules, asked_read_ends),
+                                  OF(rules, readers_ask),
+                                  OF(rules, reads_in_its_name),
+                                  OF(rules, read_keeps_field),
+                                  OF(rules, lent_reads_apart),
+                                  OF(rules, lent_writes_wait),
                                   {"limit", &limit},
                                   {"walk", &walk},
                                   {"walks", &walks},

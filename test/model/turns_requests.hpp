@@ -11,6 +11,7 @@ struct turns_model : turns_in_tenure {
     auto const& t = q.tenure;
     if (!t.lasts || t.vacant()) return false;
     bool const unsure = counts(c) ? t.shown != t.live() : t.shown == not_known;
+    if (q.read[t.last].where && counts(c)) return false;
     return (counts(c) ? q.ask.where == nowhere : !q.beside.where) && (unsure || t.doubted || q.reenters);
   }
   void confirm(int c) {
@@ -108,7 +109,9 @@ struct turns_model : turns_in_tenure {
     auto& t = q.tenure;
     int const age = rules.from_send ? was.age : 0, owner = was.order.by, lease = was.order.lease;
     end_tenure(q);
-    t.lasts = 1, t.field = u8(owner), t.shown = 1, t.trusted = u8(std::max(lease - age, 0));
+    for (int o = 0; o < most_owners; ++o)
+      if (q.read[o].left && o != owner) end_read(c, o);  // the server has it no more
+    t.lasts = 1, t.field = u8(owner), t.last = last_of(owner), t.shown = 1, t.trusted = u8(std::max(lease - age, 0));
     t.age = rules.began_first ? was.first_age : was.age;
     t.member = was.has(for_member);
     t.gone = u8(server.holder != field_of(c, owner));  // since it was run: no fault of the client
@@ -170,6 +173,45 @@ struct turns_model : turns_in_tenure {
     advance(c);
   }
 
+  // --- reading ---
+
+  void send_read(int c, int owner) {
+    auto& r = of(c).read[owner];
+    r.where = sent, r.age = 0;
+  }
+  // Nobody waits for it, and it lies in the outbox: an earlier copy may have been granted.
+  void withdraw_read(int c, int owner) {
+    auto& r = of(c).read[owner];
+    if (r.where != outbox || r.order.what != read_acquire || !r.has(abandoned)) return;
+    bool const may_be_there = r.has(repeated);
+    r.where = nowhere, r.order = {}, r.marks = 0;
+    if (may_be_there && rules.abandoned_returns) end_read(c, owner);
+  }
+  void answer_read(int c, int owner) {
+    auto& q = of(c);
+    auto& r = q.read[owner];
+    auto const was = r;
+    r.order = {}, r.where = nowhere, r.says = silent, r.marks = r.age = r.owes = 0;
+    if (was.order.what == read_release) return advance(c);
+    int const trusted = was.order.lease - (rules.from_send ? was.age : 0);
+    bool const queued = q.want_read >> owner & 1;
+    if (was.says == done) {
+      if (was.owes || was.has(abandoned) || q.closed || trusted <= 0)
+        end_read(c, owner);
+      else
+        r.left = u8(trusted), r.gone = u8(!reads(c, r.by)), leave_queue(q, owner), q.tried = 0;
+    } else if (was.has(repeated) && (was.owes || was.has(abandoned))) {
+      end_read(c, owner);
+    } else if (!was.has(abandoned) && queued) {
+      q.tried = 1, q.hint = u8(was_hint(was) + 1);
+    } else if (!was.has(abandoned) && !q.closed) {  // who wrote does so no more
+      enter_queue(q, owner, sizes.watchdog, false);
+      q.want_read |= u8(1 << owner);
+    }
+    if (!q.closed || q.tenure.lasts) advance(c);
+  }
+  static int was_hint(turns_read const& was) { return was.order.count; }
+
   // --- messages ---
 
   void read_message(int c) {
@@ -187,7 +229,7 @@ struct turns_model : turns_in_tenure {
   void look(int c) {
     auto& q = of(c);
     q.heard = 1;
-    if (q.tenure.lasts || q.ask.where != nowhere || q.pause == pausing) return;
+    if (q.tenure.lasts || q.ask.where != nowhere || q.pause == pausing || is_head_trying(q)) return;
     q.heard = 0;
     if (q.pause == pause_due) {
       q.pause = pausing;
@@ -223,8 +265,9 @@ struct turns_model : turns_in_tenure {
 
   bool may_discard(int c) const {
     auto const& q = clients[c];
-    int const left = (q.ask.where == sent) + (q.beside.where == sent) + (q.forcing == sent);
-    bool const awaited = q.ask.where == answered || q.beside.where == answered || q.forcing == answered;
+    int left = (q.ask.where == sent) + (q.beside.where == sent) + (q.forcing == sent);
+    bool awaited = q.ask.where == answered || q.beside.where == answered || q.forcing == answered;
+    for (auto const& r : q.read) left += r.where == sent, awaited = awaited || r.where == answered;
     return (left > 0 || awaited) && q.has_late_room(left);
   }
   void discard(int c) {
@@ -233,6 +276,11 @@ struct turns_model : turns_in_tenure {
     if (q.ask.where == sent) leave(q.ask.order);
     if (q.beside.where == sent) leave({renew, q.beside.by, 0, q.beside.lease});
     if (q.forcing == sent) leave({force, 0, 0, 0});
+    for (auto& r : q.read) {
+      if (r.where == sent) leave(r.order);
+      if (r.where == sent || r.where == answered)
+        r.where = unsettled, r.says = silent, r.marks |= repeated, q.kills = 1;
+    }
     if (q.ask.where == sent || q.ask.where == answered) {
       q.ask.where = unsettled, q.ask.says = silent;
       q.ask.marks |= repeated;
@@ -251,7 +299,12 @@ struct turns_model : turns_in_tenure {
   }
   void resolve(int c) {
     auto& q = of(c);
-    if (q.ask.where != unsettled) return;
+    for (int o = 0; o < most_owners; ++o)
+      if (q.read[o].where == unsettled) {
+        q.read[o].where = outbox, withdraw_read(c, o);
+        if (q.read[o].has(outlives)) requeue_read(q, o);
+      }
+    if (q.ask.where != unsettled) return sizes.reads ? advance(c) : void();
     q.ask.where = outbox;
     if (q.ask.order.what == acquire && q.ask.has(abandoned)) return abandon_unsent(c);
     if (q.ask.order.what == make_it && (!q.tenure.lasts || asks_for(q.tenure) != q.ask.order.by)) q.ask = {};

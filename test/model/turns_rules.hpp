@@ -14,6 +14,7 @@ struct turns_sizes {
   int ticks = 1, renewals = 1;       // 0: none
   int members = 0;                   // 1: calls may be those of a joint lock for this member
   int other_kind = 0;                // calls through another kind of the same name, by the first client
+  int reads = 0;                     // calls of one owner that want to read: the lock is the write lock of a pair
   // how often each may happen
   int discards = 0, message_losses = 0, not_run = 0, cancels = 0, closes = 0;
   int own_forces = 0, foreign_forces = 0, vanishes = 0;
@@ -57,5 +58,12 @@ struct turns_rules {
   int other_in_use = 1;       // 17: and the other way round
   int members_ask = 1;        // a member of a joint lock is asked for at the server
   int members_return = 1;     // and given back to it
+  int read_ends = 1;          // reads: behind a holder who also reads no turn begins
+  int asked_read_ends = 1;    // reads: nor behind one who has asked to
+  int readers_ask = 1;        // reads: a reader takes no turn
+  int reads_in_its_name = 1;  // reads: the holder reads in the field in which it writes
+  int read_keeps_field = 1;   // reads: and has that until it reads no more
+  int lent_reads_apart = 1;   // reads: the field's owner meanwhile reads in one of its own
+  int lent_writes_wait = 1;   // reads: and writes later
 };
 inline turns_rules rules;

@@ -9,6 +9,7 @@ struct turns_at_server : turns_world {
     if (broken == fine) broken = what;
   }
   bool shows(int c) const { return server.holder == field_of(c, clients[c].tenure.field); }
+  bool reads(int c, int by) const { return server.readers[field_of(c, by) - 1] > 0; }
 
   // How many others than `c` heard it.
   int publish(int c) {
@@ -21,6 +22,10 @@ struct turns_at_server : turns_world {
 
   // The data goes, and not by its client's release.
   void take_away(turns_gone_by how) {
+    for (int i = 0; i < 2; ++i)
+      for (auto& r : of(i).read)
+        if (r.left && reads(i, r.by)) r.gone = 1;
+    if (server.holder == 0) return;
     int const c = client_of(server.holder);
     if (clients[c].tenure.lasts && shows(c)) {
       auto& t = of(c).tenure;
@@ -41,8 +46,8 @@ struct turns_at_server : turns_world {
     bool const there = server.holder == field;
     switch (o.what) {
       case acquire:
-        if (server.holder == 0 || there) return grant(field, o.lease);
-        if (!is_late && client_of(server.holder) == c && !clients[c].other.where) violate(self_busy);
+        if ((server.holder == 0 && !server.read()) || there) return grant(field, o.lease);
+        if (!is_late && server.holder && client_of(server.holder) == c && !clients[c].other.where) violate(self_busy);
         counted = server.ttl;
         return busy;
       case make_it:
@@ -53,12 +58,14 @@ struct turns_at_server : turns_world {
         return done;
       case release:
         if (!there) return absent;
-        server.clear(false);
+        end_write();
         counted = u8(publish(c));
         return done;
+      case read_acquire:
+      case read_release: return run_read(c, o, is_late, counted);
       case force:
-        if (server.holder == 0) return absent;
-        take_away(client_of(server.holder) == c ? by_itself : by_others);
+        if (server.holder == 0 && !server.read()) return absent;
+        take_away(server.holder && client_of(server.holder) == c ? by_itself : by_others);
         server.clear(false);
         publish(c);
         return done;
@@ -66,8 +73,41 @@ struct turns_at_server : turns_world {
     }
   }
 
+  // What is read stays, its writer's own as well.
+  void end_write() {
+    auto const was = server;
+    server.clear(false);
+    std::copy(was.readers, was.readers + most_fields, server.readers);
+    if (server.read()) server.ttl = std::max(was.longest_read(), u8(1));
+  }
+
+  turns_answer run_read(int c, turns_order const& o, bool is_late, u8& counted) {
+    u8& own = server.readers[field_of(c, o.by) - 1];
+    if (o.what == read_acquire) {
+      if (server.holder != 0 && server.holder != field_of(c, o.by)) {
+        if (!is_late && client_of(server.holder) == c) violate(self_busy);
+        counted = server.ttl;
+        return busy;
+      }
+      own = std::max(own, u8(o.lease + 1)), server.ttl = std::max(server.ttl, o.lease);
+      return done;
+    }
+    if (own == 0) return absent;
+    own = 0;
+    if (server.holder) return done;
+    if (server.longest_read() > 0) {
+      server.ttl = server.longest_read();
+      return done;
+    }
+    server.clear(false);
+    publish(c);
+    return done;
+  }
+
   void age_server() {
-    if (server.holder == 0) return;
+    if (server.holder == 0 && !server.read()) return;
+    for (u8& one : server.readers)
+      if (one > 1) --one;
     server.age = later(server.age);
     if (server.ttl && --server.ttl == 0) server.clear(true);
   }

@@ -9,14 +9,15 @@
 
 using u8 = std::uint8_t;
 
-inline constexpr int most_owners = 3, most_holds = 2, most_late = 3;
+inline constexpr int most_owners = 3, most_holds = 2, most_late = 3, most_fields = 8;
+inline constexpr int stand_in = 3;  // for a reader whose own number another one of its client uses
 inline constexpr u8 nobody = 15, not_known = 7, saturated = 7;
 
 // make_it: a confirmation that says the count.
-enum turns_what : u8 { nothing, acquire, make_it, release, renew, force };
+enum turns_what : u8 { nothing, acquire, make_it, release, renew, force, read_acquire, read_release };
 enum turns_place : u8 { nowhere, outbox, sent, answered, unsettled };
 enum turns_answer : u8 { silent, done, busy, absent, not_run };
-enum turns_mark : u8 { repeated = 1, abandoned = 2, speaks = 4, after_full = 8, for_member = 16 };
+enum turns_mark : u8 { repeated = 1, abandoned = 2, speaks = 4, after_full = 8, for_member = 16, outlives = 32 };
 
 inline u8 later(u8 time) { return time < saturated ? u8(time + 1) : time; }
 
@@ -43,6 +44,7 @@ struct turns_renewal {
 // What the server shows for this client, and who has it in truth.
 struct turns_tenure {
   u8 lasts, field, shown, trusted, age, turns, doubted, member;
+  u8 last;                             // who holds it, or held it last
   u8 holder, left[most_holds], fixed;  // what is left of its holds; bits: a fixed lease
   // What the client cannot see: the server has it no more, since when and by whom; what was done since.
   u8 gone, gone_by, gone_heard, gone_turn;
@@ -66,6 +68,16 @@ struct turns_other_kind {
   u8 where, by, says, left, held, gives_back, gone;
 };
 
+// What one owner reads, in the field `by`, and the request for that. A tenure's holder has this or the name's one.
+struct turns_read {
+  turns_order order;
+  u8 where, says, marks, age;
+  u8 left, by, gone, owes;  // owes: what the server has of it is given back when the request is answered
+
+  bool has(turns_mark one) const { return (marks & one) != 0; }
+  bool any() const { return left > 0 || where != nowhere; }
+};
+
 struct turns_client {
   turns_tenure tenure;
   turns_request ask;
@@ -78,6 +90,9 @@ struct turns_client {
   u8 tried, heard, hint, subscribed, message, pause;  // subscribed: 1 asked, 2 confirmed
   u8 reenters, reenter_lease, reenter_member;         // an owner plus one: waits for the server's word
   u8 closed, discards, cancels;
+  turns_read read[most_owners];
+  u8 want_read, reads[most_owners];
+  u8 borrower, lent;  // who stands under another one's number, plus one, and whose number that is
 
   bool waits(int owner) const { return std::find(queue, queue + queued, owner) != queue + queued; }
   bool has_late_room(int more) const { return late_count + more <= most_late; }
@@ -86,7 +101,13 @@ struct turns_client {
 struct turns_server {
   u8 holder, count, ttl, age, turns, expired;  // holder: a field, see field_of; age and turns: of its streak
 
-  void clear(bool by_clock) { *this = {0, 0, 0, 0, 0, u8(by_clock)}; }
+  u8 readers[most_fields];  // zero: it does not read; else one more than what is left of its stamp
+
+  void clear(bool by_clock) { *this = {0, 0, 0, 0, 0, u8(by_clock), {}}; }
+  bool read() const {
+    return std::any_of(readers, readers + most_fields, [](u8 one) { return one > 0; });
+  }
+  u8 longest_read() const { return u8(std::max<int>(*std::max_element(readers, readers + most_fields), 1) - 1); }
 };
 
 struct turns_world {
@@ -137,7 +158,8 @@ inline u8 asked_for(int lease) { return u8(is_fixed(lease) ? lease + sizes.max_t
 
 inline std::string name_of(int client, int owner) { return std::string(1, (client == 0 ? "abc?" : "xyz?")[owner & 3]); }
 inline std::string words(int client, turns_order const& o) {
-  static char const* const names[] = {"nothing", "acquire", "make-it", "release", "renewal", "force-unlock"};
+  static char const* const names[] = {"nothing", "acquire",      "make-it",      "release",
+                                      "renewal", "force-unlock", "read-acquire", "read-release"};
   if (o.what == force) return names[o.what];
   std::string out = std::string(names[o.what]) + "(" + name_of(client, o.by);
   if (o.what == make_it) out += " " + std::to_string(o.count);

@@ -30,6 +30,7 @@ struct turns_steps : turns_with_users {
     for (int c = 0; c < 2; ++c) {
       next_request(c, client_name(c), out);
       next_renewal(c, client_name(c), out);
+      next_read(c, client_name(c), out);
       next_heard(c, client_name(c), out);
       next_other_kind(c, client_name(c), out);
       next_left(c, client_name(c), out);
@@ -42,8 +43,10 @@ struct turns_steps : turns_with_users {
 
   bool time_matters() const {
     for (auto const& q : clients)
-      if (q.tenure.lasts || q.ask.where || q.beside.where || q.hint || q.other.left) return true;
-    return server.holder != 0;
+      if (q.tenure.lasts || q.ask.where || q.beside.where || q.hint || q.other.left ||
+          std::any_of(q.read, q.read + most_owners, [](auto const& r) { return r.any(); }))
+        return true;
+    return server.holder != 0 || server.read();
   }
 
   // --- by themselves ---
@@ -73,6 +76,23 @@ struct turns_steps : turns_with_users {
     if (r.where == answered)
       add(out, client + " reads the answer to " + words(c, what) + ": " + words(r.says),
           [&](State& s) { s.renewed(c); });
+  }
+
+  void next_read(int c, std::string const& client, next_states& out) const {
+    for (int o = 0; o < owners_of(c); ++o) {
+      auto const& r = clients[c].read[o];
+      std::string const what = words(c, r.order) + " of " + name_of(c, o);
+      if (r.where == outbox) add(out, client + " sends " + what, [&](State& s) { s.send_read(c, o); });
+      if (r.where == sent)
+        add(out, "the server runs " + what, [&](State& s) {
+          auto& read = s.of(c).read[o];
+          auto const order = read.order;
+          read.says = s.run(c, order, read.has(abandoned), read.order.count), read.where = answered;
+        });
+      if (r.where == answered)
+        add(out, client + " reads the answer to " + what + ": " + words(r.says),
+            [&](State& s) { s.answer_read(c, o); });
+    }
   }
 
   void next_heard(int c, std::string const& client, next_states& out) const {
@@ -146,6 +166,8 @@ struct turns_steps : turns_with_users {
           add(out, name + " locks, " + std::to_string(lease_of(kind)) + (member ? ", for a joint lock" : ""),
               [&](State& s) { s.call(c, o, lease_of(kind), member != 0); });
     if (q.waits(o) && q.cancels < sizes.cancels) add(out, name + " gives up", [&](State& s) { s.give_up(c, o); });
+    if (may_read(c, o)) add(out, name + " wants to read", [&](State& s) { s.call_read(c, o); });
+    if (q.read[o].left) add(out, name + " reads no longer", [&](State& s) { s.read_no_longer(c, o); });
     for (int i = 0; i < most_holds; ++i)
       if (q.tenure.holder == o && q.tenure.left[i])
         add(out, name + " unlocks hold " + std::to_string(i + 1), [&](State& s) { s.unlock(c, i); });
@@ -156,12 +178,13 @@ struct turns_steps : turns_with_users {
   }
 
   void next_stranger(next_states& out) const {
-    if (server.holder && foreign_forces < sizes.foreign_forces)
+    bool const held = server.holder || server.read();
+    if (held && foreign_forces < sizes.foreign_forces)
       add(out, "a stranger's force-unlock runs", [](State& s) {
         ++s.foreign_forces, s.take_away(by_others), s.server.clear(false);
         s.publish(-1);
       });
-    if (server.holder && vanishes < sizes.vanishes)
+    if (held && vanishes < sizes.vanishes)
       add(out, "the key vanishes", [](State& s) { ++s.vanishes, s.take_away(by_others), s.server.clear(true); });
   }
 };

@@ -17,7 +17,7 @@ struct turns_in_tenure : turns_at_server {
     int const i = t.left[0] ? 1 : 0;
     int until = is_fixed(lease) ? lease - age : rules.watchdog_bound ? t.trusted : sizes.watchdog;
     if (rules.lease_fits && is_fixed(lease)) until = std::min<int>(until, t.trusted);
-    t.holder = u8(owner), t.left[i] = u8(std::max(until, 1));
+    t.holder = u8(owner), t.last = last_of(owner), t.left[i] = u8(std::max(until, 1));
     t.fixed = u8(is_fixed(lease) ? t.fixed | 1 << i : t.fixed & ~(1 << i));
     t.member |= u8(member);
   }
@@ -40,6 +40,12 @@ struct turns_in_tenure : turns_at_server {
     if (rules.time_bound && t.age >= sizes.max_time) return false;
     if (rules.members_ask && (q.want_member >> owner & 1)) return false;
     if (rules.members_return && t.member) return false;
+    if (rules.readers_ask && (q.want_read >> owner & 1)) return false;
+    auto const& beside = q.read[t.last];
+    if (rules.read_ends && beside.left) return false;
+    if (beside.where && (rules.asked_read_ends || owner == t.last)) return false;
+    if (q.borrower && q.borrower != t.last + 1) return false;
+    if (owner != t.last && q.read[owner].any()) return false;
     auto const& ask = q.ask;
     bool const free_to = ask.where == nowhere || ask.order.what == make_it ||
                          (ask.order.what == release &&
@@ -53,6 +59,12 @@ struct turns_in_tenure : turns_at_server {
     int const owner = q.queue[0], lease = q.want[owner];
     bool const member = (q.want_member >> owner & 1) != 0;
     check_turn(c, member);
+    borrow(q, owner);
+    if (q.want_read >> owner & 1) {  // in truth nobody reads
+      leave_queue(q, owner);
+      q.read[owner].left = t.trusted, q.read[owner].by = t.field;
+      return advance(c);
+    }
     if (shows(c)) server.turns = later(server.turns);
     t.turns = later(t.turns);
     leave_queue(q, owner);
@@ -73,6 +85,24 @@ struct turns_in_tenure : turns_at_server {
     if (t.member && shows(c)) violate(dishonest);
   }
 
+  // Only what is read beside it asks for that.
+  static u8 last_of(int owner) { return sizes.reads ? u8(owner) : u8(0); }
+  // Who has a turn stands under the number of the tenure.
+  static void borrow(turns_client& q, int owner) {
+    if (!sizes.reads) return;
+    q.borrower = q.lent = 0;
+    if (owner != q.tenure.field) q.borrower = u8(owner + 1), q.lent = q.tenure.field;
+  }
+  static bool is_lent(turns_client const& q, int owner) { return q.borrower && q.lent == owner; }
+  // Nothing of the borrower is at the server any more, nor on its way.
+  void settle(int c) {
+    auto& q = of(c);
+    if (!q.borrower || q.tenure.lasts) return;
+    if (rules.read_keeps_field && (q.ask.order.what == release || q.read[q.borrower - 1].any())) return;
+    if (!rules.read_keeps_field) q.read[q.borrower - 1].by = u8(q.borrower - 1);
+    q.borrower = q.lent = 0;
+  }
+
   // What is under way was sent before: its answer does not speak of what is believed now.
   static void stop_speaking(turns_client& q) { q.ask.marks &= u8(~speaks), q.beside.speaks = 0; }
 
@@ -82,7 +112,7 @@ struct turns_in_tenure : turns_at_server {
     auto* const end = std::remove(q.queue, q.queue + q.queued, owner);
     std::fill(end, q.queue + q.queued, 0);
     q.queued = u8(end - q.queue);
-    q.want[owner] = 0, q.want_member &= u8(~(1 << owner));
+    q.want[owner] = 0, q.want_member &= u8(~(1 << owner)), q.want_read &= u8(~(1 << owner));
   }
   static void enter_queue(turns_client& q, int owner, int lease, bool member) {
     q.queue[q.queued++] = u8(owner);
@@ -92,7 +122,8 @@ struct turns_in_tenure : turns_at_server {
   // A re-entry whose outer holds are gone waits like others.
   static void requeue_reentry(turns_client& q) {
     if (!q.reenters) return;
-    enter_queue(q, q.reenters - 1, q.reenter_lease, q.reenter_member);
+    bool const reads = q.read[q.reenters - 1].any();  // he would wait for himself
+    if (!reads) enter_queue(q, q.reenters - 1, q.reenter_lease, q.reenter_member);
     q.reenters = q.reenter_lease = q.reenter_member = 0;
   }
 
@@ -102,13 +133,80 @@ struct turns_in_tenure : turns_at_server {
     q.ask = {{what, u8(owner), 0, u8(lease)}, outbox, silent, 0, u8(marks), 0, 0};
   }
 
+  // --- reading ---
+
+  // Whoever writes reads in the same field.
+  int reads_as(int c, int owner) const {
+    auto const& q = clients[c];
+    if (q.tenure.lasts && q.tenure.last == owner) return rules.reads_in_its_name ? q.tenure.field : owner;
+    if (q.borrower == owner + 1) return q.lent;
+    return is_lent(q, owner) && rules.lent_reads_apart ? stand_in : owner;
+  }
+  static bool stand_in_used(turns_client const& q) {
+    return std::any_of(q.read, q.read + most_owners, [](auto const& r) { return r.any() && r.by == stand_in; });
+  }
+  void begin_read(int c, int owner) {
+    auto& r = of(c).read[owner];
+    if (!r.left) r.by = u8(reads_as(c, owner));
+    r.order = {read_acquire, r.by, 0, u8(sizes.watchdog)};
+    r.where = outbox, r.says = silent, r.marks = r.age = 0;
+  }
+  // What the server has of it goes, now or behind what is under way.
+  void end_read(int c, int owner, int marks = 0) {
+    auto& r = of(c).read[owner];
+    r.left = r.gone = 0;
+    r.owes = r.where != nowhere;
+    if (r.owes) return;
+    r.order = {read_release, r.by, 0, 0};
+    r.where = outbox, r.says = silent, r.marks = u8(marks), r.age = 0;
+  }
+  // It was asked for by who wrote, and does so no more: it waits like others. Until what was sent is answered no other
+  // one asks.
+  void requeue_read(turns_client& q, int owner) {
+    auto& r = q.read[owner];
+    if (r.where == nowhere || r.order.what != read_acquire || r.has(abandoned)) return;
+    if (r.where != outbox) {
+      r.marks |= outlives;
+      return;
+    }
+    bool const may_be_there = r.has(repeated);
+    r.where = nowhere, r.order = {}, r.marks = 0;
+    enter_queue(q, owner, sizes.watchdog, false);
+    q.want_read |= u8(1 << owner);
+    if (may_be_there) end_read(int(&q - clients), owner);
+  }
+  // What was taken, or may have been, and nobody wants: a writer would find it.
+  static bool read_in_doubt(turns_client const& q) {
+    return std::any_of(q.read, q.read + most_owners, [](auto const& r) {
+      return r.where && (r.has(abandoned) || r.has(outlives) || r.order.what == read_release);
+    });
+  }
+  static bool is_head_trying(turns_client const& q) {
+    if (!q.queued) return false;
+    auto const& r = q.read[q.queue[0]];
+    return (q.want_read >> q.queue[0] & 1) && r.where && r.order.what == read_acquire && !r.has(abandoned);
+  }
+  // The head of the queue wants to read. True: it does not ask yet.
+  bool reader_waits(int c, int owner) const {
+    auto const& q = clients[c];
+    return q.read[owner].any() || (reads_as(c, owner) == stand_in && stand_in_used(q));
+  }
+
   void advance(int c) {
     auto& q = of(c);
+    settle(c);
     if (q.tenure.lasts) return advance_tenure(c);
+    if (is_head_trying(q)) return;
     if (!q.queued || q.pause == pausing || (q.tried && !q.heard)) return;
     if (q.ask.where != nowhere && (rules.one_try || q.ask.order.what != release || !forget(q))) return;
     int const owner = q.queue[0];
     bool const member = (q.want_member >> owner & 1) != 0;
+    if (q.want_read >> owner & 1) {
+      if (reader_waits(c, owner)) return;
+      q.heard = q.tried = q.hint = 0, q.pause = no_pause;
+      return begin_read(c, owner);
+    }
+    if ((rules.lent_writes_wait && is_lent(q, owner)) || q.read[owner].any() || read_in_doubt(q)) return;
     begin_ask(q, acquire, owner, asked_for(q.want[owner]), member ? for_member : 0);
     q.heard = q.tried = q.hint = 0, q.pause = no_pause;
   }
@@ -120,7 +218,7 @@ struct turns_in_tenure : turns_at_server {
     requeue_reentry(q);
     if (may_turn(c)) return begin_turn(c);
     if (q.ask.order.what == make_it && (q.ask.where == outbox || (!rules.one_request && forget(q)))) q.ask = {};
-    if (q.ask.where != nowhere) return;
+    if (q.ask.where != nowhere || q.read[t.last].where != nowhere) return;
     if (t.trusted > 0 || rules.lapsed_returns)
       begin_ask(q, release, t.field);
     else
@@ -146,8 +244,10 @@ struct turns_in_tenure : turns_at_server {
     if (!q.tenure.gone && shows(c) && server.ttl) violate(false_loss);
     if (!rules.tells && q.tenure.holder != nobody) violate(not_told);
     if (q.ask.where == outbox && q.ask.order.what != acquire) q.ask = {};
+    int const last = q.tenure.last;
     end_tenure(q);
     requeue_reentry(q);
+    if (sizes.reads) requeue_read(q, last);
     q.tried = u8(!rules.lost_tries && q.queued);
     advance(c);
   }
@@ -161,6 +261,11 @@ struct turns_in_tenure : turns_at_server {
         q.ask.first_age = later(q.ask.first_age);
       if (q.beside.where) q.beside.age = later(q.beside.age);
       if (q.other.left && --q.other.left == 0) q.other.gives_back |= q.other.held, q.other.held = 0;
+      for (int o = 0; o < most_owners; ++o) {
+        auto& r = q.read[o];
+        if (r.where && (r.where != outbox || r.has(repeated))) r.age = later(r.age);
+        if (r.left && --r.left == 0) end_read(c, o), advance(c);
+      }
       if (q.tenure.lasts)
         age_tenure(c);
       else if (q.hint && --q.hint == 0 && q.ask.where == nowhere)

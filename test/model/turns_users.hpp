@@ -18,6 +18,8 @@ struct turns_with_users : turns_model {
     auto const& q = clients[c];
     if (q.waits(owner) || q.reenters == owner + 1 || q.calls[owner] >= sizes.life) return false;
     if (in_use_by_other_kind(c, owner)) return false;
+    if (q.read[owner].any() && q.tenure.holder != owner) return false;  // he would wait for himself
+    if (q.tenure.holder == owner && q.read[owner].where) return false;  // behind that
     return q.tenure.holder != owner || (q.tenure.live() < sizes.holds && !q.reenters);
   }
   void call(int c, int owner, int lease, bool member) {
@@ -40,6 +42,27 @@ struct turns_with_users : turns_model {
     begin_hold(c, owner, lease, member);
   }
 
+  // Who writes may read, too: that goes at once. Others wait in the queue.
+  bool may_read(int c, int owner) const {
+    auto const& q = clients[c];
+    return sizes.reads > q.reads[owner] && !q.read[owner].any() && !q.waits(owner) && q.reenters != owner + 1 &&
+           !(q.tenure.lasts && q.tenure.last == owner && (q.tenure.vacant() || q.ask.where != nowhere)) &&
+           !(q.ask.where != nowhere && q.ask.order.what == release && q.borrower == owner + 1) &&
+           !(q.ask.where != nowhere && q.ask.order.by == owner && !q.borrower);
+  }
+  void call_read(int c, int owner) {
+    auto& q = of(c);
+    ++q.reads[owner];
+    if (q.tenure.holder == owner) return begin_read(c, owner);
+    enter_queue(q, owner, sizes.watchdog, false);
+    q.want_read |= u8(1 << owner);
+    advance(c);
+  }
+  void read_no_longer(int c, int owner) {
+    end_read(c, owner);
+    advance(c);
+  }
+
   void unlock(int c, int i) {
     of(c).tenure.end_hold(i);
     advance(c);
@@ -51,6 +74,10 @@ struct turns_with_users : turns_model {
     bool const was_head = q.queue[0] == owner;
     leave_queue(q, owner);
     if (q.ask.order.what == acquire && q.ask.order.by == owner) withdraw(c);
+    if (q.read[owner].where && q.read[owner].order.what == read_acquire) {
+      q.read[owner].marks |= abandoned;
+      withdraw_read(c, owner);
+    }
     if (was_head) q.tried = 0;
     if (was_head && !rules.pause_stays && q.pause == pausing) q.pause = no_pause, q.tried = 1;
     advance(c);
@@ -71,6 +98,10 @@ struct turns_with_users : turns_model {
     q.reenters = q.reenter_lease = q.reenter_member = 0;
     q.pause = no_pause;
     if (q.ask.order.what == acquire) withdraw(c);
+    for (int o = 0; o < most_owners; ++o) {
+      if (q.read[o].where && q.read[o].order.what == read_acquire) q.read[o].marks |= abandoned, withdraw_read(c, o);
+      if (q.read[o].left) end_read(c, o);
+    }
     if (q.tenure.lasts) q.tenure.holder = nobody, q.tenure.left[0] = q.tenure.left[1] = q.tenure.fixed = 0;
     advance(c);
   }
