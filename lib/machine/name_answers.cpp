@@ -80,7 +80,7 @@ void name_machine::on_release_answer(owner_state& state, outcome const& answer) 
   repair_modes(state, more_ended);
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(state, was.mode);
-  waiters_->released(state, answer);
+  waiters_->released(state, was.mode, answer);
 }
 
 // What the caller of a release is told, by what the server found.
@@ -213,7 +213,7 @@ void name_machine::renewed(renewal& renewal, outcome const& answer) {
       instant const until = h->renewed(renewal.sent, renewed_trust(shared_.settings));
       if (until <= h->deadline) continue;
       h->deadline = until;
-      tenure_.renewed(state, until);
+      tenure_.renewed(state, renewal.mode, until);
       h->watchdog = until < h->renew_until;
       if (h->link) h->link->show(until);
     }

@@ -11,7 +11,7 @@ namespace latchkey::detail {
 // The hold is over without a release: its lease tells the holder, or the next unlock does.
 void name_machine::lose(owner_state& state, hold& ended, error_code why) {
   if (ended.lost) return;
-  if (tenure_.is_of(state)) tenure_.end();
+  tenure_.lost(state, ended.mode);
   if (!holders_.lose(state, ended, why)) return;
   shared_.lost_holds.push_back(ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
@@ -126,14 +126,14 @@ void name_machine::doubt() {
   owner_state* const holder = tenure_.holder();
   if (!holder) return;
   tenure_.doubt();
-  if (holder->live() > 0) repair(*holder, 0);
+  if (tenure_.held()) repair(*holder, tenure_.mode());
 }
 
 void name_machine::on_turn_due() {
   instant const at = tenure_.confirm_at();
   if (at == never) return;
   if (at > shared_.now) return shared_.timers.set(turn_due_, at);
-  if (owner_state& holder = *tenure_.holder(); !holder.ask_.under_way()) return give_back(holder, 0);
+  if (owner_state& holder = *tenure_.holder(); !holder.ask_.under_way()) return give_back(holder, tenure_.mode());
   shared_.timers.set(turn_due_, after(shared_.now, tenure::unnoticed));  // looks again when that may be answered
 }
 

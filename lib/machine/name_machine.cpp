@@ -173,7 +173,10 @@ void name_machine::cancel(operation& call) {
 // --- requests ---
 
 void name_machine::begin(owner_state& state, request what) {
-  if (what.what == ask::acquire) tenure_.settle(state);
+  if (what.what == ask::acquire) {
+    tenure_.settle(state);
+    tenure_.stand_in(state, what.mode);
+  }
   state.ask_ = std::move(what);
   state.ask_.noted = false;
   active_.note(state);

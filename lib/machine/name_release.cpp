@@ -88,7 +88,7 @@ void name_machine::thread_ended(std::uint64_t owner) {
 
 // The server need not be told yet: the owner has more of it, or the next one in turn has it.
 bool name_machine::end_turn(owner_state& state, hold& ended) {
-  if (!tenure_.is_of(state) || ended.lost) return false;
+  if (!tenure_.is_of(state) || ended.mode != tenure_.mode() || ended.lost) return false;
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
   bool const inner = state.live(ended.mode) > 1;
   operation* const next = !inner && queue().head_idle() ? &queue().head() : nullptr;

@@ -216,6 +216,14 @@ bool active_requests::release_sent() const {
   });
 }
 
+bool active_requests::release_sent(unsigned char mode) const {
+  return std::any_of(all_.begin(), all_.end(), [mode](owner_state const* state) {
+    request const& asked = state->ask_;
+    return asked.sent_or_in_doubt() && asked.mode == mode &&
+           (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
+  });
+}
+
 owner_state* active_requests::unsent_release(owner_state const& except) const {
   auto const found = std::find_if(all_.begin(), all_.end(), [&](owner_state const* state) {
     return state != &except && state->ask_.what == ask::release && state->ask_.where == request::place::outbox &&

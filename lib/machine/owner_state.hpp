@@ -243,6 +243,7 @@ class active_requests {
   // this mode: a new try would find this client's own remains.
   bool in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except = nullptr) const;
   bool release_sent() const;
+  bool release_sent(unsigned char mode) const;
   // The release of the last hold of another owner still waits to be sent.
   owner_state* unsent_release(owner_state const& except) const;
   // Another owner's release is under way that nobody waits for.

@@ -107,7 +107,8 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
       return doubt();
     }
     return wait_for_ours();
-  } else if (ours.lent(*head.of_owner) || (ours.on() && of_.active_.release_sent())) {
+  } else if ((ours.lent(*head.of_owner) && !rules().shares(head.mode, head.mode)) ||
+             (ours.on() && of_.active_.release_sent(ours.mode()))) {
     return remember(wake_up::release);
   }
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
@@ -262,13 +263,14 @@ void shared_channel_waiters::granted(request const& was, outcome const& answer, 
   new_head();
 }
 
-void shared_channel_waiters::released(owner_state const& state, outcome const& answer) {
+void shared_channel_waiters::released(owner_state const& state, unsigned char mode, outcome const& answer) {
   if (answer.listeners > 0) rotation_.released_to(answer.listeners, leaves_it());
   if (answer.not_published && queue_.head_idle()) try_head();
   if (answer.what == outcome::type::released) look_after_release(answer);
   // It had ended before, perhaps earlier than the head was told, and where PUBLISH is refused no message says so.
   if (answer.what == outcome::type::absent && state.live() == 0) new_head();
-  if (of_.tenure_.is_of(state) && answer.what != outcome::type::still_held) look_later(answer);
+  bool const of_ours = of_.tenure_.is_of(state) && mode == of_.tenure_.mode();
+  if (of_ours && answer.what != outcome::type::still_held) look_later(answer);
 }
 
 // The question after what a caller of this client has was refused, and would be at once again.

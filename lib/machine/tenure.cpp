@@ -7,7 +7,7 @@ namespace latchkey::detail {
 bool tenure::on(operation const& call) const {
   bool const delays = delay_of(call.link).count() > 0;
   return at_ && !doubted_ && !of_.shared_.barred.has(*at_) && !call.member && !delays &&
-         call.what == operation::type::acquire && !of_.shared_.closed();
+         call.what == operation::type::acquire && call.mode == mode() && !of_.shared_.closed();
 }
 
 bool tenure::fresh() const {
@@ -22,11 +22,12 @@ bool tenure::fits(operation const& call) const {
 }
 
 bool tenure::may_reenter(owner_state const& state, operation const& call) {
-  return is_of(state) && on(call) && state.live(call.mode) > 0 && !state.ask_.under_way() && fits(call) && warm();
+  return is_of(state) && on(call) && state.live(mode()) > 0 && !state.ask_.under_way() && fits(call) && warm();
 }
 
 bool tenure::may_pass(owner_state const& from, operation const& call) {
   if (!is_of(from) || !on(call) || !fits(call)) return false;
+  if (from.live() > from.live(mode())) return false;  // what it has beside stays in its field
   auto const& limit = of_.shared_.settings.local_handoff;
   if (turns_ >= limit.max_streak || of_.shared_.now - began_ >= to_nanoseconds(limit.max_time)) return false;
   owner_state const& to = *call.of_owner;
@@ -34,8 +35,8 @@ bool tenure::may_pass(owner_state const& from, operation const& call) {
   if (&to != &from && (to.ask_.under_way() || to.live() > 0 || to.in_line)) return false;
   // A release that has left may run at any time, also if it was taken back.
   request const& asked = from.ask_;
-  bool const unsent = asked.what == ask::release && asked.where == request::place::outbox && asked.target == 0 &&
-                      !asked.repeated && !asked.owes && !asked.fix;
+  bool const unsent = asked.what == ask::release && asked.mode == mode() && asked.where == request::place::outbox &&
+                      asked.target == 0 && !asked.repeated && !asked.owes && !asked.fix;
   return (!asked.under_way() || unsent) && warm();
 }
 
@@ -67,12 +68,12 @@ void tenure::pass(owner_state& from, owner_state& to) {
 void tenure::count_moved() { moved_ = of_.shared_.now; }
 
 instant tenure::confirm_at() const {
-  if (!at_ || at_->live() == 0 || (!passed_ && shown_ == at_->live())) return never;
+  if (!held() || (!passed_ && shown_ == at_->live(mode()))) return never;
   return after(moved_, unnoticed);
 }
 
 void tenure::granted(owner_state& state, request const& was, instant until) {
-  if (!on() || was.call->member) return;
+  if (!on() || was.call->member || was.mode != mode()) return;
   if (was.target > 1) return is_of(state) ? confirmed(state, was, until) : void();
   at_ = &state;
   began_ = was.first_sent;
@@ -85,7 +86,7 @@ void tenure::granted(owner_state& state, request const& was, instant until) {
 }
 
 void tenure::sent(owner_state& state, request const& asked) {
-  if (!is_of(state)) return;
+  if (!is_of(state) || asked.mode != mode()) return;
   if (asked.what == ask::release && asked.target == 0) return end();
   if (asked.what != ask::extend) shown_ = -1;
   if (asked.what != ask::acquire)
@@ -93,16 +94,25 @@ void tenure::sent(owner_state& state, request const& asked) {
 }
 
 void tenure::confirmed(owner_state& state, request const& was, instant until) {
-  if (!is_of(state)) return;
+  if (!is_of(state) || was.mode != mode()) return;
   until_ = std::max(until_, until);
   told_ = was.sent;
   if (was.what != ask::extend) shown_ = static_cast<int>(was.target);
   passed_ = false;
-  if (!was.fix) doubted_ = false;
+  if ((was.fix >> mode() & 1u) == 0) doubted_ = false;
 }
 
-void tenure::renewed(owner_state& state, instant until) {
-  if (is_of(state)) until_ = std::max(until_, until);
+void tenure::renewed(owner_state& state, unsigned char in_mode, instant until) {
+  if (is_of(state) && in_mode == mode()) until_ = std::max(until_, until);
+}
+
+void tenure::lost(owner_state& state, unsigned char in_mode) {
+  if (is_of(state) && in_mode == mode()) end();
+}
+
+void tenure::stand_in(owner_state& state, unsigned char in_mode) {
+  if (of_.kind_.rules().shares(in_mode, in_mode) && lent(state) && state.field == state.owner)
+    state.field = of_.shared_.next_stand_in++;
 }
 
 void tenure::forget(owner_state& state) {
@@ -112,16 +122,17 @@ void tenure::forget(owner_state& state) {
 
 milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
   bool const others = waiting > (call.queued ? 1u : 0u);
-  return on() && others && !call.member && call.max_hold.count() == 0 ? of_.shared_.settings.local_handoff.max_time
-                                                                      : milliseconds(0);
+  return on() && call.mode == mode() && others && !call.member && call.max_hold.count() == 0
+             ? of_.shared_.settings.local_handoff.max_time
+             : milliseconds(0);
 }
 
 void tenure::settle(owner_state& state) {
-  bool const borrows = borrower_ == &state && !is_of(state);
-  if (!(borrows || state.client) || state.live() > 0 || state.ask_.under_way()) return;
+  bool const moved = state.field != state.owner && !is_of(state);
+  if (!(moved || state.client) || state.live() > 0 || state.ask_.under_way()) return;
   state.field = state.owner;
   state.client = nullptr;
-  if (borrows) borrower_ = nullptr;
+  if (borrower_ == &state && moved) borrower_ = nullptr;
 }
 
 }  // namespace latchkey::detail

@@ -21,6 +21,8 @@ class tenure {
   tenure& operator=(tenure const&) = delete;
 
   bool on() const { return of_.kind_.rules().turns && of_.shared_.settings.local_turns; }
+  // Of a kind with several the one that an owner has alone: nothing else is passed on.
+  unsigned char mode() const { return of_.kind_.rules().turn_mode; }
   // When the request of the last grant was first sent.
   instant began() const { return began_; }
   // Whose turn it is; null: there is no tenure.
@@ -31,7 +33,7 @@ class tenure {
     return borrower_ && borrower_ != &state && borrower_->field == state.owner;
   }
   bool lent(std::uint64_t owner) const { return borrower_ && borrower_->owner != owner && borrower_->field == owner; }
-  bool held() const { return at_ && at_->live() > 0; }
+  bool held() const { return at_ && at_->live(mode()) > 0; }
   // As far as anybody could say.
   bool certain() const { return at_ && !doubted_ && of_.shared_.now < until_; }
   // The server has said so since a streak could have begun.
@@ -60,14 +62,18 @@ class tenure {
   void sent(owner_state& state, request const& asked);
   // The server has what the holder has.
   void confirmed(owner_state& state, request const& was, instant until);
-  void renewed(owner_state& state, instant until);
+  void renewed(owner_state& state, unsigned char in_mode, instant until);
   // Something may have taken it away: nobody's turn begins before a question that is sent later was answered.
   void doubt() { doubted_ = true; }
   void end() { at_ = nullptr; }
+  // A hold of this owner is gone.
+  void lost(owner_state& state, unsigned char in_mode);
   // This owner goes.
   void forget(owner_state& state);
   // How much longer than its lease is asked for, where others wait behind it.
   milliseconds beyond(operation const& call, std::size_t waiting) const;
+  // An owner whose field is lent asks for a mode that others may have beside it: it has another one for that.
+  void stand_in(owner_state& state, unsigned char in_mode);
   // Nothing of this owner is on the server any more, or under way there: the field goes back.
   void settle(owner_state& state);
 

@@ -62,8 +62,8 @@ std::uint64_t waited_name::shown_as(std::uint64_t owner) const {
 
 void waited_name::correct(operation& asked) const {
   if (asked.question != query::is_held_by && asked.question != query::hold_count) return;
-  if (tenure_.lent(asked.owner)) asked.value = 0;
   owner_state const* const state = known(asked.owner);
+  if (tenure_.lent(asked.owner) && (!state || state->field == asked.owner)) asked.value = 0;
   if (!state || !tenure_.is_of(*state) || asked.value == 0) return;
   int const live = state->live(asked.mode);
   asked.value = asked.question == query::hold_count ? live : live > 0;

@@ -169,7 +169,7 @@ class waiters {
   // The request of this owner is over.
   virtual void finished(owner_state&) {}
   // A release of this owner was answered.
-  virtual void released(owner_state const&, outcome const&) {}
+  virtual void released(owner_state const&, unsigned char, outcome const&) {}
   // A waiter, or one of its calls, has given up although it was trying.
   virtual void gave_up(owner_state&) {}
 
@@ -227,7 +227,7 @@ class shared_channel_waiters final : public waiters, private listener {
   void wake() override;
   void put_off(owner_state& state, request const& was, milliseconds pause) override;
   void granted(request const& was, outcome const& answer, instant deadline, bool heard) override;
-  void released(owner_state const& state, outcome const& answer) override;
+  void released(owner_state const& state, unsigned char mode, outcome const& answer) override;
   bool heard() const override { return unfollowed_ != wake_up::none; }
   void remember(wake_up why) override { unfollowed_ = why; }
   void recalled(owner_state&) override { remember(wake_up::recalled); }

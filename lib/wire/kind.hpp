@@ -33,6 +33,7 @@ class kind : public std::enable_shared_from_this<kind> {
     bool exclusive = true;           // one owner at a time: a first grant proves that all others lost theirs
     bool hand_off = true;            // a release may pass the lock on to a waiter of this client
     bool turns = false;              // what the server shows of one owner serves others of its client, too
+    unsigned char turn_mode = 0;     // in this mode alone, which one owner has at a time
     bool grant_wakes_next = false;   // after a grant the next waiter tries at once (shared holds, permits)
     bool takes = true;               // a grant takes something that must be given back if nobody wants it any more
     bool grant_for_all = false;      // what one waiter is granted, all are who waited when it was asked for (a latch)

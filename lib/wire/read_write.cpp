@@ -12,7 +12,13 @@ constexpr unsigned char write_mode = 1;
 // each owner and one queue. Answers are those of the reentrant lock.
 class read_write final : public kind {
  public:
-  read_write() : kind({.name = "read_write_lock", .hand_off = false, .modes = 2, .shared_modes = 1u << read_mode}) {}
+  read_write()
+      : kind({.name = "read_write_lock",
+              .hand_off = false,
+              .turns = true,
+              .turn_mode = write_mode,
+              .modes = 2,
+              .shared_modes = 1u << read_mode}) {}
 
   std::string channel(std::string_view name, std::string_view) const override {
     return prefixed("redisson_rwlock", name);
