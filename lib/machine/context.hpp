@@ -71,8 +71,10 @@ struct context {
   std::string without_secret(std::string_view text) const;
 
   hold_id next_hold = 1;
-  std::uint64_t next_stand_in = std::uint64_t{1} << 62;  // a number that no owner has; see tenure
-  std::uint32_t next_serial = 1;                         // of a connection, whatever server it leads to
+  // No owner has such a number; see tenure::stand_in.
+  static constexpr std::uint64_t first_stand_in = std::uint64_t{1} << 62;
+  std::uint64_t next_stand_in = first_stand_in;
+  std::uint32_t next_serial = 1;  // of a connection, whatever server it leads to
   std::uint64_t random_state = 1;
 
   // In [low, high]; splitmix64, so that a seed replays.

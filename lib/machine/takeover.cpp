@@ -80,6 +80,13 @@ bool can_make_way(owner_state const& state, context const& shared) {
   return asked.what == ask::extend || (enters_anew && asked.call && !asked.call->queued);
 }
 
+// Who stands under a number that is not its own, and no owner's.
+owner_state* of_number(owner_set& owners, std::uint64_t number) {
+  if (number < context::first_stand_in) return nullptr;
+  auto const found = std::find_if(owners.begin(), owners.end(), [&](auto const& one) { return one.field == number; });
+  return found == owners.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void takeover::look_after_holds(name_machine& name) {
@@ -129,7 +136,8 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
     waits->lasts_until(was.over_at);
     return catch_up(*waits);
   }
-  owner_state& state = name.state_of(was.owner);
+  owner_state* const shown = of_number(name.owners_, was.owner);
+  owner_state& state = shown ? *shown : name.state_of(was.owner);
   // It stands for what another client has left to it, or has its turn in the field of another owner.
   if (state.client || state.field != was.owner) {
     name.shared_.released.owe(was);

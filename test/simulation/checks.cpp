@@ -42,7 +42,7 @@ void simulation::check_beliefs() {
     bool const counted_late = std::any_of(present.begin(), present.end(), [&](tenure const& other) {
       return other.refused && other.field == field_of(*one);
     });
-    bool const lags = settings_.local_turns && kind_.which.rules().turns;
+    bool const lags = settings_.local_turns && kind_.has_turns(*one);
     if (there.count < (counted_late || lags ? 1 : believed))
       fail("the server has forgotten the hold of " + one->label, eye::shown);
     if (there.ends == keyspace::forever) continue;

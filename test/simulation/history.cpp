@@ -199,7 +199,7 @@ bool simulation::excused(task const& one) const {
   milliseconds longest =
       std::max(lease == longest_.end() ? milliseconds(0) : lease->second, settings_.lock_watchdog_timeout);
   // A turn lasts as long as what the client was granted before it.
-  if (kind_.which.rules().turns && settings_.local_turns)
+  if (settings_.local_turns && kind_.has_turns(one))
     for (auto const& [other, its] : longest_)
       if (other->client == one.client && other->key == one.key)
         longest = std::max(longest, its + settings_.local_handoff.max_time);
@@ -244,7 +244,7 @@ void simulation::check_answer(task const& done) {
   if (hold == ended_by_.end()) return;
   bool const lost = hold->second->losses > 0;
   // What the server showed for another one of the client, it may have ended.
-  bool const turns = settings_.local_turns && kind_.which.rules().turns;
+  bool const turns = settings_.local_turns && kind_.has_turns(*hold->second);
   auto const mine = [&](std::string const& field) {
     return field == own || (turns && kind_.belongs(field, nodes_[done.client]->id));
   };

@@ -51,7 +51,8 @@ void world::check_holds() {
     auto const& holder = clients_[one.of->client]->machine;
     auto const shown_as = holder.shown_as(*one.of->which, one.of->key, one.of->owner);
     auto const there = server.count(one.of->key, one.of->which->field(client, shown_as, one.of->mode));
-    bool const lags = settings.local_turns && one.of->which->rules().turns;
+    auto const& rules = one.of->which->rules();
+    bool const lags = settings.local_turns && rules.turns && one.of->mode == rules.turn_mode;
     if (there < (lags ? 1 : one.count)) fail("the server has forgotten the hold of " + one.of->label);
     if (server.last_instant(one.of->key) < detail::after(one.of->shown.until(), settings.clock_margin))
       fail("the server forgets the hold of " + one.of->label + " before its owner does, or not late enough");
