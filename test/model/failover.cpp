@@ -25,7 +25,7 @@ struct state : failover_client {
     next_fault(out);
     next_stranger(out);
     for (int x = 0; x < sizes.owners; ++x) next_user(x, out);
-    if (sizes.ticks && time_matters())
+    if (sizes.ticks && time_matters() && may_lag())
       add(out, "time passes", [](state& s) {
         s.tick_servers();
         s.tick_client();
@@ -46,8 +46,7 @@ struct state : failover_client {
   void next_request(int x, request const& r, successors<state>& out) const {
     std::string const text = words(x, r), where = " at " + server_name(r.at);
     if (may_send(x)) add(out, "the client sends " + text, [&](state& s) { s.send(x, s.all[x].ask); });
-    if (r.where == sent && at[r.at].role != down)
-      add(out, text + " runs" + where, [&](state& s) { s.run(x, s.all[x].ask); });
+    if (r.where == sent && runs(r.at)) add(out, text + " runs" + where, [&](state& s) { s.run(x, s.all[x].ask); });
     if (r.where != answered) return;
     bool const has_wait =
         (r.what == acquire && r.says == granted) || ((r.what == extend || r.what == enter) && r.says == done);
@@ -61,8 +60,7 @@ struct state : failover_client {
     std::string const text = words(x, r), where = " at " + server_name(r.at);
     if (r.where == outbox && !(rules.kill_first && debts[route]))
       add(out, "the client sends " + text, [&](state& s) { s.send(x, s.all[x].beside); });
-    if (r.where == sent && at[r.at].role != down)
-      add(out, text + " runs" + where, [&](state& s) { s.run(x, s.all[x].beside); });
+    if (r.where == sent && runs(r.at)) add(out, text + " runs" + where, [&](state& s) { s.run(x, s.all[x].beside); });
     if (r.where != answered) return;
     bool const has_wait = r.what == renew && r.says == done;
     std::string const reads =
@@ -74,6 +72,7 @@ struct state : failover_client {
   void next_connection(successors<state>& out) const {
     for (int i = 0; i < late_count; ++i) {
       auto const c = late[i];
+      if (!runs(c.at)) continue;
       request const r{c.what, c.lease, 0, 0, 0, 0, 0, 0, 0, 0, 0};
       add(out, "a late copy of " + words(c.by, r) + " runs at " + server_name(c.at), [&](state& s) {
         u8 ignored = 0, says = elsewhere;
@@ -85,8 +84,7 @@ struct state : failover_client {
       });
     }
     for (u8 n = 0; n < 2; ++n) {
-      if (debts[n] && at[n].role != down)
-        add(out, server_name(n) + " answers the KILL", [&](state& s) { s.settle_debts(n); });
+      if (debts[n] && runs(n)) add(out, server_name(n) + " answers the KILL", [&](state& s) { s.settle_debts(n); });
       bool const owed = ((all[0].owed | all[1].owed) >> n & 1) != 0;
       if (owed && (at[n].role == down || rules.gives_up))
         add(out, "the client waits no longer for " + server_name(n), [&](state& s) { s.take_for_settled(n); });
@@ -96,10 +94,14 @@ struct state : failover_client {
     if (!known || route != truth)
       add(out, "the client hears that " + server_name(truth) + " is master", [](state& s) { s.learn(); });
     if (message && !tries()) add(out, "the client reads a message", [](state& s) { s.wake(); });
+    bool const any = all[0].ended || all[1].ended;
+    if (sizes.lag && !asks && any && rules.forgets && may_look_up())
+      add(out, "the client asks who is master", [](state& s) { s.look_up(); });
+    if (asks) add(out, "the client hears who was master when it asked", [](state& s) { s.hear(); });
   }
 
   void next_servers(successors<state>& out) const {
-    if (on_way > 0) add(out, "the copy hears of a write", [](state& s) { s.replicate(); });
+    if (on_way > 0 && !stopped) add(out, "the copy hears of a write", [](state& s) { s.replicate(); });
     if (at[other()].role == deposed) add(out, server_name(other()) + " becomes a copy", [](state& s) { s.follow(); });
     if (has == 1 && has_behind == 0) add(out, "the stranger's WAIT is met", [](state& s) { s.has = 2; });
   }
@@ -115,6 +117,10 @@ struct state : failover_client {
         add(out, text + ", " + server_name(truth) + " is dead", [](state& s) { ++s.failovers, s.promote(true); });
     }
     if (at[other()].role == down) add(out, server_name(other()) + " starts as a copy", [](state& s) { s.follow(); });
+    if (sizes.stops && !stopped && failovers < sizes.failovers && has_copy())
+      add(out, server_name(truth) + " stops", [](state& s) { s.stopped = 1; });
+    if (moves < sizes.moves && has_copy() && !stopped)
+      add(out, "the slot moves to " + server_name(other()), [](state& s) { s.move(); });
     bool const believed = at[other()].role == deposed && known && route == truth && !rules.epochs;
     if (lies < sizes.lies && believed)
       add(out, "the client hears that " + server_name(other()) + " is master", [](state& s) {
@@ -124,7 +130,7 @@ struct state : failover_client {
   }
 
   void next_stranger(successors<state>& out) const {
-    if (!sizes.strangers) return;
+    if (!sizes.strangers || stopped) return;
     if (!has && !waits && at[truth].data.holder == 0)
       add(out, "the stranger is granted it at " + server_name(truth), [](state& s) { s.stranger_takes(); });
     if (has || at[truth].data.holder == stranger)
@@ -202,7 +208,8 @@ struct state : failover_client {
   // --- what must be true ---
 
   bool quiet() const {
-    if (!known || route != truth || late_count || on_way || message || has == 1 || at[other()].role == deposed)
+    if (!known || route != truth || late_count || on_way || message || has == 1 || stopped ||
+        at[other()].role == deposed)
       return false;
     for (u8 n = 0; n < 2; ++n)
       if (debts[n] && at[n].role != down) return false;
@@ -247,16 +254,18 @@ int limit = 6'000'000, walk = 0, walks = 1'000, seed = 1;
 #define OF(group, member) \
   { #member, &group.member }
 std::vector<setting> const all = {
-    OF(sizes, owners),        OF(sizes, life),     OF(sizes, leases),      OF(sizes, strangers),
-    OF(sizes, ticks),         OF(sizes, renewals), OF(sizes, failovers),   OF(sizes, deaths),
-    OF(sizes, cancels),       OF(sizes, extends),  OF(sizes, lies),        OF(sizes, skew),
-    OF(sizes, copies),        OF(sizes, hidden),   OF(sizes, deposed_for), OF(sizes, quarantine),
-    OF(sizes, exclusion),     OF(sizes, strong),   OF(rules, orphan),      OF(rules, asserts),
-    OF(rules, looks),         OF(rules, returns),  OF(rules, owes),        OF(rules, hears_again),
-    OF(rules, settles),       OF(rules, epochs),   OF(rules, grants_wait), OF(rules, unsynced_returns),
-    OF(rules, renewals_wait), OF(rules, fence),    OF(rules, kill_first),  OF(rules, replica_fences),
-    OF(rules, gives_up),      OF(rules, margin),   OF(sizes, enters),      OF(rules, enter_waits),
-    {"limit", &limit},        {"walk", &walk},     {"walks", &walks},      {"seed", &seed}};
+    OF(sizes, owners),        OF(sizes, life),          OF(sizes, leases),      OF(sizes, strangers),
+    OF(sizes, ticks),         OF(sizes, renewals),      OF(sizes, failovers),   OF(sizes, deaths),
+    OF(sizes, cancels),       OF(sizes, extends),       OF(sizes, lies),        OF(sizes, skew),
+    OF(sizes, copies),        OF(sizes, hidden),        OF(sizes, deposed_for), OF(sizes, quarantine),
+    OF(sizes, exclusion),     OF(sizes, strong),        OF(rules, orphan),      OF(rules, asserts),
+    OF(rules, looks),         OF(rules, returns),       OF(rules, owes),        OF(rules, hears_again),
+    OF(rules, settles),       OF(rules, epochs),        OF(rules, grants_wait), OF(rules, unsynced_returns),
+    OF(rules, renewals_wait), OF(rules, fence),         OF(rules, kill_first),  OF(rules, replica_fences),
+    OF(rules, gives_up),      OF(rules, margin),        OF(sizes, enters),      OF(rules, enter_waits),
+    OF(sizes, lag),           OF(sizes, stops),         OF(sizes, moves),       OF(rules, forgets),
+    OF(rules, lives),         OF(rules, moved_returns), {"limit", &limit},      {"walk", &walk},
+    {"walks", &walks},        {"seed", &seed}};
 #undef OF
 
 }  // namespace

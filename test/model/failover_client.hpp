@@ -83,9 +83,12 @@ struct failover_client : failover_servers {
     w.left = left, w.lease = lease;
   }
 
+  static void remember(owner_state& w) { w.ended = 1, w.age = w.old = 0; }
+
   void end_hold(int x) {
     auto& w = all[x];
-    w.left = w.lease = w.inner = w.inner_lease = 0, w.ended = 1;
+    w.left = w.lease = w.inner = w.inner_lease = 0;
+    remember(w);
     w.beside = request{};
     bool const unsent = w.ask.where == outbox;
     if (w.ask.what == extend || w.ask.what == release || w.ask.what == leave || (w.ask.what == enter && unsent))
@@ -107,7 +110,7 @@ struct failover_client : failover_servers {
     int const left = trust(r.lease, r.age);
     bool const tells = met || !rules.grants_wait;
     w.ask = request{};
-    w.ended = 1;
+    remember(w);
     if (!tells || r.abandoned || left <= 0) {
       w.wants = w.sleeps = 0;
       if (tells || rules.unsynced_returns) ask_for(x, release, 0);
@@ -137,6 +140,7 @@ struct failover_client : failover_servers {
       int const left = trust(r.lease, r.age);
       if (left > w.left) believe(x, u8(left), r.lease, r.at);
     }
+    if (r.what == release && (r.says == done || !w.ended)) remember(w);
     if (r.what == extend && r.says == absent) give_back(x);
     if (r.what == enter) entered(x, r, met);
     if (r.what == leave && r.says == absent) end_hold(x);
@@ -204,18 +208,21 @@ struct failover_client : failover_servers {
     late[late_count++] = {r.what, u8(x), r.lease, r.at, u8(!rules.orphan)};
   }
 
-  void go_to(u8 s) {
+  // What is under way while the lock moves is answered where it was sent.
+  void go_to(u8 s, bool by_move = false) {
     route = s;
     for (int x = 0; x < sizes.owners; ++x) {
       auto& w = all[x];
+      if (by_move && w.beside.where > outbox) continue;
       if (w.beside.where == sent || w.beside.where == answered) leave_behind(x, w.beside);
       w.beside = request{};
-      if (w.ask.where == sent || w.ask.where == answered) {
+      if (by_move) {
+      } else if (w.ask.where == sent || w.ask.where == answered) {
         bool const abandoned = w.ask.abandoned;
         leave_behind(x, w.ask);
         ask_for(x, abandoned ? u8(release) : w.ask.what, abandoned ? u8(0) : w.ask.lease);
         w.ask.repeated = !abandoned;
-        if (rules.returns == 2) w.ended = 1;
+        if (rules.returns == 2) remember(w);
         if (abandoned) w.wants = 0;
       }
       if (w.left > 0 && w.ask.what != release && rules.asserts) {
@@ -223,9 +230,10 @@ struct failover_client : failover_servers {
         w.beside.what = fixed ? look : renew, w.beside.lease = fixed ? u8(0) : u8(watchdog);
         w.beside.where = outbox, w.beside.repeated = 1;
       }
-      if (w.left == 0 && w.ended && !w.ask.what && !w.sleeps && rules.returns) ask_for(x, release, 0);
+      bool const returns = rules.returns && (!by_move || rules.moved_returns);
+      if (w.left == 0 && w.ended && !w.ask.what && !w.sleeps && returns) ask_for(x, release, 0);
     }
-    heard_at = message = 0;
+    heard_at = by_move ? u8(s + 1) : u8(0), message = by_move;  // who listens where it has gone tries there
     for (int x = 0; x < sizes.owners; ++x) {
       auto& w = all[x];
       if (rules.hears_again && w.sleeps && !w.ask.what) w.sleeps = 0, ask_for(x, acquire, w.wants);
@@ -236,9 +244,28 @@ struct failover_client : failover_servers {
   void learn() {
     known = 1;
     quarantined = u8(sizes.quarantine);
-    go_to(truth);
+    if (sizes.lag) heard = changes();
+    go_to(truth, moved);
+    moved = 0;
   }
 
+  // --- who is asked whether it has changed ---
+
+  // The master itself first, and then others, whether it was that.
+  bool may_look_up() const { return !rules.lives || (runs(route) && at[route].role != copy); }
+  void look_up() {
+    asks = 1, shows = changes();
+    for (auto& w : all) w.old = w.ended && (w.age > sizes.lag || rules.forgets == 2);
+  }
+  void hear() {
+    bool const same = shows == heard;
+    asks = shows = 0;
+    for (auto& w : all) {
+      bool const old = w.old || (rules.forgets == 3 && w.age > sizes.lag);
+      w.old = 0;
+      if (same && old && w.ended && !w.left) w.ended = w.age = 0;
+    }
+  }
   void settle_debts(u8 s) {
     forget_late(s);
     debts[s] = 0;
@@ -253,6 +280,10 @@ struct failover_client : failover_servers {
   void tick_client() {
     for (int x = 0; x < sizes.owners; ++x) {
       auto& w = all[x];
+      if (sizes.lag && w.ended && !w.left && !w.ask.what) {
+        bool const over = ++w.age > watchdog + 1 || (rules.forgets == 4 && w.age > sizes.lag);
+        if (over) w.ended = w.age = w.old = 0;
+      }
       for (request* r : {&w.ask, &w.beside})
         if (r->where == sent || r->where == answered) r->age = later(r->age);
       if (w.inner > 0 && --w.inner == 0) {

@@ -6,6 +6,12 @@
 struct failover_servers : failover_world {
   int other() const { return 1 - truth; }
   bool has_copy() const { return at[other()].role == copy; }
+  u8 changes() const { return u8(failovers + moves); }
+  bool runs(int s) const { return at[s].role != down && !(stopped && s == truth); }
+  // Time passes only as long as what is to reach the copy does.
+  bool may_lag() const {
+    return !sizes.lag || stopped || std::none_of(way_age, way_age + on_way, [](u8 age) { return age >= sizes.lag; });
+  }
   void violate(failover_violation what) {
     if (broken == fine) broken = what;
   }
@@ -15,7 +21,8 @@ struct failover_servers : failover_world {
   void replicate() {
     at[other()].data = way[0];
     std::copy(way + 1, way + on_way, way);
-    way[--on_way] = lock_data{};
+    std::copy(way_age + 1, way_age + on_way, way_age);
+    way[--on_way] = lock_data{}, way_age[on_way] = 0;
     for (auto& w : all)
       for (request* r : {&w.ask, &w.beside})
         if (r->at == truth && r->behind > 0 && r->behind != never) --r->behind;
@@ -87,8 +94,8 @@ struct failover_servers : failover_world {
     if (has_behind > 0) has_behind = never;
     at[truth].role = dies ? down : deposed, at[truth].since = 0;
     if (dies) forget_late(truth), at[truth].data = lock_data{};
-    std::fill(way, way + most_way, lock_data{});
-    on_way = 0;
+    empty_way();
+    stopped = moved = 0;
     if (!sizes.hidden) read_all(other());
     truth = u8(other()), at[truth].role = master, at[truth].since = 0;
     known = 0;
@@ -99,6 +106,30 @@ struct failover_servers : failover_world {
     if (d.holder == 0) expired = 1;
     if (d.holder != stranger || has == 1) has = has_left = has_behind = 0;
     if (sizes.quarantine > 0) waits = u8(sizes.quarantine);
+  }
+
+  void empty_way() {
+    std::fill(way, way + most_way, lock_data{});
+    std::fill(way_age, way_age + most_way, u8(0));
+    on_way = 0;
+  }
+
+  // All that it has goes along, and is everywhere at once. Who waits for an answer of a time when another one was
+  // master is told to ask again.
+  void move() {
+    ++moves, moved = 1;
+    empty_way();
+    if (!sizes.hidden) read_all(other());
+    for (auto& w : all)
+      for (request* r : {&w.ask, &w.beside})
+        if (r->where == answered && r->behind == never)
+          r->says = elsewhere;
+        else if (r->where == answered && r->at == truth)
+          r->at = u8(other()), r->behind = 0;
+    if (has_behind > 0) has_behind = 0;
+    at[other()] = {at[truth].data, master, 0};
+    at[truth].role = copy;
+    truth = u8(other()), known = 0;
   }
 
   // The old master, or what starts in its place, becomes the new one's copy.
@@ -136,7 +167,10 @@ struct failover_servers : failover_world {
       pass(s.data);
       if (s.role == deposed) s.since = u8(std::min<int>(s.since + 1, sizes.deposed_for));
     }
-    for (int i = 0; i < on_way; ++i) pass(way[i]);
+    for (int i = 0; i < on_way; ++i) {
+      pass(way[i]);
+      if (sizes.lag) way_age[i] = u8(std::min<int>(way_age[i] + 1, sizes.lag));
+    }
     if (has_left > 0 && --has_left == 0) has = has_behind = 0;
     if (waits > 0) --waits;
   }

@@ -28,7 +28,10 @@ struct failover_sizes {
   int deposed_for = 99;  // ticks until a deposed master knows it at the latest
   int quarantine = 0;    // ticks
   int exclusion = 1;     // 0: do not check what is not promised with few copies
-  int strong = 0;        // 1: check that the master shows what is believed, at any moment
+  int lag = 0;     // ticks until a write has reached the copy, as long as the master runs; 0: there is no such time
+  int stops = 0;   // 1: a master may stop for a while before its copy is promoted
+  int moves = 0;   // how often the lock goes to the other server with all that it has, as a slot of a cluster does
+  int strong = 0;  // 1: check that the master shows what is believed, at any moment
 };
 inline failover_sizes sizes;
 
@@ -52,6 +55,11 @@ struct failover_rules {
   int replica_fences = 0;    // a variant: that the old master is a copy now is taken for its answer
   int gives_up = 0;          // a variant: the wait for the old master ends after connect_timeout, whatever it is doing
   int margin = 1;            // `skew` is taken off every deadline
+  int forgets = 1;           // with a lag, what was released is forgotten when its lease has ended, and 1 by an answer
+                             // that was asked for so long afterwards; 2 by any answer to a later question; 3 by one
+                             // that comes so late; 4 when the time has passed
+  int lives = 1;             // ... if the master itself still answers
+  int moved_returns = 1;     // what was released is given back where the lock moves to
 };
 inline failover_rules rules;
 
@@ -82,6 +90,7 @@ struct owner_state {
   request ask, beside;                   // its one request; the renewal or the look beside it
   u8 left, lease, inner, inner_lease;    // the hold, and the one within it: 0 none
   u8 wants, sleeps, ended, owed, calls;  // ended: may be on a server unwanted; owed: bits of servers, see `fence`
+  u8 age, old;                           // of the release; was it old enough when the client asked?
 };
 
 // What was left in a connection that was given up. `hears`: its answer would be read.
@@ -94,14 +103,19 @@ enum failover_violation : u8 { fine, stale, self_busy, overflow };
 struct failover_world {
   server_node at[2];
   lock_data way[most_way];  // from the master to its copy
-  u8 on_way, truth;         // which of the two is master
+  u8 way_age[most_way];
+  u8 on_way, truth;   // which of the two is master
+  u8 stopped, moved;  // the master; its last change was a move
   // The client. `known`: that `truth` is.
   owner_state all[most_owners];
   late_copy late[most_late];
   u8 late_count, route, known, debts[2], heard_at, message, expired, quarantined;
   // The stranger: 1 granted, 2 told so. It always knows who is master.
   u8 has, has_left, has_behind, waits;
-  u8 failovers, lies, cancels, extends, enters, broken;
+  // Who is master, as the client has asked: whether it waits for the answer, and how many changes that and the client
+  // know of.
+  u8 asks, shows, heard;
+  u8 failovers, moves, lies, cancels, extends, enters, broken;
 };
 
 inline int lease_of(int kind) { return kind == 0 ? watchdog : kind == 1 ? 1 : watchdog + 1; }
