@@ -150,13 +150,19 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     if (shared.closed()) return;
     for (auto const& name : names)
       if (name->at_ == &at || at.passing.has(name->name())) takeover::look_after_holds(*name);
-    for (auto const& entry : shared.released.lately(at, shared.now))
-      takeover::release_again(of(*entry.which, entry.name), entry);
+    release_again(shared.released.at(at));
   }
 
   void move_names(std::function<home&(std::string_view)> const& where) override {
     for (auto const& name : names)
       if (home& to = where(name->name()); &to != name->at_) takeover::move(*name, to);
+    // The node that they leave may have been elected again, and nobody says so any more.
+    auto const elsewhere = shared.released.move(where);
+    if (!shared.closed()) release_again(elsewhere);
+  }
+
+  void release_again(std::vector<recent_releases::entry> const& all) {
+    for (auto const& entry : all) takeover::release_again(of(*entry.which, entry.name), entry);
   }
 
   bool any_name_at(home const& at) const override {

@@ -7,6 +7,8 @@ namespace latchkey::detail {
 
 namespace {
 
+constexpr milliseconds between_looks{500};
+
 std::string in_words(std::vector<slot_map::range> const& slots) {
   std::string text = "slots";
   for (auto const& [first, last] : slots) {
@@ -42,7 +44,8 @@ cluster_scout::need cluster_guide::need() const {
   if (!all.front()->names().requests.empty()) return need::press;  // nobody has their slots
   auto const needed = [](auto const& shard) { return shard->now() && shard->now()->needed(); };
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->missed(); })) return need::press;
-  return std::any_of(all.begin(), all.end(), needed) || servers_.needs_any_server() ? need::watch : need::nothing;
+  bool const any = std::any_of(all.begin(), all.end(), needed) || servers_.needs_any_server();
+  return any || releases_at_stake(shared_) ? need::watch : need::nothing;
 }
 
 // A node says its own address only if it knows it.
@@ -63,13 +66,16 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
   return count == slot_count;
 }
 
-error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters) {
+error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters,
+                                     instant asked) {
+  shared_.forget_ended_releases();
   if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
   std::vector<slot_map::change> changes;
-  std::vector<node_address> places, known, again;
+  std::vector<place> places;
+  std::vector<node_address> known, again;
   bool any = false;
   for (auto const& master : masters) {
-    node_address& at = places.emplace_back(place_of(master, by));
+    node_address& at = places.emplace_back(place{place_of(master, by)}).at;
     // Of two addresses of one node that which works is kept: a witness may have heard of the other one too late.
     if (auto const* const before = slots_.left_by(master.id, at, master.epoch)) {
       shard const* const led = leading_to(*before);
@@ -81,26 +87,38 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
     if (!master.failed) known.push_back(at);
     if (!master.name.empty()) named_[to_string({master.name, master.at.port})] = at;
     if (!master.name.empty() && !master.at.host.empty()) named_[to_string(master.at)] = at;
-    if (slots_.elected_again(master.id, at, master.epoch, master.slots)) again.push_back(at);
+    places.back().same = slots_.epoch_of(at) == master.epoch;
+    auto const risen = slots_.risen(master.id, at, master.epoch, master.slots);
+    if (risen == slot_map::rise::elected) again.push_back(at);
+    if (shard* const led = risen == slot_map::rise::perhaps ? leading_to(at) : nullptr) led->names().in_question = true;
     any = slots_.claim(master.id, at, master.epoch, master.slots, changes) || any;
   }
   note_changes(changes);
   follow(changes);
   for (auto const& at : again) lead_again(at);
-  // All of them, and so not in every round of those that follow each other while one is missing.
-  bool const asks = shared_.now >= roles_due_;
-  if (asks) roles_due_ = after(shared_.now, cluster_scout::usual_pause(shared_.settings) / 2);
-  for (std::size_t i = 0; i < masters.size(); ++i)
-    if (shard* const led = leading_to(places[i])) {
-      auto& replicas = led->names().replicas;
-      replicas.named = masters[i].replicas;
-      if (asks || replicas.connected < replicas.named) led->now()->links().ask_role();
-    }
+  look_again();
+  confirm(masters, places, asked);
   give_up_replaced(known);
   for (auto const& shard : servers_.shards()) shard->names().channels.ask_again();
   scout_.know(std::move(known));
   note_uncovered();
   return any ? error_code() : errc::connect_failed;
+}
+
+// Each says itself whether it is a master still: all of them, and so not in every round
+// of those that follow each other while one is missing.
+void cluster_guide::confirm(std::vector<cluster_master> const& masters, std::vector<place> const& places,
+                            instant asked) {
+  bool const asks = shared_.now >= roles_due_;
+  if (asks) roles_due_ = after(shared_.now, cluster_scout::usual_pause(shared_.settings) / 2);
+  for (std::size_t i = 0; i < masters.size(); ++i) {
+    shard* const led = leading_to(places[i].at);
+    if (!led) continue;
+    home& names = led->names();
+    names.replicas.named = masters[i].replicas;
+    if (places[i].same && !names.in_question) confirm_releases(shared_, names, asked);
+    if (asks || names.replicas.connected < names.replicas.named) led->now()->links().ask_role();
+  }
 }
 
 // Once for the same slots, until all have a node that are asked for.
@@ -151,6 +169,21 @@ void cluster_guide::lead_again(node_address const& at) {
   led->lead_to(at);
 }
 
+// What may have been lost by an election, or by none: what is there is not made to wait, nor is it told of. A node that
+// gets slot after slot is not looked through each time.
+void cluster_guide::look_again() {
+  for (auto const& shard : servers_.shards()) {
+    home& names = shard->names();
+    if (!shard->now() || !names.in_question || shared_.now < after(names.looked_after, between_looks)) continue;
+    names.looked_after = shared_.now;
+    names.in_question = false;
+    if (shard->now()->links().idle())
+      servers_.moved(names);
+    else
+      shard->lead_to(node_address(shard->now()->where()));  // what waits for a WAIT waits for one of the time before
+  }
+}
+
 // Whose slots all have gone, and who is no master any more, is not asked again, and not believed.
 void cluster_guide::give_up_replaced(std::vector<node_address> const& masters) {
   for (auto const& shard : servers_.shards()) {
@@ -163,6 +196,7 @@ void cluster_guide::give_up_replaced(std::vector<node_address> const& masters) {
 }
 
 void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, bool transient) {
+  shared_.forget_ended_releases();
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   auto const& all = servers_.shards();
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;

@@ -33,6 +33,12 @@ class cluster_guide final : public guide, private cluster_user {
   home* redirected(shard& by, redirection const& to) override;
 
  private:
+  // Of a master, by an answer.
+  struct place {
+    node_address at;
+    bool same = false;  // its epoch is the one that was known
+  };
+
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
   node_address place_of(cluster_master const& master, node_address const& by) const;
@@ -41,9 +47,11 @@ class cluster_guide final : public guide, private cluster_user {
   void note_uncovered();
   void follow(std::vector<slot_map::change> const& changes);
   void lead_again(node_address const& at);
+  void look_again();
+  void confirm(std::vector<cluster_master> const& masters, std::vector<place> const& places, instant asked);
   void give_up_replaced(std::vector<node_address> const& masters);
 
-  error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters) override;
+  error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters, instant asked) override;
   void on_no_cluster(error_code const& why, std::string_view text, bool transient) override;
 
   context& shared_;

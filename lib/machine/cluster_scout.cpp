@@ -205,7 +205,7 @@ void cluster_scout::on_reply(reply const& answer) {
     return failed(errc::no_master, "it knows of no slots");
   bool const first = known_.empty();
   bool const chosen = std::find(known_.begin(), known_.end(), at_) != known_.end();
-  if (error_code const why = user_.on_cluster(at_, masters))
+  if (error_code const why = user_.on_cluster(at_, masters, since_))
     return failed(why, why == errc::no_master ? "some slots have no node" : "what it knows is out of date");
   if (!asking_) return;
   asking_ = false;

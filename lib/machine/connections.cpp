@@ -319,7 +319,7 @@ std::optional<sent_call> connections::answered(link& connection, reply const& an
     case asked::hello: on_hello(connection, *call, answer); return {};
     case asked::check: on_check(*call, answer); return {};
     case asked::ping: connection.polled = false; return {};
-    case asked::role: on_role(connection, answer); return {};
+    case asked::role: on_role(connection, answer, call->sent); return {};
     case asked::tells:
     case asked::asking: return {};
     default: return call;

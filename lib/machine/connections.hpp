@@ -19,8 +19,8 @@ class connections_user {
   virtual void on_up(link& connection) = 0;
   virtual void on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) = 0;
   virtual void on_trouble(error_code const& why, std::string_view text, bool transient) = 0;
-  virtual void on_replica() = 0;                   // the server says that it is one, or has become one
-  virtual void on_replicas(std::size_t many) = 0;  // so many follow it
+  virtual void on_replica() = 0;                                  // the server says that it is one, or has become one
+  virtual void on_replicas(std::size_t many, instant asked) = 0;  // so many follow it, which is the master
   virtual void on_kill_allowed() = 0;
   virtual void on_kill_refused(std::string_view text) = 0;
   virtual void on_unknown(script const& text) = 0;
@@ -129,7 +129,7 @@ class connections {
   void on_hello(link& connection, sent_call const& call, reply const& answer);
   void greeted(link& connection);
   void on_check(sent_call const& call, reply const& answer);
-  void on_role(link& connection, reply const& answer);
+  void on_role(link& connection, reply const& answer, instant asked);
   void ask_for_scripts(link& connection);
   void learn_scripts(reply const& answer);
 

@@ -4,8 +4,9 @@
 #include <latchkey/config.hpp>
 #include <latchkey/stats.hpp>
 #include <machine/actions.hpp>
+#include <machine/barred_owners.hpp>
 #include <machine/owner_state.hpp>
-#include <machine/takeover.hpp>
+#include <machine/recent_releases.hpp>
 #include <machine/timer_queue.hpp>
 
 #include <cstdint>
@@ -43,6 +44,8 @@ struct context {
 
   // When a lease that was asked for then ends for its holder, whatever clock ends it on a server.
   instant trusted_end(instant sent, milliseconds lease) const;
+  // Forgets which releases no failover can lose any more, whatever servers there are.
+  void forget_ended_releases() { released.forget_ended(now - settings.clock_margin); }
 
   barred_owners barred;           // until servers that were replaced have answered
   recent_releases released;       // stays empty where no other server ever takes over

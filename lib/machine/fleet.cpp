@@ -180,6 +180,7 @@ bool fleet::needs_server(shard const& of) const {
 void fleet::given_up(shard& shard) {
   send_back(shard.names());
   user_.moved(shard.names());
+  shared_.released.leave(shard.names());
   shard.names().requests.take_told();  // nobody listens there any more
 }
 

@@ -106,7 +106,7 @@ class fleet final : private shard_user, private guided {
   home* redirected(shard& by, redirection const& to) override;
   bool needs_server(shard const& of) const override;
   std::span<script const* const> scripts() const override { return user_.scripts(); }
-  void moved(home& at) override { user_.moved(at); }
+  void moved(home& at) override { user_.moved(at); }  // the guide says so, too
 
   // Of the guide.
   std::vector<std::unique_ptr<shard>> const& shards() const override { return shards_; }

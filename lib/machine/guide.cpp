@@ -13,6 +13,12 @@ node_address reached_by(context const& shared, node_address const& at) {
   return {std::move(host), port};
 }
 
+bool releases_at_stake(context const& shared) { return !shared.closed() && !shared.released.empty(); }
+
+void confirm_releases(context& shared, home const& at, instant asked) {
+  if (at.was_master.at <= asked) shared.released.confirm(at, at.was_master.asked);
+}
+
 void quarantine(context& shared, home& at) {
   milliseconds const lasting = shared.settings.failover_quarantine;
   if (lasting.count() == 0) return;

@@ -18,6 +18,8 @@ class guided {
   virtual shard& make_shard() = 0;
   // Every name goes to the shard that the guide says.
   virtual void move_names() = 0;
+  // Its server is the same, and has perhaps lost something.
+  virtual void moved(home& at) = 0;
   // Names that went elsewhere before this one was given up may have left something.
   virtual void given_up(shard& shard) = 0;
   virtual void trouble(shard& of, error_code const& why, std::string_view text, bool transient) = 0;
@@ -60,6 +62,11 @@ class guide {
 
 // Under which address a server can be reached that the others know by this one.
 node_address reached_by(context const& shared, node_address const& at);
+
+// Something was released that comes back if nobody hears of a failover.
+bool releases_at_stake(context const& shared);
+// Whoever was asked then knows of no other master there.
+void confirm_releases(context& shared, home const& at, instant asked);
 
 // For `failover_quarantine`. Of a failover that was before its time a client can only know that there was one.
 void quarantine(context& shared, home& at);

@@ -157,7 +157,7 @@ void connections::on_hello(link& connection, sent_call const& call, reply const&
         failed(connection, errc::read_only, "connected to a replica", true);
         user_.on_replica();
       } else if (answer.is_array() && answer.elements.size() > 2) {
-        user_.on_replicas(answer.elements[2].elements.size());
+        user_.on_replicas(answer.elements[2].elements.size(), call.sent);
       }
       return;
     case hello::server:
@@ -182,10 +182,10 @@ void connections::on_hello(link& connection, sent_call const& call, reply const&
   }
 }
 
-void connections::on_role(link& connection, reply const& answer) {
+void connections::on_role(link& connection, reply const& answer, instant asked) {
   if (!answer.is_array() || answer.elements.empty()) return;  // it may not be asked
   if (answer.elements[0].text != "slave") {
-    if (answer.elements.size() > 2) user_.on_replicas(answer.elements[2].elements.size());
+    if (answer.elements.size() > 2) user_.on_replicas(answer.elements[2].elements.size(), asked);
     return;
   }
   discard(connection, errc::read_only, "the server has become a replica");

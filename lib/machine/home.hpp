@@ -47,6 +47,16 @@ struct home {
     bool has(std::string const& name) const { return all || names.contains(name); }
   } passing;
 
+  // The last answer of its server that it is a master, which all replicas follow: when it was asked, and answered. What
+  // it did long before cannot be lost any more if whoever is asked afterwards knows of no other master.
+  struct {
+    instant asked{};
+    instant at = never;
+  } was_master;
+  // It may have been elected again, which is not looked after yet; and when that was done last.
+  bool in_question = false;
+  instant looked_after{};
+
   // Until then nobody begins to hold anything there.
   instant quarantined_until{};
   // What perhaps was never held there is not passed on to who would begin to.

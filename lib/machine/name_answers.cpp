@@ -91,7 +91,8 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
     // (Without this what is released again at every change of masters would never grow old.)
     bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(state, was.mode);
     // Behind an ASK it ran where the name is not yet.
-    if (!known) shared_.released.add(shared_.answers ? *shared_.answers : *at_, state, was.mode, shared_.now);
+    home const& ran_at = shared_.answers ? *shared_.answers : *at_;
+    if (!known) shared_.released.add(recent_releases::entry_of(state, was.mode, ran_at, shared_.now));
   }
   switch (answer.what) {
     case outcome::type::released: break;

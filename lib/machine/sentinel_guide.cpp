@@ -12,16 +12,22 @@ sentinel_scout::need sentinel_guide::need() const {
   shard const& shard = only();
   if (shard.up()) return need::watch;
   bool const missed = shard.now() ? shard.missed() : servers_.needs_any_server();
-  return missed ? need::press : need::nothing;
+  if (missed) return need::press;
+  return releases_at_stake(shared_) ? need::watch : need::nothing;
 }
 
-routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) {
+routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas,
+                                         instant asked) {
   shard& shard = only();
+  shared_.forget_ended_releases();
   node_address const where = reached_by(at);
   std::string const before = routes_.empty() ? std::string() : to_string(routes_.now().at);
   auto const verdict = routes_.claim(where, epoch, shard.up());
   if (verdict != routes::verdict::stale) shard.names().replicas.named = replicas;
-  if (verdict == routes::verdict::known && shard.now()) shard.now()->links().ask_role();
+  if (verdict == routes::verdict::known && shard.now()) {
+    confirm_releases(shared_, shard.names(), asked);
+    shard.now()->links().ask_role();
+  }
   if (verdict != routes::verdict::changes && verdict != routes::verdict::again) return verdict;
   std::string text = "slots 0-16383: ";
   if (!before.empty()) text += "from " + before + ' ';
@@ -33,6 +39,7 @@ routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t e
 }
 
 void sentinel_guide::on_no_claim(error_code const& why, std::string_view text, bool transient) {
+  shared_.forget_ended_releases();
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   if (only().up()) return;  // it serves as before
   shared_.trouble = text;

@@ -32,7 +32,7 @@ class sentinel_guide final : public guide, private scout_user {
   shard& only() const { return *servers_.shards().front(); }
   sentinel_scout::need need() const;
 
-  routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) override;
+  routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas, instant asked) override;
   void on_no_claim(error_code const& why, std::string_view text, bool transient) override;
   node_address reached_by(node_address const& at) const override { return detail::reached_by(shared_, at); }
 

@@ -288,7 +288,7 @@ void sentinel_scout::on_epoch(sentinel& one, reply const& answer) {
   if (refuses(one, answer)) return;
   auto const epoch = read_epoch(answer);
   if (one.named.host.empty() || !epoch) return failed(one, errc::protocol_error, "its answer names no master");
-  if (user_.on_claim(one.named, *epoch, read_replicas(answer)) == routes::verdict::stale)
+  if (user_.on_claim(one.named, *epoch, read_replicas(answer), one.since) == routes::verdict::stale)
     return failed(one, errc::connect_failed, "it has not heard of the last failover");
   answered_well(one);
 }

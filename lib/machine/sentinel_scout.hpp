@@ -53,8 +53,9 @@ struct sentinels {
 // Told what the sentinels say.
 class scout_user {
  public:
-  // The answer says whether it leads anywhere.
-  virtual routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas) = 0;
+  // Whether it leads anywhere. `asked`: when.
+  virtual routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t replicas,
+                                   instant asked) = 0;
   // Nobody has an answer that can be used, and why.
   virtual void on_no_claim(error_code const& why, std::string_view text, bool transient) = 0;
   // Under which address a server can be reached that the others know by this one.

@@ -173,10 +173,11 @@ void session::on_replica() {
   if (!aside_) user_.misled();
 }
 
-void session::on_replicas(std::size_t many) {
+void session::on_replicas(std::size_t many, instant asked) {
   if (aside_) return;
   at_.replicas.connected = many;
   if (many > 0) at_.replicas.missed = false;
+  if (many >= at_.replicas.named) at_.was_master = {asked, shared_.now};
 }
 
 // ADDR protects a stranger if ids started anew.

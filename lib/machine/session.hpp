@@ -99,7 +99,7 @@ class session final : private connections_user, private orphans_user, private wr
   void on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) override;
   void on_trouble(error_code const& why, std::string_view text, bool transient) override;
   void on_replica() override;
-  void on_replicas(std::size_t many) override;
+  void on_replicas(std::size_t many, instant asked) override;
   void on_kill_allowed() override { orphans_.allow(); }
   void on_kill_refused(std::string_view text) override { orphans_.refuse(text); }
   void on_unknown(script const& text) override { writer_.miss(text); }

@@ -27,6 +27,8 @@ std::unique_ptr<session> shard::made(node_address const& at) {
 
 void shard::lead_to(node_address const& at) {
   bool const first = !now_;
+  names_.was_master = {};
+  names_.in_question = false;
   retire();
   auto const known =
       std::find_if(before_.begin(), before_.end(), [&](auto const& session) { return session->where() == at; });
@@ -56,7 +58,7 @@ void shard::pass_debts(session& to) {
 
 bool shard::missed() const {
   if (!now_ || now_->up()) return false;
-  return now_->needed() || (!shared_.closed() && shared_.released.any(names_, shared_.now));
+  return now_->needed() || (!shared_.closed() && shared_.released.any_lately(names_, shared_.now));
 }
 
 // --- the engine ---

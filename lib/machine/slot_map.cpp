@@ -93,18 +93,18 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
   return any || slots.empty();
 }
 
-bool slot_map::elected_again(std::string const& id, node_address const& at, std::uint64_t epoch,
-                             std::span<range const> slots) const {
-  auto const had = [&](range const& run) {
-    for (unsigned slot = run.first; slot <= run.second;) {
-      if (of_[slot] == nobody) return false;
-      owner const& before = owners_[of_[slot]];
-      if (!(before.at == at) || before.id != id || before.epoch >= epoch) return false;
-      slot = end_of_run(static_cast<std::uint16_t>(slot), run.second) + 1u;
+slot_map::rise slot_map::risen(std::string const& id, node_address const& at, std::uint64_t epoch,
+                               std::span<range const> slots) const {
+  bool any = false, all = true;
+  for (auto const& [first, last] : slots)
+    for (unsigned slot = first; slot <= last;) {
+      owner const* const before = of_[slot] == nobody ? nullptr : &owners_[of_[slot]];
+      bool const had = before && before->at == at && before->id == id && before->epoch < epoch;
+      any = any || had;
+      all = all && had;
+      slot = end_of_run(static_cast<std::uint16_t>(slot), last) + 1u;
     }
-    return true;
-  };
-  return !slots.empty() && std::all_of(slots.begin(), slots.end(), had);
+  return !any ? rise::none : all ? rise::elected : rise::perhaps;
 }
 
 std::uint16_t slot_map::end_of_run(std::uint16_t first, std::uint16_t last) const {

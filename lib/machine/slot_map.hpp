@@ -39,10 +39,14 @@ class slot_map {
   // is another one.
   bool claim(std::string const& id, node_address const& at, std::uint64_t epoch, std::span<range const> slots,
              std::vector<change>& changes);
-  // Such a claim says that it has what it had, by a greater epoch: others had it meanwhile, and perhaps not all of what
-  // was done. (One that takes slots from another node has a greater epoch for that alone.)
-  bool elected_again(std::string const& id, node_address const& at, std::uint64_t epoch,
-                     std::span<range const> slots) const;
+  // What the epoch of such a claim says of the slots that this node had and has. One that takes slots from another node
+  // has a greater epoch for that alone.
+  enum class rise : unsigned char {
+    none,
+    perhaps,  // it may have been elected again meanwhile
+    elected,  // it was: others had them, and perhaps not all of what was done
+  };
+  rise risen(std::string const& id, node_address const& at, std::uint64_t epoch, std::span<range const> slots) const;
   // Where this node was, if it has slots and is elsewhere now, by a claim with this epoch; null: it is not.
   node_address const* left_by(std::string const& id, node_address const& at, std::uint64_t epoch) const;
   // It has the slots that it had.

@@ -4,72 +4,9 @@
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace latchkey::detail {
-
-std::string barred_owners::key_of(owner_state const& state) {
-  std::string made(state.of.name());  // kinds share data
-  return made.append(1, '\0').append(std::to_string(state.field));
-}
-
-void barred_owners::remove(std::string const& key) {
-  auto const found = all_.find(key);
-  if (found != all_.end() && --found->second == 0) all_.erase(found);
-}
-
-recent_releases::key recent_releases::key_of(owner_state const& state, unsigned char mode) {
-  return {state.of.name(), state.field, mode};
-}
-
-void recent_releases::add(home const& at_home, owner_state const& state, unsigned char mode, instant now) {
-  forget(state, mode);
-  while (!all_.empty() && (after(all_.front().at, remembered) <= now || all_.size() >= most)) drop_oldest();
-  all_.push_back({&at_home, state.of.which().kept(), state.of.name(), state.field, mode, now, state.over_at});
-  by_key_.emplace(key_of(all_.back()), std::prev(all_.end()));
-}
-
-void recent_releases::forget(owner_state const& state, unsigned char mode) noexcept {
-  auto const known = by_key_.find(key_of(state, mode));
-  if (known != by_key_.end()) erase(known->second);
-}
-
-bool recent_releases::has(owner_state const& state, unsigned char mode) const {
-  return by_key_.contains(key_of(state, mode));
-}
-
-bool recent_releases::any(home const& at_home, instant now) const {
-  for (auto released = all_.rbegin(); released != all_.rend() && after(released->at, remembered) > now; ++released)
-    if (released->at_home == &at_home) return true;
-  return false;
-}
-
-std::vector<recent_releases::entry> recent_releases::lately(home const& at_home, instant now) const {
-  std::vector<entry> made;
-  for (entry const& released : all_)
-    if (released.at_home == &at_home && after(released.at, remembered) > now) made.push_back(released);
-  return made;
-}
-
-void recent_releases::owe(entry const& released) {
-  auto const known = by_key_.find(key_of(released));
-  if (known == by_key_.end() || std::exchange(known->second->owed, true)) return;
-  ++owed_;
-}
-
-bool recent_releases::take_owed(owner_state const& state, unsigned char mode) {
-  auto const known = by_key_.find(key_of(state, mode));
-  if (known == by_key_.end() || !std::exchange(known->second->owed, false)) return false;
-  --owed_;
-  return true;
-}
-
-void recent_releases::erase(std::list<entry>::iterator released) {
-  owed_ -= released->owed;
-  by_key_.erase(key_of(*released));
-  all_.erase(released);
-}
 
 namespace {
 
@@ -164,7 +101,7 @@ void takeover::may_run_later(owner_state& state, home const& at) {
     request const& asked = of->ask_;
     if (asked.what != ask::acquire && asked.what != ask::release && asked.what != ask::hand_off) continue;
     if (asked.lease > 0) of->lasts_until(after(name.shared_.now, milliseconds(asked.lease)));
-    name.shared_.released.add(at, *of, asked.mode, name.shared_.now);
+    name.shared_.released.add(recent_releases::entry_of(*of, asked.mode, at, name.shared_.now));
   }
 }
 

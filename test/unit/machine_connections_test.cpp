@@ -38,7 +38,7 @@ struct room final : connections_user {
     said += transient ? "trouble " : "end ";
   }
   void on_replica() override { said += "replica "; }
-  void on_replicas(std::size_t) override {}
+  void on_replicas(std::size_t, instant) override {}
   void on_kill_allowed() override { said += "allowed "; }
   void on_kill_refused(std::string_view) override { said += "refused "; }
   void on_unknown(script const&) override { said += "unknown "; }

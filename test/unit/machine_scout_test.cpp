@@ -47,7 +47,7 @@ struct watch_room final : scout_user {
   }
   ~watch_room() { shared.timers.clear(); }
 
-  routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t) override {
+  routes::verdict on_claim(node_address const& at, std::uint64_t epoch, std::size_t, instant) override {
     claims.push_back(to_string(at) + "/" + std::to_string(epoch));
     return epoch < oldest ? routes::verdict::stale : routes::verdict::known;
   }

@@ -6,6 +6,7 @@ using namespace latchkey;
 namespace {
 
 using range = detail::slot_map::range;
+using rise = detail::slot_map::rise;
 using detail::node_address;
 
 }  // namespace
@@ -52,22 +53,22 @@ TEST_CASE("slot map: a node that has what it had, by a greater epoch, was electe
   node_address const a{"a", 1}, b{"b", 1};
   std::vector<detail::slot_map::change> changes;
   std::vector<range> const low{{0, 99}}, high{{100, 16383}}, one{{50, 50}}, more{{50, 50}, {100, 16383}};
-  CHECK_FALSE(map.elected_again("id-a", a, 1, low));
+  CHECK(map.risen("id-a", a, 1, low) == rise::none);
   map.claim("id-a", a, 1, low, changes);
   map.claim("id-b", b, 2, high, changes);
-  CHECK_FALSE(map.elected_again("id-a", a, 1, low));
-  CHECK_FALSE(map.elected_again("id-a", a, 0, low));
-  CHECK_FALSE(map.elected_again("id-a", a, 3, {}));
-  CHECK(map.elected_again("id-a", a, 3, low));
-  CHECK(map.elected_again("id-b", b, 3, high));
-  CHECK_FALSE(map.elected_again("id-x", b, 3, high));
-  CHECK_FALSE(map.elected_again("id-b", b, 3, more));  // that takes one from another
+  CHECK(map.risen("id-a", a, 1, low) == rise::none);
+  CHECK(map.risen("id-a", a, 0, low) == rise::none);
+  CHECK(map.risen("id-a", a, 3, {}) == rise::none);
+  CHECK(map.risen("id-a", a, 3, low) == rise::elected);
+  CHECK(map.risen("id-b", b, 3, high) == rise::elected);
+  CHECK(map.risen("id-x", b, 3, high) == rise::none);
+  CHECK(map.risen("id-b", b, 3, more) == rise::perhaps);  // that takes one from another
   map.moved(50, b);
-  CHECK_FALSE(map.elected_again("id-b", b, 3, more));  // which is known already
-  CHECK_FALSE(map.elected_again("id-b", a, 3, one));
+  CHECK(map.risen("id-b", b, 3, more) == rise::perhaps);  // which is known already
+  CHECK(map.risen("id-b", a, 3, one) == rise::none);
   map.claim("id-b", b, 3, more, changes);
-  CHECK_FALSE(map.elected_again("id-b", b, 3, more));
-  CHECK(map.elected_again("id-b", b, 4, more));
+  CHECK(map.risen("id-b", b, 3, more) == rise::none);
+  CHECK(map.risen("id-b", b, 4, more) == rise::elected);
 }
 
 TEST_CASE("slot map: what nodes say of each other hides no election", "[unit][machine]") {
@@ -80,7 +81,7 @@ TEST_CASE("slot map: what nodes say of each other hides no election", "[unit][ma
   changes.clear();
   map.moved(50, b);
   map.moved(50, a);  // to and fro
-  CHECK(map.elected_again("id-a", a, 3, low));
+  CHECK(map.risen("id-a", a, 3, low) == rise::elected);
   map.moved(50, b);
   CHECK(map.claim("id-b", b, 2, more, changes));
   CHECK(map.claim("id-b", b, 3, more, changes));
@@ -91,7 +92,7 @@ TEST_CASE("slot map: what nodes say of each other hides no election", "[unit][ma
   map.moved(50, a);
   map.readdress(b, {"c", 1});
   map.moved(50, {"c", 1});
-  CHECK(map.elected_again("id-b", {"c", 1}, 4, one));
+  CHECK(map.risen("id-b", {"c", 1}, 4, one) == rise::elected);
 }
 
 TEST_CASE("slot map: what nobody has claimed", "[unit][machine]") {

@@ -46,6 +46,10 @@ struct failover {
   // The next server has all that the first one has; or what that had a while ago.
   void copy() { next.redis.data = w.server.redis.data; }
   void promote(bool announced = true) { sentinels::promote(w, next, announced); }
+  // So many follow whichever is the master, and confirm what they are asked for.
+  void replicate(std::size_t many) {
+    for (stepped_server* const one : {&w.server, &next}) one->redis.replicas = one->redis.synced_replicas = many;
+  }
 
   world w;
   stepped_server& next;

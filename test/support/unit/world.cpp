@@ -79,6 +79,11 @@ void world::expect(bool met, std::string const& what) const {
 // --- events ---
 
 bool world::blocked(token const& what) const {
+  if (what.what == token::type::said) {
+    auto const& links = clients_[what.client]->connections;
+    auto const found = links.find(what.serial);
+    return found != links.end() && found->second.muted;
+  }
   if (what.what != token::type::execute && what.what != token::type::deliver) return false;
   std::size_t client = 0;
   std::uint32_t serial = 0;

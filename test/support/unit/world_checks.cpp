@@ -120,6 +120,8 @@ void world::finish() {
   resolve();
   check_at_rest();
   before_step = {};
+  // Until what was released is safe it is asked who has it, and released again where it has gone.
+  if (how_ != known::by_address) pass(std::chrono::seconds(60));
   milliseconds const round = std::max<milliseconds>(settings.ping_interval, std::chrono::seconds(30)) * 3;
   // Links that died while nobody looked are found and replaced; nothing else is to be done.
   std::size_t const resolved = server.log.size();
