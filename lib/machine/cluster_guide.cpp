@@ -222,9 +222,11 @@ home* cluster_guide::redirected(shard& by, redirection const& to) {
   scout_.hurry(at);
   if (!there) return nullptr;
   if (node_address const* const owner = slots_.at(to.slot); owner && *owner == at) return &there->names();
-  slots_.moved(to.slot, at);
-  // What one may not begin here one may not begin there either; what two nodes say to and fro makes that no longer.
+  bool const further = slots_.moved(to.slot, at);
+  // What one may not begin here one may not begin there either; what two nodes say to and fro makes that no longer. Of
+  // a node that has not claimed it nobody knows whether it was replaced.
   home& next = there->names();
+  if (further && next.quarantined_until <= shared_.now) quarantine(shared_, next);
   next.quarantined_until = std::max(next.quarantined_until, by.names().quarantined_until);
   servers_.move_names();
   return &there->names();

@@ -135,13 +135,15 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
   return true;
 }
 
-void slot_map::moved(std::uint16_t slot, node_address const& to) {
-  owner const before = of_[slot] == nobody ? owner{} : owners_[of_[slot]];
+bool slot_map::moved(std::uint16_t slot, node_address const& to) {
+  bool const any = of_[slot] != nobody;
+  owner const before = any ? owners_[of_[slot]] : owner{};
   if (!before.id.empty()) claimed_.emplace(slot, before);
   auto const claim = claimed_.find(slot);
   bool const back = claim != claimed_.end() && claim->second.at == to;
   give(slot, owner_of(back ? claim->second.id : std::string(), to, before.epoch));
   if (back) claimed_.erase(claim);
+  return any && before.id.empty() && !back;
 }
 
 }  // namespace latchkey::detail

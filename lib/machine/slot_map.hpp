@@ -53,7 +53,8 @@ class slot_map {
   change readdress(node_address const& from, node_address const& to);
   // The node that had it says so itself; until somebody claims it with a greater epoch, which is a change then: perhaps
   // it was an election. Back to the node that has claimed it last it goes as if nothing had been said.
-  void moved(std::uint16_t slot, node_address const& to);
+  // True: the node that says so has it by such a word alone.
+  bool moved(std::uint16_t slot, node_address const& to);
 
  private:
   struct owner {

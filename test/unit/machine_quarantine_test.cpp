@@ -105,3 +105,26 @@ TEST_CASE("quarantine: a slot that moves takes nothing out of it", "[unit][machi
   w.pass(30s);
   CHECK(asks.granted());
 }
+
+// Whether the node between was replaced before that nobody knows.
+TEST_CASE("quarantine: where the second of two nodes leads that have nothing to show but MOVED nothing begins",
+          "[unit][machine][cluster]") {
+  cluster c(1, quarantined::with_quarantine());
+  world& w = c.w;
+  auto& third = w.add_server();
+  nodes::move(w, "other", 1);
+  nodes::move(w, "more", 2);
+  for (auto const* name : {"k", "other", "more"}) w.await(w.acquire(1, {.name = name, .lease = 100s}));
+  w.pass(33s);
+  w.mute(role::scout);
+  nodes::move(w, "k", 1);
+  auto& asks = w.run(w.acquire(2, {.name = "{k}2"}));
+  CHECK(asks.granted());
+  nodes::move(w, "k", 2);
+  auto& fresh = w.run(w.acquire(2, {.name = "{k}3"}));
+  CHECK_FALSE(fresh.done());
+  w.pass(9s);
+  CHECK_FALSE(third.exists("{k}3"));
+  w.pass(30s);
+  CHECK(fresh.granted());
+}

@@ -79,8 +79,11 @@ TEST_CASE("slot map: what nodes say of each other hides no election", "[unit][ma
   map.claim("id-a", a, 1, low, changes);
   map.claim("id-b", b, 2, std::vector<range>{{100, 16383}}, changes);
   changes.clear();
-  map.moved(50, b);
-  map.moved(50, a);  // to and fro
+  CHECK_FALSE(map.moved(50, b));
+  CHECK_FALSE(map.moved(50, a));  // to and fro
+  CHECK_FALSE(map.moved(50, b));
+  CHECK(map.moved(50, {"c", 1}));
+  CHECK_FALSE(map.moved(50, a));
   CHECK(map.risen("id-a", a, 3, low) == rise::elected);
   map.moved(50, b);
   CHECK(map.claim("id-b", b, 2, more, changes));
