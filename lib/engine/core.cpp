@@ -5,6 +5,7 @@
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/container/small_vector.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 
@@ -171,15 +172,6 @@ void core::lane_closed(std::uint32_t serial, bool abruptly) {
   if (gone) abruptly ? gone->abort() : gone->shut();
 }
 
-void core::start_locked(client_machine& machine, operation& call, bool may_borrow, instant now, actions& out,
-                        loan* taken) {
-  // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
-  if (call.what == operation::type::release && call.hold != 0)
-    machine.unlink(*call.which, call.name, call.owner, call.hold);
-  std::uint32_t const lane = machine.start(call, may_borrow, now, out);
-  if (lane != 0) *taken = lanes_.lend(lane, call, machine, now);
-}
-
 // Memory for what most calls need. False: the caller is told, and that is all.
 bool core::make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept try {
   for (call* call : all) machine.prepare(*call, out);
@@ -194,36 +186,39 @@ void core::start(detail::call& call) {
   start(all);
 }
 
-void core::start(std::span<call* const> all) {
+core::loan core::start(std::span<call* const> all, bool may_borrow) {
   bool room = false;
+  loan taken;
+  boost::container::small_vector<operation*, 4> const calls(all.begin(), all.end());
   steps_.take(
       steps_.prepare(),
       [&](client_machine& machine, instant now, actions& out) {
         room = make_room(machine, all, out);
-        for (call* call : all)
-          if (room) start_locked(machine, *call, false, now, out, nullptr);
+        if (!room) return;
+        // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
+        for (operation const* const call : calls)
+          if (call->what == operation::type::release && call->hold != 0)
+            machine.unlink(*call->which, call->name, call->owner, call->hold);
+        std::uint32_t const lane = machine.start(calls, may_borrow, now, out);
+        if (lane != 0) taken = lanes_.lend(lane, calls, machine, now);
       },
       [] {});
   if (!room) throw std::bad_alloc();
+  return taken;
+}
+
+void core::drive(loan taken, instant end, wake_flag const& done) noexcept {
+  lanes_.drive(std::move(taken), end, done, [this](auto const& locked) { steps_.take(locked); });
 }
 
 void core::run(blocking_call& waiting, std::stop_token const& stop) {
   uncancelled const whole;
   std::optional<std::stop_callback<std::function<void()>>> watch;
-  loan taken;
-  bool room = false;
   waiting.self_timed = true;
-  steps_.take(
-      steps_.prepare(),
-      [&](client_machine& machine, instant now, actions& out) {
-        call* const all[] = {&waiting};
-        room = make_room(machine, all, out);
-        if (room) start_locked(machine, waiting, true, now, out, &taken);
-      },
-      [] {});
-  if (!room) throw std::bad_alloc();
+  call* const all[] = {&waiting};
+  loan taken = start(all, true);
   if (stop.stop_possible()) watch.emplace(stop, [this, &waiting] { cancel(waiting); });
-  if (taken.serial != 0) lanes_.drive(std::move(taken), waiting, [this](auto const& locked) { steps_.take(locked); });
+  if (taken.serial != 0) drive(std::move(taken), waiting.limit(), waiting.done);
   wait(waiting);
 }
 

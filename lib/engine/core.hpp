@@ -63,8 +63,12 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   void run(blocking_call& waiting, std::stop_token const& stop = {});
   // Completes later, on another stack.
   void start(call& call);
-  // The same with several, in one step: what they ask leaves together.
-  void start(std::span<call* const> all);
+  // The same with several, in one step: what they ask leaves together. With `may_borrow` their caller is blocked on
+  // this thread, and does the I/O himself if a lane is lent to him: then he is to drive the loan until `end`, or until
+  // `done` says that he waits no longer, and keeps the calls as long.
+  using loan = loans<direct_lane>::loan;
+  loan start(std::span<call* const> all, bool may_borrow = false);
+  void drive(loan taken, instant end, wake_flag const& done) noexcept;
   void cancel(call& call);
   // Ends it if its deadline has passed; answers the deadline, which may have moved on.
   instant expire(call& call);
@@ -111,13 +115,10 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
  private:
   core(std::optional<asio::any_io_executor> executor, target const& where, config given);
 
-  using loan = loans<direct_lane>::loan;
-
   void begin_io() override;
   void tell_loss(std::shared_ptr<loss_listener> const& holder, error_code const& why) override;
   void begin_transport() noexcept;
   void post_on(asio::any_io_executor const& where, std::function<void()> function);
-  void start_locked(client_machine& machine, operation& call, bool may_borrow, instant now, actions& out, loan* taken);
   bool make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept;
   void wait(blocking_call& call) noexcept;
   void wait_for_close();

@@ -24,7 +24,7 @@ class loans {
     instant now{};
   };
 
-  void opened(std::shared_ptr<Lane> lane) { lanes_.push_back({std::move(lane)}); }
+  void opened(std::shared_ptr<Lane> lane) { lanes_.push_back({.lane = std::move(lane)}); }
   std::shared_ptr<Lane> lane(std::uint32_t serial) const {
     auto const found = find(*this, serial);
     return found == lanes_.end() ? nullptr : found->lane;
@@ -48,27 +48,28 @@ class loans {
   std::vector<std::shared_ptr<Lane>> of_ended_calls() const {
     std::vector<std::shared_ptr<Lane>> made;
     for (auto const& entry : lanes_)
-      if (entry.borrower && entry.borrower->where == operation::place::idle) made.push_back(entry.lane);
+      if (!entry.calls.empty() && std::all_of(entry.calls.begin(), entry.calls.end(), is_over))
+        made.push_back(entry.lane);
     return made;
   }
 
-  template <class Machine>
-  loan lend(std::uint32_t serial, operation const& to, Machine& machine, instant now) {
+  // The borrower keeps the calls until he has given the lane back.
+  template <class Calls, class Machine>
+  loan lend(std::uint32_t serial, Calls const& to, Machine& machine, instant now) {
     auto const found = find(*this, serial);
     if (found == lanes_.end()) return {nullptr, serial, now};
-    found->borrower = &to;
+    found->calls.assign(to.begin(), to.end());
     found->lane->take(machine.lane_bytes(serial));
     return {found->lane, serial, now};
   }
 
   // The borrower, outside the mutex: sends, reads, and takes a step with what came. It goes when its own time is over,
-  // or its call has ended otherwise: the machine then resolves the request.
-  template <class Call, class Step>
-  void drive(loan taken, Call const& call, Step const& step) noexcept {
-    instant const end = call.limit();
+  // or `done` says that nobody waits for that any more: the machine then resolves what was asked.
+  template <class Flag, class Step>
+  void drive(loan taken, instant end, Flag const& done, Step const& step) noexcept {
     for (;;) {
       error_code failed = errc::connection_lost;
-      if (taken.lane) failed = taken.lane->exchange(taken.now, end, call.done);
+      if (taken.lane) failed = taken.lane->exchange(taken.now, end, done);
       bool again = false;
       step([&](auto& machine, instant now, actions& out) {
         if (failed) {
@@ -79,7 +80,7 @@ class loans {
           taken.now = now;
           again = true;
         }
-        if (auto const found = find(*this, taken.serial); !again && found != lanes_.end()) found->borrower = nullptr;
+        if (auto const found = find(*this, taken.serial); !again && found != lanes_.end()) found->calls.clear();
       });
       if (!again) return;
     }
@@ -88,8 +89,9 @@ class loans {
  private:
   struct lane_of {
     std::shared_ptr<Lane> lane;
-    operation const* borrower = nullptr;  // for which call, while it is lent
+    std::vector<operation const*> calls{};  // for which, while it is lent
   };
+  static bool is_over(operation const* call) { return call->where == operation::place::idle; }
 
   template <class Self>
   static auto find(Self& in, std::uint32_t serial) {

@@ -169,6 +169,24 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     return std::any_of(names.begin(), names.end(), [&](auto const& name) { return name->at_ == &at; });
   }
 
+  // Whose lane it has taken; others have `taken` before. A lane takes one script call.
+  session* start(operation& call, bool may_borrow, session* taken) {
+    ++shared.under_way;
+    if (refuses(call)) {
+      call.error = errc::closed;
+      shared.complete(call);
+      return nullptr;
+    }
+    name_machine* const name = is_plain(call) ? nullptr : &of(*call.which, call.name);
+    session* const idle = may_borrow ? servers.idle_lane(name ? *name->at_ : home_of(call)) : nullptr;
+    std::size_t const before = shared.lane_records.size();
+    bool const room = !taken || (taken == idle && name && !shared.lane_plain && before < most_bundled);
+    shared.lane_offered = idle && room;
+    name ? name->start(call) : start_plain(call);
+    shared.lane_offered = false;
+    return shared.lane_plain || shared.lane_records.size() > before ? idle : nullptr;
+  }
+
   void start_plain(operation& call) {
     call.where = operation::place::plain;
     if (call.what == operation::type::connect) {
@@ -234,6 +252,7 @@ client_machine::~client_machine() = default;
 
 void client_machine::prepare(operation const& call, actions& out) {
   out.completed.reserve(out.completed.size() + 1);
+  impl_->shared.lane_records.reserve(most_bundled);
   if (!is_plain(call) && !impl_->refuses(call)) impl_->of(*call.which, call.name).prepare(call.owner);
 }
 
@@ -242,27 +261,23 @@ void client_machine::unprepare(operation const& call) noexcept {
 }
 
 std::uint32_t client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
+  operation* const calls[] = {&call};
+  return start(calls, may_borrow, now, out);
+}
+
+std::uint32_t client_machine::start(std::span<operation* const> calls, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
-  ++shared.under_way;
-  if (me.refuses(call)) {
-    call.error = errc::closed;
-    shared.complete(call);
-    return 0;
-  }
-  name_machine* const name = is_plain(call) ? nullptr : &me.of(*call.which, call.name);
-  session* const lane = may_borrow ? me.servers.idle_lane(name ? *name->at_ : me.home_of(call)) : nullptr;
-  shared.lane_offered = lane != nullptr;
-  shared.lane_record = nullptr;
   shared.lane_plain = nullptr;
-  name ? name->start(call) : me.start_plain(call);
-  shared.lane_offered = false;
-  if (shared.lane_record)
-    lane->lend_to(*shared.lane_record);
-  else if (shared.lane_plain)
+  session* lane = nullptr;
+  for (operation* const call : calls)
+    if (session* const taken = me.start(*call, may_borrow, lane)) lane = taken;
+  if (!lane) return 0;
+  if (shared.lane_plain)
     lane->lend_to(*shared.lane_plain);
   else
-    return 0;
+    lane->lend_to(shared.lane_records);
+  shared.lane_records.clear();
   return lane->lane_serial();
 }
 

@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latchkey::detail {
 
@@ -52,9 +53,10 @@ struct context {
   bool may_move = false;          // another server may have a name one day
   home const* answers = nullptr;  // of the server whose answer is being read
 
-  // The direct lane, as long as one call is being started: offered, and then perhaps taken by one owner or call.
+  // The direct lane, as long as calls are being started: offered, and then perhaps taken by one call, or by owners
+  // whose requests leave together.
   bool lane_offered = false;
-  owner_state* lane_record = nullptr;
+  std::vector<owner_state*> lane_records;
   operation* lane_plain = nullptr;
 
   // Lost holds whose owners have not yet called unlock, oldest first; at most `most_lost` are remembered.

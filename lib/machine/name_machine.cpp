@@ -1,6 +1,7 @@
 #include <machine/name_machine.hpp>
 
 #include <machine/outbox.hpp>
+#include <machine/request_writer.hpp>
 #include <machine/takeover.hpp>
 #include <machine/transfer.hpp>
 #include <machine/watchdog.hpp>
@@ -190,9 +191,11 @@ void name_machine::finish(owner_state& state) {
 }
 
 void name_machine::send(owner_state& state, bool may_go_direct) {
-  if (may_go_direct && shared_.lane_offered) {
+  auto& taken = shared_.lane_records;
+  if (may_go_direct && shared_.lane_offered &&
+      (taken.empty() || request_writer::leave_together(*taken.front(), state, at_->in_cluster))) {
     shared_.lane_offered = false;
-    shared_.lane_record = &state;
+    taken.push_back(&state);
     state.ask_.where = request::place::direct;
     state.ask_.sent = shared_.now;
     active_.note(state);

@@ -329,9 +329,17 @@ void request_writer::write_call(link& to, sent_call&& call, std::span<item const
 
 // --- the direct lane ---
 
-void request_writer::lend(link& lane, owner_state& state) {
+bool request_writer::leave_together(owner_state const& first, owner_state const& other, bool in_cluster) {
+  request const& asked = other.ask_;
+  if (asked.what != first.ask_.what || asked.command != first.ask_.command) return false;
+  if (in_cluster && !one_call(first, other)) return false;
+  bool const in_bundles = !in_cluster && (first.ask_.bundle != 0 || asked.bundle != 0);
+  return in_bundles ? bundled(first, other) : &first.of.which() == &other.of.which();
+}
+
+void request_writer::lend(link& lane, std::span<owner_state* const> all) {
   auto owners = std::move(lane.borrowed.owners);
-  owners.assign(1, &state);
+  owners.assign(all.begin(), all.end());
   lane.borrowed = {.what = sent_call::type::script, .owners = std::move(owners)};
   make_lane_bytes(lane);
 }
@@ -348,15 +356,8 @@ void request_writer::make_lane_bytes(link& lane) {
   if (call.plain) {
     plain_words(call);
   } else if (!call.owners.empty()) {
-    owner_state& state = *call.owners.front();
-    item asked;
-    state.of.prepare(state, asked, lane_field_, lane_to_field_);
-    state.ask_.where = request::place::direct;
-    if (state.ask_.partner) state.ask_.partner->ask_.where = request::place::direct;
-    call.asked = asked.what;
-    call.which = &state.of.which();
-    call.text = &script_of(state.of.which(), asked);
-    script_words(call, {&asked, 1});
+    prepare_lane(call);
+    script_words(call, lane_items_);
   }
   lane_out_.clear();
   append_command(lane_out_, command_);
@@ -365,11 +366,41 @@ void request_writer::make_lane_bytes(link& lane) {
   lane.plan(shared_);
 }
 
-// Does the borrower's request still mean what it meant when it was sent? Else the engine goes on with it.
+// A release that has become a hand-off by now does not leave with other releases, nor they with it.
+void request_writer::prepare_lane(sent_call& call) {
+  auto& owners = call.owners;
+  if (lane_fields_.size() < 2 * owners.size()) lane_fields_.resize(2 * owners.size());
+  lane_items_.clear();
+  std::vector<owner_state*> left_behind;
+  std::size_t kept = 0;
+  for (owner_state* const state : owners) {
+    item asked;
+    state->of.prepare(*state, asked, lane_fields_[2 * kept], lane_fields_[2 * kept + 1]);
+    if (kept > 0 && asked.what != lane_items_.front().what) {
+      left_behind.push_back(state);
+      continue;
+    }
+    state->ask_.where = request::place::direct;
+    if (state->ask_.partner) state->ask_.partner->ask_.where = request::place::direct;
+    lane_items_.push_back(asked);
+    owners[kept++] = state;
+  }
+  owners.resize(kept);
+  owner_state const& first = *owners.front();
+  call.asked = lane_items_.front().what;
+  call.which = &first.of.which();
+  call.bundled = kept > 1 && call.asked == ask::acquire && !at_.in_cluster && first.ask_.bundle != 0;
+  call.text = call.bundled ? call.which->acquire_all() : &script_of(*call.which, lane_items_.front());
+  for (owner_state* const state : left_behind) state->of.not_run(*state, nullptr, {});
+}
+
+// Do the borrower's requests still mean what they meant when they were sent? Else the engine goes on with them.
 bool request_writer::still_wanted(sent_call const& call) {
   if (call.owners.empty()) return call.plain != nullptr;
-  request const& asked = call.owners.front()->ask_;
-  return !asked.abandoned && !asked.fix && !(asked.partner && asked.partner->ask_.abandoned);
+  return std::none_of(call.owners.begin(), call.owners.end(), [](owner_state const* state) {
+    request const& asked = state->ask_;
+    return asked.abandoned || asked.fix || (asked.partner && asked.partner->ask_.abandoned);
+  });
 }
 
 bool request_writer::lane_answer(link& lane, reply const& answer) {

@@ -57,7 +57,10 @@ class request_writer {
   void miss(script const& text) { unknown_.insert(&text); }
 
   // --- the direct lane ---
-  void lend(link& lane, owner_state& state);
+  // May the other one's request leave in the call of the first?
+  static bool leave_together(owner_state const& first, owner_state const& other, bool in_cluster);
+  // \pre they leave together.
+  void lend(link& lane, std::span<owner_state* const> owners);
   void lend(link& lane, operation& plain);
   std::string& lane_bytes() { return lane_out_; }
   bool lane_answer(link& lane, reply const& answer);  // true: lane_bytes() are to be sent again
@@ -76,6 +79,7 @@ class request_writer {
   void script_words(sent_call& call, std::span<item const> items);
   void plain_words(sent_call& call);
   void make_lane_bytes(link& lane);
+  void prepare_lane(sent_call& call);
   static bool still_wanted(sent_call const& call);
   void write_asking(link& to);
 
@@ -108,8 +112,8 @@ class request_writer {
   unsigned pauses_ = 0;
   instant paused_until_{};
   std::string lane_out_;
-  std::string lane_field_;
-  std::string lane_to_field_;
+  std::vector<item> lane_items_;
+  std::vector<std::string> lane_fields_;  // two of each item
   words command_;
   std::string fields_;  // of a call's renewals, one after the other
   std::vector<std::size_t> field_ends_;

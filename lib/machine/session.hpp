@@ -51,10 +51,10 @@ class session final : private connections_user, private orphans_user, private wr
   // --- the direct lane ---
   void want_direct();
   bool direct_idle() const;
-  template <class Request>
-  void lend_to(Request& request) {
-    wanted_ = shared_.now;  // it stands in no outbox
-    writer_.lend(links_.of(role::direct), request);
+  template <class Requests>
+  void lend_to(Requests& requests) {
+    wanted_ = shared_.now;  // they stand in no outbox
+    writer_.lend(links_.of(role::direct), requests);
   }
   std::string& lane_bytes() { return writer_.lane_bytes(); }
   std::uint32_t lane_serial() const { return links_.of(role::direct).serial; }

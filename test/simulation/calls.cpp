@@ -33,19 +33,24 @@ task& simulation::made(operation::type what, std::size_t client, std::uint64_t o
   return one;
 }
 
-void simulation::start(task& one) {
+void simulation::start(task& one, std::span<task* const> beside) {
   node& me = *nodes_[one.client];
-  one.self_timed = one.direct;
-  tell([&] { return one.label + " begins" + (one.direct ? " (blocking)" : "") + details_of(one); });
-  open_.push_back(&one);
-  if (kind_.used_as != simulated_kind::use::holds) {
-    account_begin(one);
-    note_stock(lock_of(one.key));
+  one.self_timed = one.direct && beside.empty();
+  std::vector<operation*> all{&one};
+  all.insert(all.end(), beside.begin(), beside.end());
+  for (operation* const each : all) {
+    task& begins = static_cast<task&>(*each);
+    tell([&] { return begins.label + " begins" + (one.direct ? " (blocking)" : "") + details_of(begins); });
+    open_.push_back(&begins);
+    if (kind_.used_as != simulated_kind::use::holds) {
+      account_begin(begins);
+      note_stock(lock_of(begins.key));
+    }
+    limit(begins);
+    if (is_planted(planted_fault::trick::sleeps_late) && begins.deadline != detail::never)
+      begins.deadline = detail::after(begins.deadline, milliseconds(80));
   }
-  limit(one);
-  if (is_planted(planted_fault::trick::sleeps_late) && one.deadline != detail::never)
-    one.deadline = detail::after(one.deadline, milliseconds(80));
-  std::uint32_t lane = me.machine.start(one, one.direct, client_time(me), me.out);
+  std::uint32_t lane = me.machine.start(all, one.direct, client_time(me), me.out);
   if (is_planted(planted_fault::trick::lends_twice) && one.direct && !me.loans.empty()) lane = me.loans[0].serial;
   if (lane != 0) {
     if (me.loan_of(lane)) fail("the direct lane was lent twice");

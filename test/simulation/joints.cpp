@@ -194,7 +194,13 @@ void simulation::ask_members(joint_call& one, action const& what) {
     part_of_[&asked] = {&one, id};
     all.push_back(&asked);
   }
-  for (task* const asked : all) start(*asked);
+  if (!bundled) {
+    for (task* const asked : all) start(*asked);
+    return;
+  }
+  dice chances(mix(options_.seed, 41, steps_));
+  all.front()->direct = chances.one_in(2);
+  start(*all.front(), std::span(all).subspan(1));
 }
 
 // A member has answered. Decides nothing by itself: calls to the machines wait until they are done with this one.

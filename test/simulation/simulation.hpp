@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -205,7 +206,8 @@ class simulation final : public server_user, public network_user {
   // --- calls.cpp ---
   void act(move const& one);
   task& made(task::type what, std::size_t client, std::uint64_t owner, std::string const& name);
-  void start(task& one);
+  // In one step with those beside it, which are of the same client.
+  void start(task& one, std::span<task* const> beside = {});
   void begin_acquire(dice& chances, bool once);
   void end_hold(task& held, bool drop, dice& chances);
   void extend(task& held, dice& chances);

@@ -40,11 +40,6 @@ struct said_lane {
   reply const& answer() const { return got; }
 };
 
-struct said_call {
-  bool done = false;
-  instant limit() const { return start + 9s; }
-};
-
 struct said_machine {
   using next = client_machine::lane_next;
   std::string bytes = "one";
@@ -71,12 +66,13 @@ struct desk {
   std::shared_ptr<said_lane> lane = std::make_shared<said_lane>();
   said_machine machine;
   said_loans all;
-  operation call;
+  operation call, other;
   actions out;
   instant now = start;
 
+  auto lend() { return all.lend(1, std::vector{&call, &other}, machine, start); }
   void drive(said_loans::loan taken) {
-    all.drive(std::move(taken), said_call{}, [this](auto const& locked) { locked(machine, now += 1s, out); });
+    all.drive(std::move(taken), start + 9s, false, [this](auto const& locked) { locked(machine, now += 1s, out); });
   }
 };
 
@@ -84,13 +80,15 @@ struct desk {
 
 TEST_CASE("loans: the borrower takes the request along and gives the answer to the machine", "[unit][engine]") {
   desk r;
-  r.call.where = operation::place::trying;
+  r.call.where = r.other.where = operation::place::trying;
   r.all.opened(r.lane);
-  auto taken = r.all.lend(1, r.call, r.machine, start);
+  auto taken = r.lend();
   CHECK(taken.serial == 1);
   CHECK(r.lane->sent == "one ");
   CHECK(r.all.of_ended_calls().empty());
-  r.call.where = operation::place::idle;  // it ends while its borrower sleeps
+  r.call.where = operation::place::idle;  // they end while their borrower sleeps
+  CHECK(r.all.of_ended_calls().empty());
+  r.other.where = operation::place::idle;
   CHECK(r.all.of_ended_calls() == std::vector{r.lane});
   r.lane->results = {error_code()};
   r.machine.nexts = {said_machine::next::done};
@@ -104,7 +102,7 @@ TEST_CASE("loans: the text of a script goes on the same loan, with a time of its
   r.all.opened(r.lane);
   r.lane->results = {error_code(), error_code()};
   r.machine.nexts = {said_machine::next::send_again, said_machine::next::done};
-  r.drive(r.all.lend(1, r.call, r.machine, start));
+  r.drive(r.lend());
   CHECK(r.lane->sent == "one whole ");
   CHECK(r.lane->begun == std::vector{start, start + 1s});
   CHECK(r.machine.heard == "answer answer ");
@@ -114,16 +112,16 @@ TEST_CASE("loans: what went wrong is told, also that there is no lane any more",
   desk r;
   r.all.opened(r.lane);
   r.lane->results = {errc::timeout};
-  r.drive(r.all.lend(1, r.call, r.machine, start));
+  r.drive(r.lend());
   CHECK(r.machine.heard == "late ");
   CHECK(r.all.end(2) == nullptr);
   CHECK(r.all.end(1) == r.lane);
   CHECK(r.all.lane(1) == nullptr);
-  r.drive(r.all.lend(1, r.call, r.machine, start));
+  r.drive(r.lend());
   CHECK(r.machine.heard == "late lost ");
   r.lane->number = 2;  // another one was opened meanwhile
   r.all.opened(r.lane);
-  r.drive(r.all.lend(1, r.call, r.machine, start));
+  r.drive(r.lend());
   CHECK(r.machine.heard == "late lost lost ");
   CHECK(r.all.end() == std::vector{r.lane});
 }
@@ -133,7 +131,7 @@ TEST_CASE("loans: a loan whose lane the engine took back ends, whoever has the n
   r.all.opened(r.lane);
   r.lane->results = {error_code()};
   r.machine.nexts = {said_machine::next::taken};
-  r.drive(r.all.lend(1, r.call, r.machine, start));
+  r.drive(r.lend());
   CHECK(r.all.of_ended_calls().empty());
 }
 

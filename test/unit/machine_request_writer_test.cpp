@@ -222,8 +222,8 @@ TEST_CASE("request writer: what goes by the direct lane is written for its borro
   room r;
   r.shared.lane_offered = true;
   operation& call = r.ask("k");
-  REQUIRE(r.shared.lane_record == call.of_owner);
-  r.writer.lend(r.lane, *call.of_owner);
+  REQUIRE(r.shared.lane_records == std::vector{call.of_owner});
+  r.writer.lend(r.lane, r.shared.lane_records);
   CHECK(r.lane.lent);
   CHECK(r.lane.out.empty());
   CHECK(has(r.writer.lane_bytes(), "EVALSHA"));

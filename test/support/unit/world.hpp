@@ -159,6 +159,7 @@ class world {
   int most_steps = 20'000;  // without time, or until something happens
 
  private:
+  friend struct bundles;
   friend struct transfers;
   friend struct sentinels;
   friend struct nodes;
