@@ -3,6 +3,7 @@
 #include <joint/joint_task.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -34,8 +35,22 @@ void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
 
 }  // namespace
 
+// A caller who waits for all of them alone, at one server, does his own I/O. Not where an end that is near would cost
+// the connection, nor where some are not waited for.
+bool joint_task::may_borrow(std::vector<std::shared_ptr<member_call>> const& all, instant end) const {
+  if (!blocking_ || of_->rules().at_once || std::this_thread::get_id() != caller_) return false;
+  if (all.empty() || !pending_.empty() || end < after(boot_now(), first_try_time / 2)) return false;
+  // Questions leave one by one.
+  if (all.size() > 1 && all.front()->what == operation::type::query) return false;
+  auto const& first = all.front()->key();
+  return std::all_of(all.begin(), all.end(),
+                     [&](auto const& call) { return call->key().which && call->key().engine == first.engine; });
+}
+
 void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all, joint_guard& guard) noexcept {
-  instant first = never;
+  instant first = never, limit = never;
+  for (auto const& call : all) limit = std::min(limit, call->limit());
+  bool const borrows = may_borrow(all, limit);
   pending_.reserve(pending_.size() + all.size());
   for (auto const& call : all) {
     call->under_way();
@@ -44,7 +59,26 @@ void joint_task::start(std::vector<std::shared_ptr<member_call>> const& all, joi
   }
   due(guard, first);
   guard.unlock();
-  start_all(all);
+  if (borrows) {
+    core* const client = all.front()->key().engine.get();
+    std::vector<call*> these;
+    for (auto const& call : all) these.push_back(call.get());
+    // Kept: what has ended before the lane is given back is asked whether it has.
+    if (core::loan taken = client->start(these, true); taken.serial != 0)
+      lent_ = {client, std::move(taken), limit, all};
+  } else {
+    start_all(all);
+  }
+  guard.lock();
+}
+
+// Whatever became of the task: a lane that was lent is given back.
+void joint_task::drive(joint_guard& guard) noexcept {
+  guard.unlock();
+  {
+    borrowing mine = std::exchange(lent_, {});
+    mine.from->drive(std::move(mine.taken), mine.end, over_);
+  }
   guard.lock();
 }
 
@@ -82,7 +116,11 @@ instant joint_task::expire() noexcept {
 
 void joint_task::wait() noexcept {
   auto guard = of_->guard();
-  while (!finished_) {
+  while (lent_.from || !finished_) {
+    if (lent_.from) {
+      drive(guard);
+      continue;
+    }
     instant const end = wakes_at_;
     // In slices: its clock stands still while the machine is suspended.
     nanoseconds const most = longest_sleep(std::chrono::seconds(1));

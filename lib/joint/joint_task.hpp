@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,10 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
     of_->forget(guard, *told);
     fill(*told);
     finished_ = true;
-    if (blocking_) return changed_.notify_all();
+    if (blocking_) {
+      over_.set();
+      return changed_.notify_all();
+    }
     guard.unlock();
     told->complete();
     guard.lock();
@@ -84,7 +88,21 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
     instant end;
   };
 
+  // The lane of a client, for calls to its names, which only the blocked caller's own thread borrows. While one is lent
+  // nothing else of the task is under way.
+  struct borrowing {
+    core* from = nullptr;  // null: none
+    core::loan taken{};
+    instant end = never;
+    std::vector<std::shared_ptr<member_call>> calls{};
+  };
+  bool may_borrow(std::vector<std::shared_ptr<member_call>> const& all, instant end) const;
+  void drive(joint_guard& guard) noexcept;
+
   bool const blocking_;
+  std::thread::id const caller_ = std::this_thread::get_id();
+  borrowing lent_;  // of the caller's thread
+  wake_flag over_;
   std::condition_variable changed_;
   call* call_;
   std::vector<pending> pending_;

@@ -103,6 +103,29 @@ TEST_CASE("a blocking pair: two commands, six system calls, no allocation, few s
   CHECK(slept <= 2.5);
 }
 
+TEST_CASE("a blocking pair of a lock of three members: two commands, six system calls, few sleeps", "[costs]") {
+  redis_server const server({.tcp = true});
+  client const own(server.uri(), exact_config());
+  auto const all = own.get_multi_lock({own.get_lock(new_name()), own.get_lock(new_name()), own.get_lock(new_name())});
+  auto const pair = [&] {
+    all.lock();
+    all.unlock();
+  };
+  for (int i = 0; i < turns; ++i) pair();
+  auto const commands = of_one(
+      turns, [&] { return own.snapshot().commands; }, pair);
+  auto const calls = of_one(turns, system_calls, pair);
+  auto const allocations = of_one(turns, allocations_of_this_thread, pair);
+  auto const slept = of_one(turns, sleeps, pair);
+  std::printf("blocking pair of a multi lock: %.2f commands, %.2f system calls, %.2f allocations, %.2f sleeps\n",
+              commands, calls, allocations, slept);
+  CHECK(commands == 2);
+  // As of a lock: its caller writes the bundle and reads the answer. The client's thread would add two sleeps each.
+  CHECK(calls <= 6.5);
+  CHECK(slept <= 2.5);
+  CHECK(allocations <= 100);
+}
+
 TEST_CASE("a scope: two commands, the second unawaited", "[costs]") {
   client const own(common_server().uri(), exact_config());
   auto const lock = own.get_lock(new_name());
