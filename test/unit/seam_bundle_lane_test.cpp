@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using names = std::vector<std::string>;
-
 struct lane_world : world {
   explicit lane_world(config settings = seen_by_the_server(), std::size_t clients = 1) : world(settings, clients) {
     warm_up(*this, true);
@@ -210,7 +208,7 @@ TEST_CASE("seam: bundle lane: a copy that was left behind on it is killed before
 
 TEST_CASE("seam: bundle lane: no more than a call may take goes by it") {
   lane_world w;
-  names many;
+  std::vector<std::string> many;
   for (int i = 0; i < 60; ++i) many.push_back("n" + std::to_string(i));
   auto const all = bundles::granted(w, bundles::once(w, many, {.direct = true}));
   CHECK(w.server.ran("EVAL acquire_all") + w.server.ran("EVALSHA acquire_all") >= 2);
