@@ -57,8 +57,8 @@ struct local_handoff_options {
   int max_streak = 10'000;   ///< most holds in a row; zero: never pass on
   milliseconds max_time{3};  ///< most time for all of them
   /// With `local_turns`: so many hand-offs, re-entries and ends of re-entries of a lock go by the server first, each
-  /// within 100 ms of the one before; what follows them like that need not. Zero: none. The server so shows at once what
-  /// is done now and then.
+  /// within 100 ms of the one before; what follows them like that need not. Zero: none. The server so shows at once
+  /// what is done now and then.
   int warm_up = 128;
 };
 
