@@ -227,6 +227,7 @@ void simulation::end_hold(task& held, bool drop, dice& chances) {
   one.hold = held.hold;
   one.direct = chances.one_in(3);
   ended_by_[&one] = &held;
+  ended_in_[&one] = field_of(held);
   start(one);
 }
 

@@ -151,6 +151,7 @@ void simulation::unlock(task const& like, dice& chances) {
   if (task* const newest = newest_without_lease(like)) {
     newest->ended = true;
     ended_by_[&call] = newest;
+    ended_in_[&call] = field_of(*newest);
   } else {
     in_vain_.insert(&call);
   }

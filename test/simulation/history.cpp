@@ -245,8 +245,10 @@ void simulation::check_answer(task const& done) {
   bool const lost = hold->second->losses > 0;
   // What the server showed for another one of the client, it may have ended.
   bool const turns = settings_.local_turns && kind_.has_turns(*hold->second);
+  auto const its_field = ended_in_.find(&done);
+  std::string const& ended_in = its_field == ended_in_.end() ? own : its_field->second;
   auto const mine = [&](std::string const& field) {
-    return field == own || (turns && kind_.belongs(field, nodes_[done.client]->id));
+    return field == ended_in || (turns && kind_.belongs(field, nodes_[done.client]->id));
   };
   bool const ended_here = std::any_of(lock.past.begin(), lock.past.end(), [&](tenure const& one) {
     return mine(one.field) && one.to >= began && one.by == static_cast<int>(done.client);

@@ -374,6 +374,7 @@ class simulation final : public server_user, public network_user {
   moment next_limit_ = endless;                            // none of them before
   std::unordered_map<task const*, moment> free_since_;     // of those who wait for what they could have
   std::unordered_map<task const*, task const*> ended_by_;  // a release, and the hold that it ends
+  std::unordered_map<task const*, std::string> ended_in_;  // ... and its field, which is another one's perhaps
   std::unordered_set<task const*> behind_ours_;  // acquires that began while another owner of their client held it
   std::unordered_set<task const*> in_vain_;      // unlocks with nothing to end but what leases show
   std::unordered_set<task const*> extended_;     // holds whose end was moved by their callers
