@@ -154,7 +154,7 @@ struct config {
   local_handoff_options local_handoff{};
   /// While the server shows one of this client's callers as holder, let the others have the lock in turn, and the
   /// holder take it again, without asking the server, within the bounds of `local_handoff` and when that happens often.
-  /// Concerns the reentrant, non-reentrant, spin and plain lock. docs/kinds.md, "Local turns", says what
+  /// Concerns the reentrant, non-reentrant, spin, plain and write lock. docs/kinds.md, "Local turns", says what
   /// the server shows meanwhile, and what is weaker then. `false`: the server sees every hold.
   bool local_turns = true;
   /// How long a blocking caller may look for its answer before it sleeps. Zero: never look, sleep at once.

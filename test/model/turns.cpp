@@ -5,7 +5,7 @@
 //   g++ -O2 -std=c++20 turns.cpp -o turns      ./turns owners1=0 holds=2 ticks=0      ./turns kill=0 discards=1
 //
 // The one request of the name, the renewal beside it, a force-unlock and what lost connections left behind run in any
-// order. Left out: the line of the fair lock, shared holds, another server, a SUBSCRIBE that is never answered.
+// order. Left out: the line of the fair lock, renewals of readers, another server, a SUBSCRIBE that is never answered.
 
 #include "small_search.hpp"
 #include "small_walks.hpp"
