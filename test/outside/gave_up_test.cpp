@@ -20,20 +20,20 @@ namespace asio = boost::asio;
 
 struct watched : two_clients {
   test::event_log log;
-  client own{shared_server().uri(), {.on_event = log.callback()}};
+  client own{shared_server().uri(), {.local_handoff = {.warm_up = 0}, .on_event = log.callback()}};
   distributed_lock const lock = own.get_lock(name);
   distributed_lock const theirs = second.get_lock(name);
 
   // Of the events about a lock that carry this context: what they are.
   std::vector<event_type> told(std::uint64_t context) {
-    test::event_log::catch_up(own);
+    log.catch_up(own);
     std::vector<event_type> types;
     for (auto const& one : log.all())
       if (one.lock == name && one.context == context) types.push_back(one.type);
     return types;
   }
   test::logged_event gave_up() {
-    test::event_log::catch_up(own);
+    log.catch_up(own);
     return log.last(event_type::gave_up);
   }
 };
@@ -92,7 +92,7 @@ TEST_CASE("a call that no answer ended gave up", "[outside][event]") {
   own.connect();
   silent.pause();
   CHECK(test::error_of([&] { return lock.acquire({.wait = 60ms, .context = 5}); }) == errc::timeout);
-  test::event_log::catch_up(own);
+  log.catch_up(own);
   silent.resume();
   CHECK(log.last(event_type::gave_up).error == errc::timeout);
   CHECK(log.last(event_type::gave_up).context == 5);
@@ -129,7 +129,7 @@ TEST_CASE_METHOD(watched, "the members of a joined lock and permits carry the co
   CHECK(gave_up().error == errc::busy);
   pool.set_permits(1);
   CHECK(test::value_of(pool.async_acquire_permit({.context = 23}, asio::use_future)).held());
-  test::event_log::catch_up(own);
+  log.catch_up(own);
   CHECK(log.last(event_type::granted).context == 23);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE_METHOD(watched, "a hand-off says for which call it is", "[outside][eve
   auto next = lock.async_acquire({.context = 32}, asio::use_future);
   CHECK(first.release() == release_result::released);
   CHECK(test::value_of(std::move(next)).held());
-  test::event_log::catch_up(own);
+  log.catch_up(own);
   CHECK(log.last(event_type::handed_off).context == 32);
   CHECK(told(31).back() == event_type::released);
 }

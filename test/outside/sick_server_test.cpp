@@ -169,7 +169,7 @@ TEST_CASE("a server that repeats the words of AUTH tells no password", "[outside
   CHECK(failed.code() == errc::auth_failed);
   CHECK(std::string(failed.what()).find("sesame") == std::string::npos);
   CHECK(failed.server_text().find("what is alice:***") != std::string::npos);
-  event_log::catch_up(ours);
+  log.catch_up(ours);
   CHECK(log.words().find("sesame") == std::string::npos);
 }
 
