@@ -227,14 +227,20 @@ TEST_CASE("write turns: an owner whose field another one reads in reads beside i
   w.finish();
 }
 
-TEST_CASE("write turns: a message heard meanwhile asks for the write hold, and a lost one is told") {
-  write_world w;
-  w.watch_holds = false;
-  task& b = w.turn_of_second();
-  w.server.remove("k");
-  w.pass(5ms);
-  CHECK(b.losses == 1);
-  w.finish();
+TEST_CASE("write turns: what is gone is told after a while, and at once if a message says so") {
+  for (bool const heard : {false, true}) {
+    CAPTURE(heard);
+    write_world w;
+    w.watch_holds = false;
+    task& b = w.turn_of_second();
+    task& c = w.run(w.acquire(3, writing));
+    w.server.remove("k");
+    if (heard) w.server.publish("redisson_rwlock:{k}", "1");
+    heard ? w.run() : w.pass(5ms);
+    CHECK(b.losses == 1);
+    w.await(c);
+    w.finish();
+  }
 }
 
 TEST_CASE("write turns: what readers ask for and give back beside a streak neither waits for it nor ends it") {
@@ -250,6 +256,33 @@ TEST_CASE("write turns: what readers ask for and give back beside a streak neith
   CHECK(b.granted());
   w.run();
   CHECK(asked(w) == before);
+  w.finish();
+}
+
+TEST_CASE("write turns: a second read hold, too, keeps the field") {
+  write_world w;
+  task& first = granted(w, w.acquire(1, reading));
+  task& a = w.acquire(2, writing);
+  task& b = w.acquire(3, writing);
+  task& one = w.acquire(3, in(read_mode, 3s));
+  task& inner = w.run(w.acquire(3, writing));
+  w.release(first);
+  w.await(a);
+  task& two = w.acquire(3, in(read_mode, 7s));
+  w.drop(a);
+  CHECK(b.granted());
+  w.await(one);
+  w.await(two);
+  w.await(inner);
+  w.pass(10ms);
+  w.run(w.release(one));
+  w.run(w.release(inner));
+  w.run(w.release(b));
+  CHECK(w.reads(2) == 1);
+  task& again = granted(w, w.acquire(2, in(read_mode, 6s)));
+  CHECK(w.server.ask({"HLEN", "k"}).integer == 3);
+  w.run(w.release(again));
+  CHECK(w.reads(2) == 1);
   w.finish();
 }
 
