@@ -39,7 +39,7 @@ void start_all(std::vector<std::shared_ptr<member_call>> const& all) {
 // the connection, nor where some are not waited for.
 bool joint_task::may_borrow(std::vector<std::shared_ptr<member_call>> const& all, instant end) const {
   if (!blocking_ || of_->rules().at_once || std::this_thread::get_id() != caller_) return false;
-  if (all.empty() || !pending_.empty() || end < after(boot_now(), first_try_time / 2)) return false;
+  if (all.empty() || !pending_.empty() || lent_.from || end < after(boot_now(), first_try_time / 2)) return false;
   // Questions leave one by one.
   if (all.size() > 1 && all.front()->what == operation::type::query) return false;
   auto const& first = all.front()->key();

@@ -109,7 +109,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
     return wait_for_ours();
   } else if ((ours.lent(*head.of_owner) && !rules().shares(head.mode, head.mode)) ||
              (ours.on() && of_.active_.release_sent(ours.mode()))) {
-    return remember(wake_up::release);
+    return wait_for_field();
   }
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
   if (leaving && of_.tenure_.may_pass(*leaving, head)) return of_.pass_on(*leaving, head);
@@ -142,6 +142,16 @@ void shared_channel_waiters::wait_for_ours() {
   if (!queue_.head().tried) note_told(queue_.head());
   subscribe();
   if (told_free) of_.doubt();  // perhaps before it was granted, perhaps since
+}
+
+// Its field stands for what another one has, or for a release under way, whose answer wakes it.
+void shared_channel_waiters::wait_for_field() {
+  operation& head = queue_.head();
+  remember(wake_up::release);
+  if (!of_.holders_.keep_out(*head.of_owner, head.mode)) return;
+  note_told(head);
+  finish_once_calls(queue_.ticket(), 1u << head.mode);
+  if (!queue_.empty() && !queue_.is_head(head)) new_head();
 }
 
 // The lock may be free although a caller of this client has it: the question after that hold says so.

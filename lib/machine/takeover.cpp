@@ -66,14 +66,15 @@ void takeover::end(name_machine& name) {
 void takeover::release_again(name_machine& name, recent_releases::entry const& was) {
   // It may stand for what another one holds, or what this one asks for as another kind.
   name_machine* const other = name.in_use_elsewhere(was.owner);
-  if (other || name.tenure_.lent(was.owner)) {
+  owner_state* const borrower = name.tenure_.borrower_of(was.owner);
+  if (other || (borrower && borrower->live(was.mode) > 0)) {
     name.shared_.released.owe(was);
     owner_state* const waits = other ? other->known(was.owner) : nullptr;
     if (!waits || waits->ask_.under_way()) return;
     waits->lasts_until(was.over_at);
     return catch_up(*waits);
   }
-  owner_state* const shown = of_number(name.owners_, was.owner);
+  owner_state* const shown = borrower ? borrower : of_number(name.owners_, was.owner);
   owner_state& state = shown ? *shown : name.state_of(was.owner);
   // It stands for what another client has left to it, or has its turn in the field of another owner.
   if (state.client || state.field != was.owner) {
@@ -88,7 +89,7 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   }
   // What is asked for meanwhile says it, too, unless its caller gives up before it has left.
   bool const asks = asked.what == ask::acquire || asked.grantee;
-  if (says_so && asks && asked.where == request::place::outbox) asked.owes = true;
+  if (says_so && asks) asked.owes = true;
   name.tidy(state);
 }
 

@@ -73,7 +73,8 @@ instant tenure::confirm_at() const {
 }
 
 void tenure::granted(owner_state& state, request const& was, instant until) {
-  if (!on() || was.call->member || was.mode != mode()) return;
+  if (!on() || was.mode != mode()) return;
+  if (was.call->member) return is_of(state) ? end() : void();  // what it votes for is known at the server alone
   if (was.target > 1) return is_of(state) ? confirmed(state, was, until) : void();
   at_ = &state;
   began_ = was.first_sent;
@@ -88,6 +89,7 @@ void tenure::granted(owner_state& state, request const& was, instant until) {
 void tenure::sent(owner_state& state, request const& asked) {
   if (!is_of(state) || asked.mode != mode()) return;
   if (asked.what == ask::release && asked.target == 0) return end();
+  if (asked.what == ask::acquire && asked.target == 1) return end();  // it may make the time to live shorter
   if (asked.what != ask::extend) shown_ = -1;
   if (asked.what != ask::acquire)
     until_ = std::min(until_, of_.shared_.trusted_end(of_.shared_.now, milliseconds(asked.lease)));

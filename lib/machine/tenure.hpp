@@ -32,7 +32,10 @@ class tenure {
   bool lent(owner_state const& state) const {
     return borrower_ && borrower_ != &state && borrower_->field == state.owner;
   }
-  bool lent(std::uint64_t owner) const { return borrower_ && borrower_->owner != owner && borrower_->field == owner; }
+  bool lent(std::uint64_t owner) const { return borrower_of(owner) != nullptr; }
+  owner_state* borrower_of(std::uint64_t owner) const {
+    return borrower_ && borrower_->owner != owner && borrower_->field == owner ? borrower_ : nullptr;
+  }
   bool held() const { return at_ && at_->live(mode()) > 0; }
   // As far as anybody could say.
   bool certain() const { return at_ && !doubted_ && of_.shared_.now < until_; }

@@ -247,6 +247,7 @@ class shared_channel_waiters final : public waiters, private listener {
   void try_head(bool may_go_direct = false);
   void try_run();
   void wait_for_ours();
+  void wait_for_field();
   void doubt();
   void try_beside(operation& call, bool may_go_direct);
   void subscribe();

@@ -53,6 +53,7 @@ task& world::acquire(std::uint64_t owner, how const& options) {
   task& one = made(owner, options, operation::type::acquire);
   if (options.leased) one.link = &one.shown;
   one.deadline = options.wait.count() < 0 ? never : detail::after(now, options.wait);
+  one.member = options.member;
   start(one);
   return one;
 }
