@@ -55,7 +55,7 @@ void name_machine::start(operation& call) {
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
 void name_machine::arrive(owner_state& state, operation& call) {
-  if (state.ask_.under_way() && state.behind.empty() && queue().empty() && tenure_.may_pass(state, call)) {
+  if (state.ask_.under_way() && state.behind.empty() && queue().empty() && waiters_->may_pass(state, call)) {
     note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
     return pass_on(state, call);
   }

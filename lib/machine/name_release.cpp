@@ -92,7 +92,7 @@ bool name_machine::end_turn(owner_state& state, hold& ended) {
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
   bool const inner = state.live(ended.mode) > 1;
   operation* const next = !inner && queue().head_idle() ? &queue().head() : nullptr;
-  if (inner ? !tenure_.warm() : !(next && tenure_.may_pass(state, *next))) return false;
+  if (inner ? !tenure_.warm() : !(next && waiters_->may_pass(state, *next))) return false;
   note(event_type::released, state.owner, {}, {}, shared_.now - ended.began, ended.context);
   unsigned char const mode = ended.mode;
   holders_.forget(state, ended);

@@ -112,7 +112,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
     return wait_for_field();
   }
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
-  if (leaving && of_.tenure_.may_pass(*leaving, head)) return of_.pass_on(*leaving, head);
+  if (leaving && may_pass(*leaving, head)) return of_.pass_on(*leaving, head);
   if (leaving && !streak_.allows(shared.settings.local_handoff,
                                  shared.now)) {  // it is really released first; its answer wakes the head
     remember(wake_up::release);

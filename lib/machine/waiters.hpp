@@ -185,6 +185,10 @@ class waiters {
   void finish_once_calls(std::uint64_t up_to, unsigned modes = ~0u, std::int64_t least = 0);
   // A release of this owner may take the head of the queue along.
   bool can_hand_off(owner_state const& from) const;
+  // Retakes that the server was asked for are of the streak, too.
+  bool may_pass(owner_state const& from, operation const& call) {
+    return streak_.allows(of_.shared_.settings.local_handoff, of_.shared_.now) && of_.tenure_.may_pass(from, call);
+  }
   bool hands_off() const { return rules().hand_off && !of_.tenure_.on(); }
   // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
   bool unsent_try() const;
