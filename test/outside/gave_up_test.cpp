@@ -13,6 +13,7 @@
 
 using namespace latchkey;
 using namespace latchkey::outside;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -20,7 +21,7 @@ namespace asio = boost::asio;
 
 struct watched : two_clients {
   test::event_log log;
-  client own{shared_server().uri(), {.local_handoff = {.warm_up = 0}, .on_event = log.callback()}};
+  client own{shared_server().uri(), {.local_handoff = {.max_time = 10min, .warm_up = 0}, .on_event = log.callback()}};
   distributed_lock const lock = own.get_lock(name);
   distributed_lock const theirs = second.get_lock(name);
 

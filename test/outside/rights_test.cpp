@@ -193,7 +193,8 @@ outcome used_with(server& redis, std::string const& user, std::vector<std::strin
   settings.retry_delay = 20ms;
   settings.close_timeout = 200ms;
   settings.seed_fencing_token = true;
-  settings.local_handoff.max_time = 10s;  // a slow run hands off, too
+  settings.local_turns = false;           // it hands off by the server
+  settings.local_handoff.max_time = 10s;  // in a slow run, too
   told say{brief, {}};
   {
     client own(redis.uri(), settings);

@@ -217,7 +217,7 @@ TEST_CASE("family: callers of one client pass the lock on", "[server][kind]") {
   auto const kind = any_relative();
   INFO(kind);
   config settings = steady_config();
-  settings.local_handoff.warm_up = 0;
+  settings.local_handoff = {.max_time = 10min, .warm_up = 0};
   client own(common_server().uri(), settings);
   auto const lock = kind.of(own, new_name());
   // On a busy machine its own try may be under way when the lock is released: then nothing is passed on.
