@@ -45,13 +45,17 @@ bool event_log::wait_for(event_type type, std::string_view lock, int times) cons
 }
 
 void event_log::catch_up(client const& with) const {
+  auto const size = [&] {
+    std::lock_guard guard(state_->mutex);
+    return state_->events.size();
+  };
   std::size_t before = 0;
   do {
-    before = all().size();
+    before = size();
     std::promise<void> done;
     asio::post(with.get_executor(), [&] { done.set_value(); });
     done.get_future().wait();
-  } while (all().size() != before);
+  } while (size() != before);
 }
 
 int event_log::count(event_type type, std::string_view lock) const {
