@@ -215,13 +215,15 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     call.of_owner->of.expire(call);
   }
 
-  void due(timer_node& node) {
+  void due(timed& what) {
+    if (what.what == timed::type::hold) {
+      hold& late = static_cast<hold&>(what);
+      return late.of->of.on_hold_deadline(late);
+    }
+    timer_node& node = static_cast<timer_node&>(what);
     switch (node.what) {
+      case timed::type::hold: return;
       case timer_node::type::operation: return expire(*static_cast<operation*>(node.of));
-      case timer_node::type::hold: {
-        hold& late = *static_cast<hold*>(node.of);
-        return late.of->of.on_hold_deadline(late);
-      }
       case timer_node::type::hint: return static_cast<shared_channel_waiters*>(node.of)->on_hint();
       case timer_node::type::own_hint: return static_cast<own_channel*>(node.of)->on_hint();
       case timer_node::type::linger: return static_cast<shared_channel_waiters*>(node.of)->on_linger();
@@ -385,7 +387,7 @@ void client_machine::broken(std::uint32_t serial, error_code const& why, instant
 
 void client_machine::time(instant now, actions& out) {
   auto& me = impl_->at(now, out);
-  while (timer_node* node = me.shared.timers.take_due(now)) me.due(*node);
+  while (timed* node = me.shared.timers.take_due(now)) me.due(*node);
 }
 
 void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).servers.want_renewals_now(); }
@@ -394,8 +396,8 @@ void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out
 // moments each would wake the client once in a lease, for nothing.
 instant client_machine::wake_at() const {
   auto& timers = impl_->shared.timers;
-  for (timer_node* first = timers.front(); first && first->what == timer_node::type::hold; first = timers.front()) {
-    instant const deadline = static_cast<hold const*>(first->of)->deadline;
+  for (timed* first = timers.front(); first && first->what == timed::type::hold; first = timers.front()) {
+    instant const deadline = static_cast<hold const*>(first)->deadline;
     if (first->at == deadline) break;
     timers.set(*first, deadline);
   }

@@ -61,7 +61,7 @@ struct context {
 
   // Lost holds whose owners have not yet called unlock, oldest first; at most `most_lost` are remembered.
   static constexpr std::size_t most_lost = 1'024;
-  boost::intrusive::list<hold> lost_holds;
+  timer_queue lost_holds;
 
   // Why there is no connection, in the words of the last attempt; empty while there is one.
   std::string trouble;

@@ -43,7 +43,7 @@ hold& holders::begin(owner_state& state, hold made) {
     kept.link->show(kept.deadline);
     ++shared.shown;
   }
-  shared.timers.set_lazily(kept.expiry, kept.deadline);
+  shared.timers.set_lazily(kept, kept.deadline);
   if (kept.watchdog) of_.at_->renewals.add(state.renewal_of(kept.mode));
   ++shared.counters.held;
   ++of_.tally_.held;
@@ -80,7 +80,7 @@ nanoseconds holders::rest_of(hold const& hold) const {
 
 void holders::move_end(hold& hold, instant until) {
   hold.deadline = until;
-  of_.shared_.timers.set_lazily(hold.expiry, until);
+  of_.shared_.timers.set_lazily(hold, until);
   if (hold.link) hold.link->show(until);
 }
 
@@ -106,8 +106,8 @@ bool holders::lose(owner_state& state, hold& ended, error_code why) {
   context& shared = of_.shared_;
   bool const shown = ended.link != nullptr;
   bool const left = shared.closed();  // to its lease: told and counted
+  shared.timers.drop(ended);
   if (!left) {
-    shared.timers.drop(ended.expiry);
     count_lost();
     of_.note(event_type::lost, state.owner, why, {}, shared.now - ended.began, ended.context);
     tell(ended, why);
@@ -120,8 +120,7 @@ bool holders::lose(owner_state& state, hold& ended, error_code why) {
 
 void holders::forget(owner_state& state, hold& ended) {
   context& shared = of_.shared_;
-  shared.timers.drop(ended.expiry);
-  if (ended.is_linked()) shared.lost_holds.erase(shared.lost_holds.iterator_to(ended));
+  (ended.lost ? shared.lost_holds : shared.timers).drop(ended);
   if (!ended.lost && !shared.closed()) {
     --shared.counters.held;
     --of_.tally_.held;
@@ -139,7 +138,7 @@ void holders::leave(owner_state& state, hold& left) {
   context& shared = of_.shared_;
   of_.note(event_type::left_to_lease, state.owner, errc::closed, {}, rest_of(left), left.context);
   tell(left, errc::closed);
-  shared.timers.drop(left.expiry);
+  shared.timers.drop(left);
   left.watchdog = false;
   if (std::exchange(left.link, nullptr)) --shared.shown;
   count_lost();

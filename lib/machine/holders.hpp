@@ -3,15 +3,13 @@
 #include <machine/lock_name.hpp>
 #include <machine/owner_state.hpp>
 
-#include <boost/container/small_vector.hpp>
-
 namespace latchkey::detail {
 
 // The owners who hold one name, as far as this client knows, and what becomes of their holds: what leases show, the
 // timers of their ends, their renewal, and how they are counted.
 class holders {
  public:
-  using list = boost::container::small_vector<owner_state*, 1>;
+  using list = few<owner_state*>;
 
   explicit holders(lock_name const& name) : of_(name) {}
 

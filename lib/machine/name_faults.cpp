@@ -13,9 +13,9 @@ void name_machine::lose(owner_state& state, hold& ended, error_code why) {
   if (ended.lost) return;
   tenure_.lost(state, ended.mode);
   if (!holders_.lose(state, ended, why)) return;
-  shared_.lost_holds.push_back(ended);
+  shared_.lost_holds.set(ended, shared_.now);
   if (shared_.lost_holds.size() <= context::most_lost) return;
-  hold& oldest = shared_.lost_holds.front();
+  hold& oldest = static_cast<hold&>(*shared_.lost_holds.front());
   owner_state& of = *oldest.of;
   of.of.holders_.forget(of, oldest);
   if (&of.of != this)
@@ -74,7 +74,7 @@ void name_machine::requeue(owner_state& state, unsigned char mode) {
 }
 
 void name_machine::on_hold_deadline(hold& late) {
-  if (late.deadline > shared_.now) return shared_.timers.set(late.expiry, late.deadline);
+  if (late.deadline > shared_.now) return shared_.timers.set(late, late.deadline);
   owner_state& state = *late.of;
   lose_ended(state, late.mode);
   advance(state);

@@ -201,9 +201,6 @@ class name_machine final : private waited_name {
   void note_at_risk(renewal& renewal, error_code const& why, std::string_view text);
   void after_renewal(renewal& renewal);
 
-  // Of most names there are many, each with one owner: lists that begin inside.
-  template <class T>
-  using few = boost::container::small_vector<T, 1>;
   few<std::uint64_t> served_;  // owners of whom a call was completed in this step
   namesakes namesakes_{*this};
   std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;

@@ -70,14 +70,13 @@ hold& owner_state::add(hold made) {
   }
   auto& kept = *holds.emplace_back(std::move(spare_));
   kept.of = this;
-  kept.expiry.what = timer_node::type::hold;
-  kept.expiry.of = &kept;
+  kept.what = timed::type::hold;
   ++live_[kept.mode];
   return kept;
 }
 
 void owner_state::end(hold& ended) {
-  assert(!ended.is_linked() && !ended.expiry.is_linked());
+  assert(!ended.is_linked());
   if (!ended.lost) --live_[ended.mode];
   auto const found = std::find_if(holds.begin(), holds.end(), [&](auto const& hold) { return hold.get() == &ended; });
   spare_ = keeps_memory ? std::move(*found) : nullptr;

@@ -25,25 +25,29 @@ class name_machine;
 class own_channel;
 struct owner_state;
 
+// Of most names and owners there are many, each with one of these: lists that begin inside.
+template <class T>
+using few = boost::container::small_vector<T, 1>;
+
 // For how long a renewed hold is trusted. The margin is on the server alone, as a lock delay is.
 milliseconds renewed_trust(config const& settings);
 
-// One hold of an owner: from a grant to its release or loss. The hook is for lost ones that wait for their unlock.
-struct hold : boost::intrusive::list_base_hook<> {
-  hold_id id = 0;
-  hold_id generation = 0;  // new at every `extend`: answers to earlier renewals no longer count
-  owner_state* of = nullptr;
+// One hold of an owner: from a grant to its release or loss. It is due at its deadline; a lost one that waits for its
+// unlock stands in `context::lost_holds` instead.
+struct hold : timed {
   unsigned char mode = 0;
   bool watchdog = false;  // renewed until release
   bool lost = false;      // ended, but its owner has not yet called unlock
   bool leased = false;    // a lease shows it, or did until it went away: nothing else releases it
   bool adopted = false;   // was not granted to this client: when it ends here, somebody else may have it further
+  hold_id id = 0;
+  hold_id generation = 0;  // new at every `extend`: answers to earlier renewals no longer count
+  owner_state* of = nullptr;
   instant began{};
   instant deadline{};           // trusted until then
   instant renew_until = never;  // no renewal makes it last longer
   hold_link* link = nullptr;
   std::uint64_t context = 0;  // for its events, also when nothing shows it any more
-  timer_node expiry;
 
   // When a renewal that is sent now ends.
   instant renewed(instant now, milliseconds watchdog_time) const {
@@ -171,18 +175,19 @@ struct owner_state : outbox_hook, owner_hook {
   std::uint64_t const owner;
   std::uint64_t field;                        // under whose number the server has it; see tenure
   std::shared_ptr<std::string const> client;  // adopted: the other client whose number that is; null: ours
-  std::vector<std::unique_ptr<hold>> holds;   // in the order of their grants
+  few<std::unique_ptr<hold>> holds;           // in the order of their grants
   request ask_;
-  boost::intrusive::list<operation> behind;  // wait until the request under way was answered
-  std::unique_ptr<own_channel> own;          // while it waits, for kinds whose waiters have channels of their own
-  milliseconds line_time{0};                 // with which it entered the server's queue
-  instant over_at{};                         // whatever the server had of it has ended by then, by its lease
-  operation* waits = nullptr;                // the first of its operations in the queue of the name
-  unsigned queued = 0;                       // how many there are
-  unsigned char outbox_order = 0;            // which list of the outbox it stands in
-  bool parked = false;                       // see own_channel_waiters::park
-  bool holds_now = false;                    // stands among the holders of the name
-  bool in_line = false;                      // the server may have it in a queue
+  boost::intrusive::list<operation, boost::intrusive::constant_time_size<false>>
+      behind;                        // wait until the request under way was answered
+  std::unique_ptr<own_channel> own;  // while it waits, for kinds whose waiters have channels of their own
+  milliseconds line_time{0};         // with which it entered the server's queue
+  instant over_at{};                 // whatever the server had of it has ended by then, by its lease
+  operation* waits = nullptr;        // the first of its operations in the queue of the name
+  unsigned queued = 0;               // how many there are
+  unsigned char outbox_order = 0;    // which list of the outbox it stands in
+  bool parked = false;               // see own_channel_waiters::park
+  bool holds_now = false;            // stands among the holders of the name
+  bool in_line = false;              // the server may have it in a queue
 
  private:
   std::array<int, most_modes> live_{};
@@ -252,7 +257,7 @@ class active_requests {
   void doubt_direct_tries();
 
  private:
-  boost::container::small_vector<owner_state*, 1> all_;
+  few<owner_state*> all_;
 };
 
 }  // namespace latchkey::detail

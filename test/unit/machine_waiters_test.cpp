@@ -125,7 +125,7 @@ TEST_CASE("waiters of a shared channel: the channel is given up a second after t
   q.waiters.leave(q.a);
   CHECK_FALSE(q.waiters.idle());
   REQUIRE(q.shared.timers.first() == q.shared.now + 1s);
-  timer_node* const last = q.shared.timers.take_due(q.shared.now + 1s);
+  auto* const last = static_cast<timer_node*>(q.shared.timers.take_due(q.shared.now + 1s));
   REQUIRE(last);
   static_cast<shared_channel_waiters*>(last->of)->on_linger();
   CHECK(q.waiters.idle());
