@@ -59,7 +59,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     auto made = std::make_unique<name_machine>(shared, servers.at(name), which, std::string(name));
     note_script(which.script_for(ask::acquire));
     if (which.rules().takes) note_script(which.script_for(ask::release));
-    if (auto const namesake = names.find(name); namesake != names.end()) made->others().meet((*namesake)->others());
+    if (auto const namesake = names.find(name); namesake != names.end()) made->meet(**namesake);
     return **names.insert(std::move(made)).first;
   }
 
@@ -103,7 +103,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     name_machine* machine = first->get();
     do {
       if (machine->which().rules().exclusive) tell(*machine);
-      machine = &machine->others().next();
+      machine = &machine->next();
     } while (machine != first->get());
   }
 

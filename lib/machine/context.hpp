@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace latchkey::detail {
@@ -58,6 +59,12 @@ struct context {
   bool lane_offered = false;
   std::vector<owner_state*> lane_records;
   operation* lane_plain = nullptr;
+
+  // Owners of whom a call was completed in this step: what they leave goes when nothing looks at it any more.
+  std::vector<std::pair<name_machine const*, std::uint64_t>> served;
+  void forget_served(name_machine const& by) {
+    std::erase_if(served, [&by](auto const& one) { return one.first == &by; });
+  }
 
   // Lost holds whose owners have not yet called unlock, oldest first; at most `most_lost` are remembered.
   static constexpr std::size_t most_lost = 1'024;

@@ -180,7 +180,7 @@ void name_machine::pass_on(owner_state& from, operation& call) {
   waiters_->finish_once_calls(queue().ticket());
   if (was_queued && !queue().empty()) waiters_->granted({.mode = call.mode}, {}, tenure_.end_of(call), heard);
   if (&to == &from) return;
-  served_.push_back(from.owner);
+  shared_.served.emplace_back(this, from.owner);
   advance(to);
   advance(from);
 }

@@ -36,7 +36,7 @@ void name_machine::close(std::uint64_t closer) {
       end_unawaited(*state, **next);
     tidy(*state);
   }
-  served_.clear();
+  shared_.forget_served(*this);
   waiters_->close();
 }
 
@@ -54,7 +54,7 @@ void name_machine::leave() {
     for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*state, mode);
     tidy(*state);
   }
-  served_.clear();
+  shared_.forget_served(*this);
 }
 
 }  // namespace latchkey::detail

@@ -21,7 +21,7 @@ void name_machine::lose(owner_state& state, hold& ended, error_code why) {
   if (&of.of != this)
     of.of.tidy(of);
   else
-    served_.push_back(of.owner);
+    shared_.served.emplace_back(this, of.owner);
 }
 
 void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code why) {

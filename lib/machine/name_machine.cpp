@@ -22,7 +22,10 @@ name_machine::name_machine(context& shared, home& at, kind const& which, std::st
   turn_due_.of = this;
 }
 
-name_machine::~name_machine() { shared_.timers.drop(turn_due_); }
+name_machine::~name_machine() {
+  shared_.timers.drop(turn_due_);
+  shared_.forget_served(*this);
+}
 
 owner_state& name_machine::state_of(std::uint64_t owner) {
   owner_state* const state = known(owner);
@@ -38,7 +41,7 @@ void name_machine::prepare(std::uint64_t owner) {
   active_.make_room();
   holders_.make_room();
   waiters_->make_room();
-  if (served_.capacity() == served_.size()) served_.reserve(2 * served_.size());
+  shared_.served.reserve(shared_.served.size() + 1);
   state_of(owner);
 }
 
@@ -113,7 +116,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   if (call.what == operation::type::acquire && !call.yes && !call.untried) note_gave_up(call);
   shared_.timers.drop(call.expiry);
   shared_.complete(call);
-  served_.push_back(call.owner);
+  shared_.served.emplace_back(this, call.owner);
 }
 
 void name_machine::watch_deadline(operation& call) {
@@ -216,12 +219,12 @@ void name_machine::tidy(owner_state& state) {
 
 // An answer also ends calls of others; their states go when nothing in the step looks at them any more.
 void name_machine::tidy_served() {
-  for (std::uint64_t const owner : served_)
-    if (owner_state* state = known(owner)) {
+  for (auto const& [name, owner] : shared_.served)
+    if (owner_state* state = name == this ? known(owner) : nullptr) {
       leave_line(*state);
       tidy(*state);
     }
-  served_.clear();
+  shared_.forget_served(*this);
 }
 
 bool name_machine::prepare(owner_state& state, item& out, std::string& field, std::string& to_field) {
@@ -303,7 +306,7 @@ bool name_machine::keeps_out(std::uint64_t owner, unsigned char mode) const {
 // Kinds may keep the same data under one name. An owner who has something there through two of them would be taken for
 // himself by the server, and what he ends of one would end the other.
 name_machine* name_machine::in_use_elsewhere(std::uint64_t owner) const {
-  for (name_machine* other = &namesakes_.next(); other != this; other = &other->namesakes_.next()) {
+  for (name_machine* other = &next(); other != this; other = &other->next()) {
     if (other->tenure_.lent(owner)) return other;
     owner_state const* const same = other->known(owner);
     if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;

@@ -4,8 +4,6 @@
 #include <wire/kind.hpp>
 #include <wire/server_error.hpp>
 
-#include <boost/container/small_vector.hpp>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,15 +16,10 @@ namespace latchkey::detail {
 
 class name_machine;
 
-// Machines of one name, one for each kind, stand in a ring. This is the place of one of them.
+// Machines of one name, one for each kind, stand in a ring.
 class namesakes {
  public:
-  explicit namesakes(name_machine& of) : of_(of) {}
-  ~namesakes() {
-    namesakes* last = this;
-    while (last->next_ != this) last = last->next_;
-    last->next_ = next_;
-  }
+  namesakes() = default;
   namesakes(namesakes const&) = delete;
   namesakes& operator=(namesakes const&) = delete;
 
@@ -36,10 +29,16 @@ class namesakes {
     other.next_ = this;
   }
   // Of one without namesakes itself.
-  name_machine& next() const { return next_->of_; }
+  name_machine& next() const;
+
+ protected:
+  ~namesakes() {
+    namesakes* last = this;
+    while (last->next_ != this) last = last->next_;
+    last->next_ = next_;
+  }
 
  private:
-  name_machine& of_;
   namesakes* next_ = this;
 };
 
@@ -49,7 +48,7 @@ class namesakes {
 // Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
 // name_closing.cpp (the end of the client), name_command.cpp (what a kind can do beside), name_answers.cpp (what the
 // server said), name_faults.cpp (lost connections and lost holds), name_machine.cpp (the rest).
-class name_machine final : private waited_name {
+class name_machine final : private waited_name, public namesakes {
  public:
   name_machine(context& shared, home& at, kind const& which, std::string name);
   ~name_machine();
@@ -63,7 +62,6 @@ class name_machine final : private waited_name {
   using waited_name::field_of;
   using waited_name::shown_as;
   using waited_name::trusted_until;
-  namesakes& others() { return namesakes_; }
 
   // --- callers ---
   // \throws std::bad_alloc: nothing has changed.
@@ -201,12 +199,12 @@ class name_machine final : private waited_name {
   void note_at_risk(renewal& renewal, error_code const& why, std::string_view text);
   void after_renewal(renewal& renewal);
 
-  few<std::uint64_t> served_;  // owners of whom a call was completed in this step
-  namesakes namesakes_{*this};
   std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;
   waiters* waiters_ = nullptr;  // the one of them that the kind wants
   timer_node turn_due_;
 };
+
+inline name_machine& namesakes::next() const { return static_cast<name_machine&>(*next_); }
 
 struct name_view {
   kind const* which;
