@@ -16,27 +16,37 @@ constexpr std::chrono::microseconds pause_for_others{100};
 
 }  // namespace
 
-shared_channel_waiters::shared_channel_waiters(waited_name& name) : waiters(name) {
-  hint_.what = timer_node::type::hint;
-  linger_.what = timer_node::type::linger;
-  hint_.of = linger_.of = this;
+shared_channel::shared_channel(shared_channel_waiters& in) : in_(in) {
+  hint.what = timer_node::type::hint;
+  linger.what = timer_node::type::linger;
+  hint.of = linger.of = &in;
 }
 
-shared_channel_waiters::~shared_channel_waiters() {
-  of_.shared_.timers.drop(hint_);
-  of_.shared_.timers.drop(linger_);
+shared_channel::~shared_channel() {
+  in_.of_.shared_.timers.drop(hint);
+  in_.of_.shared_.timers.drop(linger);
+}
+
+void shared_channel::on_confirmed() { in_.on_confirmed(); }
+
+void shared_channel::on_message(std::string_view payload) { in_.on_message(payload); }
+
+void shared_channel::on_refused() { in_.on_refused(); }
+
+shared_channel& shared_channel_waiters::channel() {
+  if (!channel_) channel_ = std::make_unique<shared_channel>(*this);
+  return *channel_;
 }
 
 void shared_channel_waiters::close() {
-  if (listening() != view::off) of_.at_->channels.drop(channel(), *this);
-  of_.shared_.timers.drop(hint_);
-  of_.shared_.timers.drop(linger_);
+  if (listening() != view::off) of_.at_->channels.drop(channel_name(), *channel_);
+  channel_.reset();
 }
 
 void shared_channel_waiters::move(home& from) {
   if (listening() == view::off) return;
-  from.channels.drop(channel(), *this);
-  of_.at_->channels.want(channel(), *this);
+  from.channels.drop(channel_name(), *channel_);
+  of_.at_->channels.want(channel_name(), *channel_);
 }
 
 void shared_channel_waiters::join(owner_state& state, operation& call) {
@@ -45,7 +55,7 @@ void shared_channel_waiters::join(owner_state& state, operation& call) {
   if (hurries) streak_.leave_no_longer();
   if (!hurries && told_at_once(state, call)) return;
   enter(call);
-  of_.shared_.timers.drop(linger_);
+  if (channel_) of_.shared_.timers.drop(channel_->linger);
   if (hurries && queue_.size() > 1) return try_head();
   if (queue_.size() > 1) {  // what is tried before it lets it in beside, if anything
     operation const& before = queue_.before(call);
@@ -65,9 +75,10 @@ void shared_channel_waiters::join(owner_state& state, operation& call) {
 void shared_channel_waiters::leave(operation& call) {
   bool const stood_here = call.queued;
   waiters::leave(call);
-  if (!stood_here || !queue_.empty()) return;
-  of_.shared_.timers.drop(hint_);
-  if (listening() != view::off) of_.shared_.timers.set(linger_, after(of_.shared_.now, linger_time));
+  if (!stood_here || !queue_.empty() || !channel_) return;
+  look_no_more();
+  if (listening() == view::off) return channel_.reset();
+  of_.shared_.timers.set(channel_->linger, after(of_.shared_.now, linger_time));
 }
 
 void shared_channel_waiters::new_head() {
@@ -78,14 +89,14 @@ void shared_channel_waiters::new_head() {
   }
   operation& head = queue_.head();
   // The confirmation makes it try, or a look if that does not come soon.
-  if (listening() == view::asked && hint_.is_linked()) return look_soon();
+  if (listening() == view::asked && looks()) return look_soon();
   bool const heard = listening() != view::off;
   if ((!heard || !head.tried) && of_.in_doubt(head.mode)) return;
   if (heard) return try_head();
   bool const behind_ours = of_.holders_.keep_out(*head.of_owner, head.mode);
   if (!rules().listens) {
     bool const answered = head.tried || queue_.busy_since_it_joined(head);
-    if (answered && hint_.is_linked()) return;
+    if (answered && looks()) return;
     if (!behind_ours) return try_head();
     note_told(head);
   } else if (!head.tried && !behind_ours) {
@@ -122,7 +133,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   if (leaving && hands_off() && (shared.barred.has(*head.of_owner) || !of_.at_->passes_on(leaving->ask_, shared.now)))
     return remember(wake_up::release);
   unfollowed_ = wake_up::none;
-  shared.timers.drop(hint_);
+  look_no_more();
   bool const direct = may_go_direct && queue_.size() == 1;
   if (leaving && !hands_off()) {  // it leaves in the same turn, right behind the release
     streak_.count(shared.now);
@@ -163,33 +174,37 @@ void shared_channel_waiters::doubt() {
 void shared_channel_waiters::wake() {
   if (!queue_.head_idle() || of_.in_doubt(queue_.head().mode)) return;
   operation const& head = queue_.head();
-  if (heard() && (listening() != view::asked || !hint_.is_linked())) return try_head();
+  if (heard() && (listening() != view::asked || !looks())) return try_head();
   if (!head.tried || listening() == view::off) new_head();
 }
 
 void shared_channel_waiters::paired() {
   unfollowed_ = wake_up::none;
-  of_.shared_.timers.drop(hint_);
+  look_no_more();
 }
 
 // --- when to look ---
 
 void shared_channel_waiters::subscribe() {
-  if (listening() == view::off && rules().listens) of_.at_->channels.want(channel(), *this);
-  if (!hint_.is_linked() && !of_.holders_.empty())
+  if (listening() == view::off && rules().listens) of_.at_->channels.want(channel_name(), channel());
+  if (!looks() && !of_.holders_.empty())
     sleep_until_hint(left(of_.shared_.now, of_.holders_.latest_deadline()).count());
+}
+
+void shared_channel_waiters::look_no_more() {
+  if (channel_) of_.shared_.timers.drop(channel_->hint);
 }
 
 // The hint timer runs from the busy answer, subscribed or not.
 void shared_channel_waiters::sleep_until_hint(std::int64_t hint) {
   unsigned const polls = queue_.empty() ? 0 : queue_.head().polls;
-  of_.shared_.timers.set(hint_, after(of_.shared_.now, sleep_time(hint, deaf(listening()), polls)));
+  look_at(after(of_.shared_.now, sleep_time(hint, deaf(listening()), polls)));
 }
 
 // It may be free, and the channel on which that is said is not confirmed: perhaps it never will be.
 void shared_channel_waiters::look_soon() {
   instant const at = after(of_.shared_.now, unheard_pause);
-  if (!hint_.is_linked() || hint_.at > at) of_.shared_.timers.set(hint_, at);
+  if (!looks() || channel_->hint.at > at) look_at(at);
 }
 
 // What is left to others after a streak nobody of this client takes, unless the first of them cannot wait for so long,
@@ -199,7 +214,7 @@ bool shared_channel_waiters::leaves_to_others(operation& head) {
   if (now >= streak_.left_until() || queue_.any_once()) return false;
   if (streak_.left_beyond(now, head.patience())) return false;
   if (!head.tried) note_waiting(head);
-  of_.shared_.timers.set(hint_, streak_.left_until());
+  look_at(streak_.left_until());
   return true;
 }
 
@@ -238,7 +253,7 @@ void shared_channel_waiters::told_busy(owner_state&, request const& was, std::in
   }
   if (hint < 0) of_.note(event_type::no_time_to_live);
   if (listening() == view::off && rules().listens) new_head();
-  if (listening() == view::refused) of_.at_->channels.ask_refused(channel());
+  if (listening() == view::refused) of_.at_->channels.ask_refused(channel_name());
   sleep_until_hint(hint);
   if (heard() && listening() == view::asked) look_soon();
   ++head.polls;
@@ -248,7 +263,7 @@ void shared_channel_waiters::put_off(owner_state&, request const& was, milliseco
   if (!queue_.is_head(*was.call)) return;
   not_told(*was.call);
   refuse_once_calls(was.call->error, was.call->text);
-  of_.shared_.timers.set(hint_, after(of_.shared_.now, pause));
+  look_at(after(of_.shared_.now, pause));
 }
 
 void shared_channel_waiters::granted(request const& was, outcome const& answer, instant deadline, bool heard) {
@@ -291,8 +306,7 @@ void shared_channel_waiters::look_later(outcome const& refused) {
   operation& head = queue_.head();
   head.tried = true;
   head.text = words_of(refused);
-  of_.shared_.timers.set(hint_,
-                         after(of_.shared_.now, of_.shared_.pause(++head.polls, of_.shared_.settings.retry_delay)));
+  look_at(after(of_.shared_.now, of_.shared_.pause(++head.polls, of_.shared_.settings.retry_delay)));
 }
 
 // Whoever hears of a release is slower than who is told by its answer, and has come too late for as long as a streak
@@ -379,7 +393,8 @@ void shared_channel_waiters::on_hint() {
 
 void shared_channel_waiters::on_linger() {
   if (!queue_.empty() || listening() == view::off) return;
-  of_.at_->channels.drop(channel(), *this);
+  of_.at_->channels.drop(channel_name(), *channel_);
+  if (!looks()) channel_.reset();
   rotation_ = {};
 }
 

@@ -13,6 +13,7 @@
 #include <boost/intrusive/list.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -216,13 +217,32 @@ class waiters {
   streak streak_;
 };
 
-// They share one channel: the head of the queue talks to the server, for all.
-class shared_channel_waiters final : public waiters, private listener {
- public:
-  explicit shared_channel_waiters(waited_name& name);
-  ~shared_channel_waiters();
+class shared_channel_waiters;
 
-  bool idle() const override { return waiters::idle() && listening() == view::off; }
+// What wakes the head of those who share a channel: made when somebody has to wait, and kept until the channel is given
+// up. A lock that is only held has none.
+class shared_channel final : public listener {
+ public:
+  explicit shared_channel(shared_channel_waiters& in);
+  ~shared_channel();
+
+  void on_confirmed() override;
+  void on_message(std::string_view payload) override;
+  void on_refused() override;
+
+  timer_node hint;    // when the head tries again without a message
+  timer_node linger;  // when the channel is given up
+
+ private:
+  shared_channel_waiters& in_;
+};
+
+// They share one channel: the head of the queue talks to the server, for all.
+class shared_channel_waiters final : public waiters {
+ public:
+  using waiters::waiters;
+
+  bool idle() const override { return waiters::idle() && listening() == listener::view::off; }
   void close() override;
   void move(home& from) override;
   void join(owner_state& state, operation& call) override;
@@ -243,9 +263,12 @@ class shared_channel_waiters final : public waiters, private listener {
   void on_linger();
 
  private:
-  void on_confirmed() override;
-  void on_message(std::string_view payload) override;
-  void on_refused() override;
+  friend class shared_channel;
+  using view = listener::view;
+
+  void on_confirmed();
+  void on_message(std::string_view payload);
+  void on_refused();
 
   void told_busy(owner_state& state, request const& was, std::int64_t hint, bool stays, bool was_head) override;
   void try_head(bool may_go_direct = false);
@@ -264,12 +287,17 @@ class shared_channel_waiters final : public waiters, private listener {
   bool leaves_to_others(operation& head);
   bool reigned_over(int others) const;
   void let_others_first();
-  std::string channel() const { return of_.kind_.channel(of_.name_, {}); }
+  std::string channel_name() const { return of_.kind_.channel(of_.name_, {}); }
+  shared_channel& channel();
+  view listening() const { return channel_ ? channel_->listening() : view::off; }
+  // The head tries again without a message.
+  bool looks() const { return channel_ && channel_->hint.is_linked(); }
+  void look_at(instant when) { of_.shared_.timers.set(channel().hint, when); }
+  void look_no_more();
 
-  wake_up unfollowed_ = wake_up::none;
   rotation rotation_;
-  timer_node hint_;    // when the head tries again without a message
-  timer_node linger_;  // when the channel is given up
+  wake_up unfollowed_ = wake_up::none;
+  std::unique_ptr<shared_channel> channel_;
 };
 
 // They stand in a queue on the server (kind::traits::own_channel): each enters it when it comes, listens on a channel
