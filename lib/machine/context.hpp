@@ -28,7 +28,7 @@ struct context {
   std::string client_id;
   timer_queue timers;
   stats counters;
-  spare_storage spare_owners;
+  spare_storage spares;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
   // closing: no new calls; holders have been told, and leases may still be released.
   enum class stage : unsigned char { open, closing, closed };

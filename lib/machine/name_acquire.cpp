@@ -63,7 +63,6 @@ void name_machine::send_acquire(operation& call, bool may_go_direct) {
   asked.argument = call.argument;
   asked.call = &call;
   asked.ticket = queue().ticket();
-  asked.bundle = call.bundle;
   asked.context = context_of(call.link);
   begin(state, asked);
   call.where = operation::place::trying;

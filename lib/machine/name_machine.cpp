@@ -29,7 +29,7 @@ name_machine::~name_machine() {
 
 owner_state& name_machine::state_of(std::uint64_t owner) {
   owner_state* const state = known(owner);
-  return state ? *state : shared_.spare_owners.make(owners_, *this, owner);
+  return state ? *state : shared_.spares.make(owners_, *this, owner);
 }
 
 bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
@@ -214,7 +214,7 @@ void name_machine::send(owner_state& state, bool may_go_direct) {
 void name_machine::tidy(owner_state& state) {
   if (!state.idle()) return;
   tenure_.forget(state);
-  shared_.spare_owners.take(owners_, state);
+  shared_.spares.take(owners_, state);
 }
 
 // An answer also ends calls of others; their states go when nothing in the step looks at them any more.

@@ -29,12 +29,10 @@ owner_state::~owner_state() = default;
 
 void owner_state::renew(std::unique_ptr<owner_state>& state, name_machine& name, std::uint64_t number) {
   auto holds = std::move(state->holds);
-  auto spare = std::move(state->spare_);
   auto renewals = std::move(state->renewals_);
   std::destroy_at(state.get());
   std::construct_at(state.get(), name, number);
   state->holds = std::move(holds);
-  state->spare_ = std::move(spare);
   for (unsigned char mode = 0; mode < most_modes; ++mode)
     if (renewals[mode]) {
       assert(!renewals[mode]->is_linked());
@@ -61,26 +59,21 @@ bool renewal::concerns_any() const {
   return std::any_of(of->holds.begin(), of->holds.end(), [&](auto const& hold) { return concerns(*hold); });
 }
 
-hold& owner_state::add(hold made) {
-  if (spare_) {
-    std::destroy_at(spare_.get());
-    std::construct_at(spare_.get(), std::move(made));
-  } else {
-    spare_ = std::make_unique<hold>(std::move(made));
-  }
-  auto& kept = *holds.emplace_back(std::move(spare_));
+hold& owner_state::add(std::unique_ptr<hold> made) {
+  auto& kept = *holds.emplace_back(std::move(made));
   kept.of = this;
   kept.what = timed::type::hold;
   ++live_[kept.mode];
   return kept;
 }
 
-void owner_state::end(hold& ended) {
+std::unique_ptr<hold> owner_state::end(hold& ended) {
   assert(!ended.is_linked());
   if (!ended.lost) --live_[ended.mode];
   auto const found = std::find_if(holds.begin(), holds.end(), [&](auto const& hold) { return hold.get() == &ended; });
-  spare_ = keeps_memory ? std::move(*found) : nullptr;
+  auto gone = std::move(*found);
   holds.erase(found);
+  return gone;
 }
 
 void owner_state::lose(hold& lost) {
@@ -137,7 +130,10 @@ std::unique_ptr<owner_state> owner_set::extract(owner_state& state) {
   return std::unique_ptr<owner_state>(&state);
 }
 
-spare_storage::spare_storage() { owners_.reserve(most_spare); }
+spare_storage::spare_storage() {
+  owners_.reserve(most_spare);
+  holds_.reserve(most_spare);
+}
 
 owner_state& spare_storage::make(owner_set& all, name_machine& name, std::uint64_t owner) {
   if (owners_.empty()) return all.insert(std::make_unique<owner_state>(name, owner));
@@ -154,6 +150,19 @@ void spare_storage::take(owner_set& all, owner_state& ended) noexcept {
   if (ended.holds.capacity() > most_spare) ended.holds.shrink_to_fit();
   auto state = all.extract(ended);
   if (keeps_memory && owners_.size() < owners_.capacity()) owners_.push_back(std::move(state));
+}
+
+std::unique_ptr<hold> spare_storage::make(hold made) {
+  if (holds_.empty()) return std::make_unique<hold>(std::move(made));
+  auto spare = std::move(holds_.back());
+  holds_.pop_back();
+  std::destroy_at(spare.get());
+  std::construct_at(spare.get(), std::move(made));
+  return spare;
+}
+
+void spare_storage::take(std::unique_ptr<hold> ended) noexcept {
+  if (keeps_memory && holds_.size() < holds_.capacity()) holds_.push_back(std::move(ended));
 }
 
 namespace {

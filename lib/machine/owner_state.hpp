@@ -79,8 +79,7 @@ struct request {
   unsigned char fix = 0;  // modes, one bit each, of which holds ended while it was under way: to be repaired
   unsigned char command = 0;
   std::int64_t target = 0;
-  std::int64_t lease = 0;    // milliseconds
-  std::uint64_t bundle = 0;  // acquire: those of the same number leave in one call
+  std::int64_t lease = 0;  // milliseconds
   std::int64_t amount = 1;
   std::shared_ptr<std::string const> argument{};
   std::uint64_t ticket = 0;  // acquire: calls that joined later than this are not answered by it
@@ -99,6 +98,8 @@ struct request {
     doubtful = false;
     if (!repeated) first_sent = now;
   }
+  // Acquires of the same number leave in one call. One that nobody waits for any more does not leave again.
+  std::uint64_t bundle() const { return what == ask::acquire && call ? call->bundle : 0; }
   bool under_way() const { return what != ask::none; }
   bool sent_or_in_doubt() const { return where != place::none && where != place::outbox; }
 };
@@ -146,9 +147,9 @@ struct owner_state : outbox_hook, owner_hook {
   int live() const { return live_[0] + live_[1]; }
   int const* live_by_mode() const { return live_.data(); }
 
-  hold& add(hold made);
-  void end(hold& ended);  // forgets it
-  void lose(hold& lost);  // keeps it, as lost, until its owner asks
+  hold& add(std::unique_ptr<hold> made);
+  std::unique_ptr<hold> end(hold& ended);  // forgets it
+  void lose(hold& lost);                   // keeps it, as lost, until its owner asks
   hold* find(hold_id id);
   hold* latest(unsigned char mode);  // the newest that no lease has, lost ones included
   // The longest time that the live holds of a mode need, in milliseconds; a watchdog hold counts what a renewal would
@@ -192,7 +193,6 @@ struct owner_state : outbox_hook, owner_hook {
  private:
   std::array<int, most_modes> live_{};
   std::array<std::unique_ptr<renewal>, most_modes> renewals_;
-  std::unique_ptr<hold> spare_;  // its memory serves the next hold
 };
 
 // The owners of a name. Most names have one or none: then this takes no memory of its own.
@@ -221,16 +221,19 @@ class owner_set {
       all_;
 };
 
-// What idle owners leave behind, so that steady work does not allocate it again and again.
+// What idle owners and ended holds leave behind, so that steady work does not allocate it again and again.
 class spare_storage {
  public:
   spare_storage();
   owner_state& make(owner_set& all, name_machine& name, std::uint64_t owner);
   // \pre it is idle.
   void take(owner_set& all, owner_state& ended) noexcept;
+  std::unique_ptr<hold> make(hold made);
+  void take(std::unique_ptr<hold> ended) noexcept;
 
  private:
   std::vector<std::unique_ptr<owner_state>> owners_;
+  std::vector<std::unique_ptr<hold>> holds_;
 };
 
 // The requests of one name that others of this client may have to wait for: what ends a hold, what has gone by the

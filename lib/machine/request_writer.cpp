@@ -17,7 +17,7 @@ constexpr std::size_t most_unanswered = 256;      // calls on one connection: th
 // Do both leave in one bundle? Of a bundle of which only one is left that one is an ordinary acquire.
 bool bundled(owner_state const& state, owner_state const& other) {
   script const* const text = state.of.which().acquire_all();
-  return text && state.ask_.bundle != 0 && state.ask_.bundle == other.ask_.bundle &&
+  return text && state.ask_.bundle() != 0 && state.ask_.bundle() == other.ask_.bundle() &&
          text == other.of.which().acquire_all();
 }
 
@@ -333,7 +333,7 @@ bool request_writer::leave_together(owner_state const& first, owner_state const&
   request const& asked = other.ask_;
   if (asked.what != first.ask_.what || asked.command != first.ask_.command) return false;
   if (in_cluster && !one_call(first, other)) return false;
-  bool const in_bundles = !in_cluster && (first.ask_.bundle != 0 || asked.bundle != 0);
+  bool const in_bundles = !in_cluster && (first.ask_.bundle() != 0 || asked.bundle() != 0);
   return in_bundles ? bundled(first, other) : &first.of.which() == &other.of.which();
 }
 
@@ -389,7 +389,7 @@ void request_writer::prepare_lane(sent_call& call) {
   owner_state const& first = *owners.front();
   call.asked = lane_items_.front().what;
   call.which = &first.of.which();
-  call.bundled = kept > 1 && call.asked == ask::acquire && !at_.in_cluster && first.ask_.bundle != 0;
+  call.bundled = kept > 1 && call.asked == ask::acquire && !at_.in_cluster && first.ask_.bundle() != 0;
   call.text = call.bundled ? call.which->acquire_all() : &script_of(*call.which, lane_items_.front());
   for (owner_state* const state : left_behind) state->of.not_run(*state, nullptr, {});
 }
