@@ -38,6 +38,11 @@ shared_channel& shared_channel_waiters::channel() {
   return *channel_;
 }
 
+// Whoever has to wait for messages takes memory in any case. Who only looks takes none then.
+void shared_channel_waiters::make_room() {
+  if (!rules().listens) channel();
+}
+
 void shared_channel_waiters::close() {
   if (listening() != view::off) of_.at_->channels.drop(channel_name(), *channel_);
   channel_.reset();
@@ -77,6 +82,7 @@ void shared_channel_waiters::leave(operation& call) {
   waiters::leave(call);
   if (!stood_here || !queue_.empty() || !channel_) return;
   look_no_more();
+  if (!rules().listens) return;
   if (listening() == view::off) return channel_.reset();
   of_.shared_.timers.set(channel_->linger, after(of_.shared_.now, linger_time));
 }

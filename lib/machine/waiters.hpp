@@ -220,7 +220,7 @@ class waiters {
 class shared_channel_waiters;
 
 // What wakes the head of those who share a channel: made when somebody has to wait, and kept until the channel is given
-// up. A lock that is only held has none.
+// up: a lock that is only held has none. Kinds that only look keep theirs.
 class shared_channel final : public listener {
  public:
   explicit shared_channel(shared_channel_waiters& in);
@@ -242,6 +242,7 @@ class shared_channel_waiters final : public waiters {
  public:
   using waiters::waiters;
 
+  void make_room() override;
   bool idle() const override { return waiters::idle() && listening() == listener::view::off; }
   void close() override;
   void move(home& from) override;
