@@ -202,7 +202,6 @@ std::vector<std::vector<command_words>> record(std::vector<latchkey::test::redis
 namespace {
 
 constexpr int locks_of_a_chunk = 50;
-constexpr int chunks_under_way = 8;
 
 void append(std::string& bytes, command_words const& words) {
   bytes += '*' + std::to_string(words.size()) + "\r\n";
@@ -211,8 +210,8 @@ void append(std::string& bytes, command_words const& words) {
 
 }  // namespace
 
-pipeline::pipeline(std::uint16_t port, std::string const& prefix, int locks)
-    : connection_(redisConnect("127.0.0.1", port), redisFree) {
+pipeline::pipeline(std::uint16_t port, std::string const& prefix, int locks, int under_way)
+    : connection_(redisConnect("127.0.0.1", port), redisFree), chunks_under_way_(under_way / locks_of_a_chunk) {
   if (!connection_ || connection_->err) throw std::runtime_error("the pipeline cannot connect");
   bare_client(port, prefix).pair();  // the server knows the scripts from now on
   for (int first = 0; first < locks; first += locks_of_a_chunk) {
@@ -249,7 +248,7 @@ void pipeline::receive_chunk() {
 }
 
 double pipeline::pairs_per_second(double seconds) {
-  for (int i = 0; i < chunks_under_way; ++i) send_chunk();
+  for (int i = 0; i < chunks_under_way_; ++i) send_chunk();
   std::int64_t const began = now();
   std::int64_t const end = began + static_cast<std::int64_t>(seconds * 1e9);
   long chunks = 0;
@@ -258,7 +257,7 @@ double pipeline::pairs_per_second(double seconds) {
     send_chunk();
   }
   double const took = static_cast<double>(now() - began) * 1e-9;
-  for (int i = 0; i < chunks_under_way; ++i) receive_chunk();
+  for (int i = 0; i < chunks_under_way_; ++i) receive_chunk();
   return static_cast<double>(chunks * locks_of_a_chunk) / took;
 }
 

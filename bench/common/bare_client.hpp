@@ -76,9 +76,10 @@ struct redisContext;
 namespace bench {
 
 // The server's cap: pairs of as many locks as are wanted, one lock a call, over one connection that is never empty.
+// So many pairs, 50 a chunk, are on their way at a time.
 class pipeline {
  public:
-  pipeline(std::uint16_t port, std::string const& prefix, int locks);
+  pipeline(std::uint16_t port, std::string const& prefix, int locks, int under_way = 400);
   ~pipeline();
 
   // Pairs per second, measured for about this long.
@@ -90,6 +91,7 @@ class pipeline {
 
   std::unique_ptr<redisContext, void (*)(redisContext*)> connection_;
   std::vector<std::string> chunks_;  // bytes of some acquires and their releases
+  int const chunks_under_way_;
   std::size_t next_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <latchkey/client.hpp>
+#include <suite/rounds.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -21,5 +22,8 @@ crowd_result crowd_of_coroutines(boost::asio::io_context& io, std::vector<latchk
                                  int callers, double seconds);
 // The same with threads; the client has a thread of its own.
 crowd_result crowd_of_threads(std::vector<latchkey::distributed_lock> const& locks, int callers, double seconds);
+
+// A round of pairs by one coroutine, on such an executor.
+side coroutine_side(std::string name, boost::asio::io_context& io, latchkey::distributed_lock const& lock);
 
 }  // namespace bench

@@ -2,6 +2,7 @@
 #include <common/bare_client.hpp>
 #include <common/numbers.hpp>
 #include <latchkey/latchkey.hpp>
+#include <suite/crowd.hpp>
 #include <suite/rounds.hpp>
 #include <suite/stage.hpp>
 #include <support/run_coro.hpp>
@@ -146,14 +147,18 @@ asio::awaitable<round_times> play(latchkey::distributed_lock lock, regime const&
 
 }  // namespace
 
+side coroutine_side(std::string name, asio::io_context& io, latchkey::distributed_lock const& lock) {
+  return {std::move(name),
+          [&io, lock](regime const& what) { return latchkey::test::run_coro(io, play(lock, what), 60s); }};
+}
+
 void run_coroutine(stage& on) {
   bare_client bare(on.port(), new_name("coroutine"));
   asio::io_context io(1);
   latchkey::client client(io, on.uri());
   auto const lock = client.get_lock(new_name("coroutine"));
-  std::vector<side> const sides{
-      blocking_side("bare client", [&] { bare.pair(); }),
-      {"coroutine", [&](regime const& what) { return latchkey::test::run_coro(io, play(lock, what), 60s); }}};
+  std::vector<side> const sides{blocking_side("bare client", [&] { bare.pair(); }),
+                                coroutine_side("coroutine", io, lock)};
   for (auto const& one : sides) one.round(*find_regime("back-to-back"));
   for (auto const& what : all_regimes()) {
     on.say(std::string(what.meaning));

@@ -58,7 +58,7 @@ latchkey::config quiet_config() {
 
 namespace {
 
-constexpr std::array<group, 18> groups{{
+constexpr std::array<group, 19> groups{{
     {"pair", "a free pair from a thread, in six regimes, beside bare clients that sleep or poll", run_pair},
     {"tls", "a free pair by TLS, beside a bare client with OpenSSL, and beside the same without TLS", run_tls},
     {"scope", "a lease whose release nobody waits for, on many locks and again and again on one", run_scope},
@@ -75,6 +75,7 @@ constexpr std::array<group, 18> groups{{
     {"kinds", "the free pair of every kind, beside a bare client with the same scripts", run_kinds},
     {"allocations", "how often memory is allocated", run_allocations},
     {"first_lock", "round trips until a new client has its first lock", run_first_lock},
+    {"network", "behind 0.5 and 2 ms: beside what the round trip allows, Redisson and redsync", run_network},
     {"settings", "what busy_poll, local_handoff and the batch size of the watchdog do", run_settings},
     {"sizing", "what a lock of each kind costs its server: bytes, calls, time", run_sizing},
 }};

@@ -63,6 +63,7 @@ void run_others(stage& on);
 void run_kinds(stage& on);
 void run_allocations(stage& on);
 void run_first_lock(stage& on);
+void run_network(stage& on);
 void run_settings(stage& on);
 void run_sizing(stage& on);
 

@@ -1,4 +1,5 @@
-// Command redsync URI does the work of scripts/bench peers with redsync. It prints one line of JSON.
+// Command redsync URI does the work of scripts/bench peers with redsync; with "network" behind the URI, that of the group
+// network. It prints one line of JSON.
 package main
 
 import (
@@ -17,7 +18,8 @@ import (
 
 const lease = 30 * time.Second
 
-var locker *redsync.Redsync
+// The callers have them in turn.
+var lockers []*redsync.Redsync
 
 func must(err error) {
 	if err != nil {
@@ -27,8 +29,8 @@ func must(err error) {
 }
 
 // mutex waits as long as it takes, with the pauses that redsync chooses.
-func mutex(name string) *redsync.Mutex {
-	return locker.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(1<<30))
+func mutex(name string, caller int) *redsync.Mutex {
+	return lockers[caller%len(lockers)].NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(1<<30))
 }
 
 func turn(lock *redsync.Mutex) {
@@ -40,10 +42,10 @@ func done(lock *redsync.Mutex) {
 	must(err)
 }
 
-func pair() float64 {
-	lock := mutex("bench:peer:pair")
+func pair(pairs int) float64 {
+	lock := mutex("bench:peer:pair", 0)
 	var times []float64
-	for i := 0; i < 20000; i++ {
+	for i := 0; i < pairs; i++ {
 		began := time.Now()
 		turn(lock)
 		done(lock)
@@ -61,7 +63,7 @@ func callers(count, locks int, seconds float64) (float64, float64) {
 		all.Add(1)
 		go func(me int) {
 			defer all.Done()
-			lock := mutex(fmt.Sprintf("bench:peer:%d:%d", locks, me%locks))
+			lock := mutex(fmt.Sprintf("bench:peer:%d:%d", locks, me%locks), me)
 			for time.Now().Before(end) {
 				turn(lock)
 				if time.Now().Before(end) {
@@ -91,15 +93,31 @@ func version() string {
 	return "v4"
 }
 
-func main() {
+func connect() {
 	pool := &client.Pool{MaxIdle: 64, MaxActive: 64, Wait: true, Dial: func() (client.Conn, error) {
 		return client.DialURL(os.Args[1])
 	}}
-	locker = redsync.New(redigo.NewPool(pool))
-	p := pair()
+	lockers = append(lockers, redsync.New(redigo.NewPool(pool)))
+}
+
+func main() {
+	connect()
+	network := len(os.Args) > 2 && os.Args[2] == "network"
+	pairs := 20000
+	if network {
+		pairs = 1000
+	}
+	p := pair(pairs)
 	callers(1000, 1000, 1)
 	crowd, _ := callers(1000, 1000, 5)
 	one, jain := callers(8, 1, 5)
+	if network {
+		connect()
+		two, _ := callers(2, 1, 5)
+		fmt.Printf(`{"name": "redsync %s", "work": {"pair": %.2f, "crowd": %.0f, "one_lock": %.1f, "two_clients": %.1f}}`+"\n",
+			version(), p, crowd, one, two)
+		return
+	}
 	fmt.Printf(`{"name": "redsync %s", "crowd_of": "1,000 goroutines", "work": `+
 		`{"pair": %.2f, "crowd": %.0f, "one_lock": %.1f, "one_lock_jain": %.4f}}`+"\n", version(), p, crowd, one, jain)
 }

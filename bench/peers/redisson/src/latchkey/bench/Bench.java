@@ -13,14 +13,18 @@ import org.redisson.api.redisnode.RedisNode.InfoSection;
 import org.redisson.api.redisnode.RedisNodes;
 import org.redisson.config.Config;
 
-/** The work of scripts/bench peers, with Redisson. Prints one line of JSON. */
+/** The work of scripts/bench peers, with Redisson; "network": that of the group network. Prints one line of JSON. */
 public final class Bench {
   private static final int HOLDS = 100_000;
   private static RedissonClient client;
 
   public static void main(String[] arguments) throws Exception {
     connect(arguments[0]);
-    double pair = pair();
+    if (arguments.length > 2 && arguments[2].equals("network")) {
+      network(arguments[0], arguments[1]);
+      System.exit(0);
+    }
+    double pair = pair(20_000);
     double[] oneLock = callers(8, 1);
     connect(arguments[0]);
     Double renewals = renewals();
@@ -34,6 +38,20 @@ public final class Bench {
     System.exit(0);
   }
 
+  private static void network(String address, String version) throws InterruptedException {
+    double pair = pair(1_000);
+    double oneLock = callers(8, 1)[0];
+    RedissonClient other = client;
+    client = null;
+    connect(address);
+    double twoClients = callers(List.of(client, other), 2, 1, 5)[0];
+    other.shutdown();
+    System.out.printf(
+        "{\"name\": \"Redisson %s\", \"work\": {\"pair\": %.2f, \"crowd\": %.0f, \"one_lock\": %.1f,"
+            + " \"two_clients\": %.1f}}%n",
+        version, pair, callers(1_000, 1_000)[0], oneLock, twoClients);
+  }
+
   /** A new client: what is left of one work does not slow the next one down. */
   private static void connect(String address) {
     if (client != null) client.shutdown();
@@ -44,9 +62,9 @@ public final class Bench {
   }
 
   /** The median of a free pair, in microseconds, when the JIT has compiled it. */
-  private static double pair() {
+  private static double pair(int pairs) {
     RLock lock = client.getLock("bench:peer:pair");
-    long[] times = new long[20_000];
+    long[] times = new long[pairs];
     for (int round = 0; round < 2; ++round) {
       for (int i = 0; i < times.length; ++i) {
         long began = System.nanoTime();
@@ -61,11 +79,12 @@ public final class Bench {
 
   /** Pairs a second of all callers together, and Jain's index of their shares. */
   private static double[] callers(int callers, int locks) throws InterruptedException {
-    callers(callers, locks, 3);
-    return callers(callers, locks, 5);
+    callers(List.of(client), callers, locks, 3);
+    return callers(List.of(client), callers, locks, 5);
   }
 
-  private static double[] callers(int callers, int locks, int seconds) throws InterruptedException {
+  private static double[] callers(List<RedissonClient> clients, int callers, int locks, int seconds)
+      throws InterruptedException {
     CountDownLatch go = new CountDownLatch(1);
     long[] counts = new long[callers];
     long[] end = new long[1];
@@ -73,7 +92,7 @@ public final class Bench {
     for (int i = 0; i < callers; ++i) {
       int me = i;
       Thread thread = new Thread(() -> {
-        RLock lock = client.getLock("bench:peer:" + locks + ":" + me % locks);
+        RLock lock = clients.get(me % clients.size()).getLock("bench:peer:" + locks + ":" + me % locks);
         try {
           go.await();
         } catch (InterruptedException problem) {
