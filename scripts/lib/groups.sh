@@ -48,14 +48,15 @@ long=no
 # either SHORT LONG: one of them.
 either() { if [ $long = yes ]; then echo "$2"; else echo "$1"; fi; }
 
-# In the order in which they run: what waits for servers comes first, beside what computes (meanwhile.sh); what wants the
-# machine for itself comes last.
+# In the order in which they run: what waits for servers comes first, beside what computes (meanwhile.sh); then what computes
+# while the last build ends, and what waits for what was begun; what wants the machine for itself comes last.
 all_groups=(
-  unit docs server outside testing tools example site stress topologies interop tsan asan-ubsan
-  clang demo compile package mutants model format simulate packages torture costs fuzz bench
+  unit docs server outside testing tools example site stress topologies interop tsan mutants simulate format asan-ubsan
+  packages demo clang compile package model torture costs fuzz bench
 )
-# What of them computes beside the others, in this order: fuzzing leaves the torture room.
-meanwhile_groups=(asan-ubsan clang demo bench compile package model packages fuzz)
+# What of them computes beside the others, in this order: packages keep little more than one core busy, and the tests of
+# asan-ubsan leave one; fuzzing leaves the torture room.
+meanwhile_groups=(asan-ubsan packages demo clang bench compile package model fuzz)
 quick_groups=(unit docs server outside testing tools example demo compile package costs)
 # Not part of --all: ten minutes more; and remarks that have not all been worked through.
 named_groups=(servers tidy)
