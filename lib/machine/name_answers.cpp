@@ -130,7 +130,9 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
 void name_machine::on_hand_off_answer(owner_state& state, outcome const& answer) {
   owner_state& to = *state.ask_.partner;
   request const was = state.ask_;
-  request const next = to.ask_;
+  request next = to.ask_;
+  next.sent = was.sent;
+  next.first_sent = was.first_sent;
   finish(state);
   finish(to);
   conclude_release(state, was, answer);

@@ -43,9 +43,14 @@ bool tenure::may_pass(owner_state const& from, operation const& call) {
 bool tenure::warm() {
   context const& shared = of_.shared_;
   if (shared.now - std::exchange(asked_at_, shared.now) > to_nanoseconds(in_a_row)) asked_ = 0;
-  if (asked_ >= shared.settings.local_handoff.warm_up) return true;
-  ++asked_;
-  return false;
+  auto const by_server = static_cast<unsigned>(shared.settings.local_handoff.warm_up);
+  asked_ = std::min(asked_, by_server) + 1;
+  return asked_ > by_server;
+}
+
+bool tenure::warmed() const {
+  auto const by_server = static_cast<unsigned>(of_.shared_.settings.local_handoff.warm_up);
+  return on() && (by_server == 0 || (asked_ > by_server && of_.shared_.now - asked_at_ <= to_nanoseconds(in_a_row)));
 }
 
 instant tenure::end_of(operation const& call) const {
@@ -88,7 +93,7 @@ void tenure::granted(owner_state& state, request const& was, instant until) {
 
 void tenure::sent(owner_state& state, request const& asked) {
   if (!is_of(state) || asked.mode != mode()) return;
-  if (asked.what == ask::release && asked.target == 0) return end();
+  if ((asked.what == ask::release || asked.what == ask::hand_off) && asked.target == 0) return end();
   if (asked.what == ask::acquire && asked.target == 1) return end();  // it may make the time to live shorter
   if (asked.what != ask::extend) shown_ = -1;
   if (asked.what != ask::acquire)

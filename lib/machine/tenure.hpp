@@ -50,6 +50,8 @@ class tenure {
   // Asked last of what could be done without the server, and counts it: the first few in a row go by the server all the
   // same, which so shows at once what is done now and then.
   bool warm();
+  // Then the next turn will be one, as far as it depends on that.
+  bool warmed() const;
   // Until when the hold lasts that begins so.
   instant end_of(operation const& call) const;
   void pass(owner_state& from, owner_state& to);
@@ -92,7 +94,7 @@ class tenure {
   instant told_{};                   // when the copy was sent that was answered last
   instant moved_{};                  // when what the holder has last changed
   instant asked_at_{};               // when something could last be done without the server
-  int asked_ = 0;                    // so often in a row it went by the server
+  unsigned asked_ = 0;               // how often that was in a row, up to one more than go by the server
   int turns_ = 0;
   int shown_ = 0;        // the hold count that the server showed last
   bool passed_ = false;  // since the server was asked

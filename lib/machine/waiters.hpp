@@ -190,7 +190,8 @@ class waiters {
   bool may_pass(owner_state const& from, operation const& call) {
     return streak_.allows(of_.shared_.settings.local_handoff, of_.shared_.now) && of_.tenure_.may_pass(from, call);
   }
-  bool hands_off() const { return rules().hand_off && !of_.tenure_.on(); }
+  // By the server, which shows it: where turns are many in a row they need no request.
+  bool hands_off() const { return rules().hand_off && !of_.tenure_.warmed(); }
   // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
   bool unsent_try() const;
   bool parked(operation const& call) const { return !call.tried && of_.in_doubt(call.mode); }
