@@ -1,6 +1,7 @@
 // Explicit-state model of local turns: two clients with up to three owners each, one name on one server. A client has
 // at most one tenure of the name: what the server shows for it. Its owners take turns in that without asking, as
-// re-entry, from one to the next, or in place of a release that was not sent.
+// re-entry, from one to the next, or in place of a release that was not sent. With hand_offs=1 such a release may also
+// be one request with the acquire of the next: then a tenure of that owner begins.
 //
 //   g++ -O2 -std=c++20 turns.cpp -o turns      ./turns owners1=0 holds=2 ticks=0      ./turns kill=0 discards=1
 //
@@ -57,8 +58,8 @@ struct state : turns_steps<state> {
     for (int c = 0; c < 2; ++c) {
       auto const& q = clients[c];
       if (std::any_of(q.read, q.read + most_owners, [](auto const& r) { return r.where != nowhere; })) return false;
-      if (q.ask.where || q.beside.where || q.forcing || q.late_count || q.kills || q.subscribed == 1 || q.message ||
-          q.pause == pausing || q.other.where == sent || q.other.where == answered || confirmation_due(c))
+      if (q.ask.where || q.back.where || q.beside.where || q.forcing || q.late_count || q.kills || q.subscribed == 1 ||
+          q.message || q.pause == pausing || q.other.where == sent || q.other.where == answered || confirmation_due(c))
         return false;
     }
     return true;
@@ -117,6 +118,7 @@ std::vector<setting> const all = {OF(sizes, owners0),
                                   OF(sizes, members),
                                   OF(sizes, other_kind),
                                   OF(sizes, reads),
+                                  OF(sizes, hand_offs),
                                   OF(sizes, discards),
                                   OF(sizes, message_losses),
                                   OF(sizes, not_run),
@@ -167,6 +169,16 @@ std::vector<setting> const all = {OF(sizes, owners0),
                                   OF(rules, read_keeps_field),
                                   OF(rules, lent_reads_apart),
                                   OF(rules, lent_writes_wait),
+                                  OF(rules, unsent_handed),
+                                  OF(rules, handed_ends),
+                                  OF(rules, lent_not_handed),
+                                  OF(rules, run_bound),
+                                  OF(rules, run_first),
+                                  OF(rules, began_handed),
+                                  OF(rules, kill_handed),
+                                  OF(rules, handed_returns),
+                                  OF(rules, back_awaited),
+                                  OF(rules, heard_beside),
                                   {"limit", &limit},
                                   {"walk", &walk},
                                   {"walks", &walks},

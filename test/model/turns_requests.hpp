@@ -1,9 +1,9 @@
 #pragma once
 // Requests of a client of the model of local turns: sending, answers, messages, connections that are lost.
 
-#include "turns_tenure.hpp"
+#include "turns_handed.hpp"
 
-struct turns_model : turns_in_tenure {
+struct turns_model : turns_with_hand_offs {
   // --- the confirmation, which the count follows ---
 
   bool confirmation_due(int c) const {
@@ -66,8 +66,10 @@ struct turns_model : turns_in_tenure {
     if (!q.ask.has(repeated)) q.ask.first_age = 0;
     q.ask.where = sent, q.ask.age = 0;
     if (q.ask.order.what != release) return;
-    if (local(c) && (t.turns >= sizes.max_streak || t.age >= sizes.max_time)) q.ask.marks |= after_full;
-    q.heard = 0;
+    bool const full = t.turns >= sizes.max_streak || t.age >= sizes.max_time;
+    if (local(c) && (full || !may_go_on(q))) q.ask.marks |= after_full;
+    end_run(q);
+    if (!q.back.where || !rules.heard_beside) q.heard = 0;
     if (rules.unsent_only)
       end_tenure(q);
     else
@@ -83,6 +85,7 @@ struct turns_model : turns_in_tenure {
     switch (was.order.what) {
       case acquire: return was.says == done ? granted(c, was) : found_busy(c, was);
       case make_it: return made(c, was);
+      case hand_off: return was.says == done ? granted(c, was) : found_busy(c, was);
       default: return released(c, was);
     }
   }
@@ -90,13 +93,18 @@ struct turns_model : turns_in_tenure {
   void refused(int c) {
     auto& q = of(c);
     q.ask.where = outbox, q.ask.says = silent;
-    if (q.ask.order.what == acquire && q.ask.has(abandoned)) return abandon_unsent(c);
+    if (is_for_grantee(q.ask) && q.ask.has(abandoned)) return abandon_unsent(c);
     if (q.ask.order.what == release && q.tenure.lasts) advance(c);
+  }
+
+  static bool is_for_grantee(turns_request const& ask) {
+    return ask.order.what == acquire || ask.order.what == hand_off;
   }
 
   // Nobody waits for this acquire, and it lies in the outbox: an earlier copy may have been granted.
   void abandon_unsent(int c) {
     auto& q = of(c);
+    if (q.ask.order.what == hand_off) return take_apart(q);
     int const owner = q.ask.order.by;
     bool const may_be_there = q.ask.has(repeated);
     q.ask = {};
@@ -107,12 +115,15 @@ struct turns_model : turns_in_tenure {
   void granted(int c, turns_request const& was) {
     auto& q = of(c);
     auto& t = q.tenure;
-    int const age = rules.from_send ? was.age : 0, owner = was.order.by, lease = was.order.lease;
+    bool const handed = was.order.what == hand_off;
+    int const age = rules.from_send ? was.age : 0, lease = was.order.lease;
+    int const owner = handed ? was.order.count : was.order.by;
     end_tenure(q);
+    if (!handed) end_run(q);
     for (int o = 0; o < most_owners; ++o)
       if (q.read[o].left && o != owner) end_read(c, o);  // the server has it no more
     t.lasts = 1, t.field = u8(owner), t.last = last_of(owner), t.shown = 1, t.trusted = u8(std::max(lease - age, 0));
-    t.age = rules.began_first ? was.first_age : was.age;
+    t.age = (handed ? rules.began_handed : rules.began_first) ? was.first_age : was.age;
     t.member = was.has(for_member);
     t.gone = u8(server.holder != field_of(c, owner));  // since it was run: no fault of the client
     if (t.trusted == 0 || q.closed) return advance(c);
@@ -229,7 +240,7 @@ struct turns_model : turns_in_tenure {
   void look(int c) {
     auto& q = of(c);
     q.heard = 1;
-    if (q.tenure.lasts || q.ask.where != nowhere || q.pause == pausing || is_head_trying(q)) return;
+    if (q.tenure.lasts || q.ask.where || q.back.where || q.pause == pausing || is_head_trying(q)) return;
     q.heard = 0;
     if (q.pause == pause_due) {
       q.pause = pausing;
@@ -265,8 +276,9 @@ struct turns_model : turns_in_tenure {
 
   bool may_discard(int c) const {
     auto const& q = clients[c];
-    int left = (q.ask.where == sent) + (q.beside.where == sent) + (q.forcing == sent);
-    bool awaited = q.ask.where == answered || q.beside.where == answered || q.forcing == answered;
+    int left = (q.ask.where == sent) + (q.beside.where == sent) + (q.forcing == sent) + (q.back.where == sent);
+    bool awaited =
+        q.ask.where == answered || q.beside.where == answered || q.forcing == answered || q.back.where == answered;
     for (auto const& r : q.read) left += r.where == sent, awaited = awaited || r.where == answered;
     return (left > 0 || awaited) && q.has_late_room(left);
   }
@@ -276,6 +288,8 @@ struct turns_model : turns_in_tenure {
     if (q.ask.where == sent) leave(q.ask.order);
     if (q.beside.where == sent) leave({renew, q.beside.by, 0, q.beside.lease});
     if (q.forcing == sent) leave({force, 0, 0, 0});
+    if (q.back.where == sent) leave({release, q.back.by, 0, 0});
+    if (q.back.where == sent || q.back.where == answered) q.back.where = unsettled, q.back.says = silent, q.kills = 1;
     for (auto& r : q.read) {
       if (r.where == sent) leave(r.order);
       if (r.where == sent || r.where == answered)
@@ -290,6 +304,7 @@ struct turns_model : turns_in_tenure {
     q.message = 0;
     if (q.subscribed) q.subscribed = rules.resubscribes ? 1 : 2;
     if (!rules.kill) resolve(c), q.kills = 0;
+    if (!rules.kill_handed && q.ask.order.what == hand_off && q.ask.where == unsettled) settle_ask(c);
   }
   void kill(int c) {
     auto& q = of(c);
@@ -304,9 +319,14 @@ struct turns_model : turns_in_tenure {
         q.read[o].where = outbox, withdraw_read(c, o);
         if (q.read[o].has(outlives)) requeue_read(q, o);
       }
+    if (q.back.where == unsettled) q.back.where = outbox;
     if (q.ask.where != unsettled) return sizes.reads ? advance(c) : void();
+    settle_ask(c);
+  }
+  void settle_ask(int c) {
+    auto& q = of(c);
     q.ask.where = outbox;
-    if (q.ask.order.what == acquire && q.ask.has(abandoned)) return abandon_unsent(c);
+    if (is_for_grantee(q.ask) && q.ask.has(abandoned)) return abandon_unsent(c);
     if (q.ask.order.what == make_it && (!q.tenure.lasts || asks_for(q.tenure) != q.ask.order.by)) q.ask = {};
     advance(c);
   }

@@ -15,6 +15,7 @@ struct turns_sizes {
   int members = 0;                   // 1: calls may be those of a joint lock for this member
   int other_kind = 0;                // calls through another kind of the same name, by the first client
   int reads = 0;                     // calls of one owner that want to read: the lock is the write lock of a pair
+  int hand_offs = 0;                 // 1: a release behind which one waits may be a turn, a hand-off, or neither
   // how often each may happen
   int discards = 0, message_losses = 0, not_run = 0, cancels = 0, closes = 0;
   int own_forces = 0, foreign_forces = 0, vanishes = 0;
@@ -65,5 +66,15 @@ struct turns_rules {
   int read_keeps_field = 1;   // reads: and has that until it reads no more
   int lent_reads_apart = 1;   // reads: the field's owner meanwhile reads in one of its own
   int lent_writes_wait = 1;   // reads: and writes later
+  int unsent_handed = 1;      // hand-off: only if no copy of the release was sent; 2: or what was sent was killed
+  int handed_ends = 1;        // hand-off: its sending ends the tenure
+  int lent_not_handed = 1;    // hand-off: nothing is handed to the owner of the field that it ends
+  int run_bound = 1;          // hand-off: turns and hand-offs are bounded as one streak; 2: hand-offs alone are
+  int run_first = 1;          // hand-off: and its time counts from the first of them
+  int began_handed = 1;       // hand-off: the tenure begins with the first sending
+  int kill_handed = 1;        // hand-off: KILL comes before its repetition
+  int handed_returns = 1;     // hand-off: what an abandoned grantee may have is given back
+  int back_awaited = 1;       // hand-off: until that is answered no other one asks
+  int heard_beside = 1;       // hand-off: what is heard before both are answered is not forgotten
 };
 inline turns_rules rules;

@@ -56,6 +56,7 @@ struct turns_at_server : turns_world {
         if (o.what == make_it) server.count = o.count;
         if (rules.only_raises ? o.lease > server.ttl : o.lease > 0) server.ttl = o.lease;
         return done;
+      case hand_off: return hand_over(c, o, is_late, counted);
       case release:
         if (!there) return absent;
         end_write();
@@ -71,6 +72,26 @@ struct turns_at_server : turns_world {
         return done;
       default: return silent;
     }
+  }
+
+  // One step, of which nobody hears. As lib/wire/reentrant_scripts.cpp has it: the new field is written, the old one
+  // deleted.
+  turns_answer hand_over(int c, turns_order const& o, bool is_late, u8& counted) {
+    u8 const from = field_of(c, o.by), to = field_of(c, o.count);
+    if (server.holder == from && from == to) {
+      server.clear(false);
+      violate(handed_to_itself);
+      return done;
+    }
+    if (server.holder == from) {
+      server.holder = to, server.count = 1, server.ttl = o.lease;
+      server.age = 0, server.turns = later(server.turns);
+      return done;
+    }
+    if (server.holder == 0 || server.holder == to) return grant(to, o.lease);
+    if (!is_late && client_of(server.holder) == c && !clients[c].other.where) violate(self_busy);
+    counted = server.ttl;
+    return busy;
   }
 
   // What is read stays, its writer's own as well.
@@ -109,6 +130,7 @@ struct turns_at_server : turns_world {
     for (u8& one : server.readers)
       if (one > 1) --one;
     server.age = later(server.age);
+    if (sizes.hand_offs && server.turns) server.run_age = later(server.run_age);
     if (server.ttl && --server.ttl == 0) server.clear(true);
   }
 };

@@ -13,8 +13,8 @@ inline constexpr int most_owners = 3, most_holds = 2, most_late = 3, most_fields
 inline constexpr int stand_in = 3;  // for a reader whose own number another one of its client uses
 inline constexpr u8 nobody = 15, not_known = 7, saturated = 7;
 
-// make_it: a confirmation that says the count.
-enum turns_what : u8 { nothing, acquire, make_it, release, renew, force, read_acquire, read_release };
+// make_it: a confirmation that says the count. hand_off: to the owner `count`.
+enum turns_what : u8 { nothing, acquire, make_it, release, renew, force, read_acquire, read_release, hand_off };
 enum turns_place : u8 { nowhere, outbox, sent, answered, unsettled };
 enum turns_answer : u8 { silent, done, busy, absent, not_run };
 enum turns_mark : u8 { repeated = 1, abandoned = 2, speaks = 4, after_full = 8, for_member = 16, outlives = 32 };
@@ -68,6 +68,11 @@ struct turns_other_kind {
   u8 where, by, says, left, held, gives_back, gone;
 };
 
+// What a grantee who left may have of a hand-off goes back beside the release that the hand-off was.
+struct turns_back {
+  u8 where, by, says;
+};
+
 // What one owner reads, in the field `by`, and the request for that. A tenure's holder has this or the name's one.
 struct turns_read {
   turns_order order;
@@ -92,6 +97,8 @@ struct turns_client {
   u8 closed, discards, cancels;
   turns_read read[most_owners];
   u8 want_read, reads[most_owners];
+  turns_back back;
+  u8 run, run_age;    // turns and hand-offs since it was free for others, and the time since the first of them
   u8 borrower, lent;  // who stands under another one's number, plus one, and whose number that is
 
   bool waits(int owner) const { return std::find(queue, queue + queued, owner) != queue + queued; }
@@ -100,10 +107,11 @@ struct turns_client {
 
 struct turns_server {
   u8 holder, count, ttl, age, turns, expired;  // holder: a field, see field_of; age and turns: of its streak
+  u8 run_age;                                  // since the first of these turns
 
   u8 readers[most_fields];  // zero: it does not read; else one more than what is left of its stamp
 
-  void clear(bool by_clock) { *this = {0, 0, 0, 0, 0, u8(by_clock), {}}; }
+  void clear(bool by_clock) { *this = {0, 0, 0, 0, 0, u8(by_clock), 0, {}}; }
   bool read() const {
     return std::any_of(readers, readers + most_fields, [](u8 one) { return one > 0; });
   }
@@ -128,7 +136,8 @@ enum turns_violation : u8 {
   not_told,
   vote,
   dishonest,
-  field_decides
+  field_decides,
+  handed_to_itself
 };
 inline constexpr char const* violations[] = {
     nullptr,
@@ -142,6 +151,7 @@ inline constexpr char const* violations[] = {
     "VOTE: a member counts a server that does not have it",
     "DISHONEST: a joint lock was released, and the server still has its member",
     "EXCLUSION: the owner whom the server shows comes in beside the holder",
+    "FORGOTTEN: handed to the owner of the field that goes: granted, and the server shows nothing",
 };
 
 // --- names and times ---
@@ -158,11 +168,12 @@ inline u8 asked_for(int lease) { return u8(is_fixed(lease) ? lease + sizes.max_t
 
 inline std::string name_of(int client, int owner) { return std::string(1, (client == 0 ? "abc?" : "xyz?")[owner & 3]); }
 inline std::string words(int client, turns_order const& o) {
-  static char const* const names[] = {"nothing", "acquire",      "make-it",      "release",
-                                      "renewal", "force-unlock", "read-acquire", "read-release"};
+  static char const* const names[] = {"nothing",      "acquire",      "make-it",      "release", "renewal",
+                                      "force-unlock", "read-acquire", "read-release", "hand-off"};
   if (o.what == force) return names[o.what];
   std::string out = std::string(names[o.what]) + "(" + name_of(client, o.by);
   if (o.what == make_it) out += " " + std::to_string(o.count);
+  if (o.what == hand_off) out += " to " + name_of(client, o.count);
   if (o.lease) out += ", " + std::to_string(o.lease);
   return out + ")";
 }

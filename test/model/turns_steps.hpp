@@ -29,6 +29,7 @@ struct turns_steps : turns_with_users {
   void next_own(next_states& out) const {
     for (int c = 0; c < 2; ++c) {
       next_request(c, client_name(c), out);
+      next_hand_off(c, client_name(c), out);
       next_renewal(c, client_name(c), out);
       next_read(c, client_name(c), out);
       next_heard(c, client_name(c), out);
@@ -43,7 +44,7 @@ struct turns_steps : turns_with_users {
 
   bool time_matters() const {
     for (auto const& q : clients)
-      if (q.tenure.lasts || q.ask.where || q.beside.where || q.hint || q.other.left ||
+      if (q.tenure.lasts || q.ask.where || q.back.where || q.beside.where || q.hint || q.other.left ||
           std::any_of(q.read, q.read + most_owners, [](auto const& r) { return r.any(); }))
         return true;
     return server.holder != 0 || server.read();
@@ -63,6 +64,22 @@ struct turns_steps : turns_with_users {
       add(out, client + " reads the answer to " + words(c, r.order) + ": " + words(r.says),
           [&](State& s) { s.answer(c); });
     if (confirmation_due(c)) add(out, client + " wants a confirmation", [&](State& s) { s.confirm(c); });
+  }
+
+  void next_hand_off(int c, std::string const& client, next_states& out) const {
+    if (!sizes.hand_offs) return;
+    auto const& q = clients[c];
+    if (q.tenure.vacant() && may_turn(c))
+      add(out, name_of(c, q.queue[0]) + " has a turn", [&](State& s) { s.begin_turn(c); });
+    if (may_hand_off(c))
+      add(out, client + " sends hand-off(" + name_of(c, q.ask.order.by) + " to " + name_of(c, q.queue[0]) + ")",
+          [&](State& s) { s.send_hand_off(c); });
+    std::string const what = "give-back(" + name_of(c, q.back.by) + ")";
+    if (q.back.where == outbox) add(out, client + " sends " + what, [&](State& s) { s.send_back(c); });
+    if (q.back.where == sent) add(out, "the server runs " + what, [&](State& s) { s.run_back(c); });
+    if (q.back.where == answered)
+      add(out, client + " reads the answer to " + what + ": " + words(q.back.says),
+          [&](State& s) { s.answer_back(c); });
   }
 
   void next_renewal(int c, std::string const& client, next_states& out) const {
@@ -148,7 +165,7 @@ struct turns_steps : turns_with_users {
     auto const& t = q.tenure;
     if (sizes.renewals && t.lasts && !q.beside.where && t.holder != nobody && t.trusted && t.watched())
       add(out, client + " renews", [&](State& s) { s.send_renewal(c, sizes.watchdog); });
-    if (!q.queued && q.subscribed == 2 && q.ask.where == nowhere && q.pause != pausing)
+    if (!q.queued && q.subscribed == 2 && !q.ask.where && !q.back.where && q.pause != pausing)
       add(out, client + " unsubscribes", [&](State& s) { s.unsubscribe(c); });
     if (c != 0) return;
     if (own_forces < sizes.own_forces && !q.forcing)

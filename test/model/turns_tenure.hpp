@@ -31,13 +31,14 @@ struct turns_in_tenure : turns_at_server {
 
   // --- turns ---
 
-  bool may_turn(int c) {
-    auto& q = of(c);
-    auto& t = q.tenure;
+  bool may_turn(int c) const {
+    auto const& q = clients[c];
+    auto const& t = q.tenure;
     int const owner = q.queue[0];
     if (q.closed || t.doubted || !local(c) || !q.queued) return false;
     if (rules.turn_bound && t.turns >= sizes.max_streak) return false;
     if (rules.time_bound && t.age >= sizes.max_time) return false;
+    if (rules.run_bound == 1 && !may_go_on(q)) return false;
     if (rules.members_ask && (q.want_member >> owner & 1)) return false;
     if (rules.members_return && t.member) return false;
     if (rules.readers_ask && (q.want_read >> owner & 1)) return false;
@@ -48,6 +49,7 @@ struct turns_in_tenure : turns_at_server {
     if (owner != t.last && q.read[owner].any()) return false;
     auto const& ask = q.ask;
     bool const free_to = ask.where == nowhere || ask.order.what == make_it ||
+                         (!rules.handed_ends && ask.order.what == hand_off && ask.where == sent) ||
                          (ask.order.what == release &&
                           ((ask.where == outbox && !ask.has(repeated)) || (!rules.unsent_only && ask.where == sent)));
     return free_to && fits(t, q.want[owner]);
@@ -67,6 +69,7 @@ struct turns_in_tenure : turns_at_server {
     }
     if (shows(c)) server.turns = later(server.turns);
     t.turns = later(t.turns);
+    count_run(q);
     leave_queue(q, owner);
     begin_hold(c, owner, lease, member);
     if (rules.confirms) t.shown = not_known;
@@ -77,7 +80,8 @@ struct turns_in_tenure : turns_at_server {
 
   void check_turn(int c, bool member) {
     auto const& t = clients[c].tenure;
-    if (shows(c) && (server.age >= sizes.max_time || server.turns >= sizes.max_streak)) violate(late_turn);
+    if (shows(c) && server.age >= sizes.max_time) violate(late_turn);
+    check_run(c, t.field);
     if (t.gone && t.gone_by == by_itself_known) violate(stale_answer);
     if (t.gone && t.gone_heard) violate(stale_message);
     if (t.gone > sizes.max_time) violate(stale_bound);
@@ -85,8 +89,25 @@ struct turns_in_tenure : turns_at_server {
     if (t.member && shows(c)) violate(dishonest);
   }
 
-  // Only what is read beside it asks for that.
-  static u8 last_of(int owner) { return sizes.reads ? u8(owner) : u8(0); }
+  // Turns and hand-offs count as one streak. Its time begins with the first of them: the hold before that, which ends
+  // in a hand-off, may have lasted for any time.
+  static bool may_go_on(turns_client const& q) {
+    if (!rules.run_bound || q.run == 0) return true;
+    return q.run < sizes.max_streak && q.run_age < sizes.max_time;
+  }
+  static void count_run(turns_client& q) {
+    if (!sizes.hand_offs) return;
+    if (q.run == 0 || !rules.run_first) q.run_age = 0;
+    q.run = later(q.run);
+  }
+  static void end_run(turns_client& q) { q.run = q.run_age = 0; }
+  void check_run(int c, int field) {
+    if (server.holder != field_of(c, field)) return;
+    if (server.turns >= sizes.max_streak || (server.turns && server.run_age >= sizes.max_time)) violate(late_turn);
+  }
+
+  // Only what is read beside it asks for that, and what a rule that is taken out leaves of another.
+  static u8 last_of(int owner) { return sizes.reads || !rules.lent_not_handed ? u8(owner) : u8(0); }
   // Who has a turn stands under the number of the tenure.
   static void borrow(turns_client& q, int owner) {
     if (!sizes.reads) return;
@@ -196,6 +217,7 @@ struct turns_in_tenure : turns_at_server {
     auto& q = of(c);
     settle(c);
     if (q.tenure.lasts) return advance_tenure(c);
+    if (q.back.where && rules.back_awaited) return;
     if (is_head_trying(q)) return;
     if (!q.queued || q.pause == pausing || (q.tried && !q.heard)) return;
     if (q.ask.where != nowhere && (rules.one_try || q.ask.order.what != release || !forget(q))) return;
@@ -216,7 +238,7 @@ struct turns_in_tenure : turns_at_server {
     auto const& t = q.tenure;
     if (!t.vacant()) return;
     requeue_reentry(q);
-    if (may_turn(c)) return begin_turn(c);
+    if (!sizes.hand_offs && may_turn(c)) return begin_turn(c);  // else that is one of three steps that may come next
     if (q.ask.order.what == make_it && (q.ask.where == outbox || (!rules.one_request && forget(q)))) q.ask = {};
     if (q.ask.where != nowhere || q.read[t.last].where != nowhere) return;
     if (t.trusted > 0 || rules.lapsed_returns)
@@ -259,6 +281,7 @@ struct turns_in_tenure : turns_at_server {
       if (q.ask.where == sent || q.ask.where == answered || q.ask.where == unsettled) q.ask.age = later(q.ask.age);
       if (q.ask.where != nowhere && (q.ask.where != outbox || q.ask.has(repeated)))
         q.ask.first_age = later(q.ask.first_age);
+      if (q.run) q.run_age = later(q.run_age);
       if (q.beside.where) q.beside.age = later(q.beside.age);
       if (q.other.left && --q.other.left == 0) q.other.gives_back |= q.other.held, q.other.held = 0;
       for (int o = 0; o < most_owners; ++o) {

@@ -7,9 +7,11 @@ struct turns_with_users : turns_model {
   bool in_use(int c, int owner) const {
     auto const& q = clients[c];
     return q.tenure.holder == owner || q.waits(owner) || q.reenters == owner + 1 ||
-           (q.ask.where != nowhere && q.ask.order.by == owner) ||
-           (rules.field_in_use && q.tenure.lasts && q.tenure.field == owner);
+           (q.ask.where != nowhere && q.ask.order.by == owner) || grantee_of(q) == owner ||
+           (q.back.where && q.back.by == owner) || (rules.field_in_use && q.tenure.lasts && q.tenure.field == owner);
   }
+  // Of the hand-off under way; else none.
+  static int grantee_of(turns_client const& q) { return q.ask.order.what == hand_off ? q.ask.order.count : -1; }
   bool in_use_by_other_kind(int c, int owner) const {
     return rules.other_in_use && clients[c].other.where && clients[c].other.by == owner;
   }
@@ -73,7 +75,7 @@ struct turns_with_users : turns_model {
     ++q.cancels;
     bool const was_head = q.queue[0] == owner;
     leave_queue(q, owner);
-    if (q.ask.order.what == acquire && q.ask.order.by == owner) withdraw(c);
+    if (q.ask.order.what == acquire ? q.ask.order.by == owner : grantee_of(q) == owner) withdraw(c);
     if (q.read[owner].where && q.read[owner].order.what == read_acquire) {
       q.read[owner].marks |= abandoned;
       withdraw_read(c, owner);
@@ -97,7 +99,7 @@ struct turns_with_users : turns_model {
     while (q.queued) leave_queue(q, q.queue[0]);
     q.reenters = q.reenter_lease = q.reenter_member = 0;
     q.pause = no_pause;
-    if (q.ask.order.what == acquire) withdraw(c);
+    if (is_for_grantee(q.ask)) withdraw(c);
     for (int o = 0; o < most_owners; ++o) {
       if (q.read[o].where && q.read[o].order.what == read_acquire) q.read[o].marks |= abandoned, withdraw_read(c, o);
       if (q.read[o].left) end_read(c, o);
