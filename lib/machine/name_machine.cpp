@@ -177,7 +177,7 @@ void name_machine::cancel(operation& call) {
 // --- requests ---
 
 void name_machine::begin(owner_state& state, request what) {
-  if (what.what == ask::acquire) {
+  if (what.what == ask::acquire || what.grantee) {
     tenure_.settle(state);
     tenure_.stand_in(state, what.mode);
   }

@@ -117,7 +117,8 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   context& shared = of_.shared_;
   operation& head = queue_.head();
   // One tenure, one request: as long as the server shows one of ours, or may, no other is asked for.
-  if (tenure const& ours = of_.tenure_; ours.held()) {
+  tenure const& ours = of_.tenure_;
+  if (ours.held()) {
     bool const looks = head.once || rules().polls || deaf(listening());
     if (!ours.certain() || (looks && !ours.fresh())) {
       ++head.polls;
@@ -136,7 +137,9 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
     return;
   }
   if (leaves_to_others(head)) return;
-  if (leaving && hands_off() && (shared.barred.has(*head.of_owner) || !of_.at_->passes_on(leaving->ask_, shared.now)))
+  if (leaving && hands_off() &&
+      (shared.barred.has(*head.of_owner) || !ours.may_be_handed(*leaving, *head.of_owner) ||
+       !of_.at_->passes_on(leaving->ask_, shared.now)))
     return remember(wake_up::release);
   unfollowed_ = wake_up::none;
   look_no_more();

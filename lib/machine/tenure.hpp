@@ -52,6 +52,11 @@ class tenure {
   bool warm();
   // Then the next turn will be one, as far as it depends on that.
   bool warmed() const;
+  // A hand-off on the server: nothing is left to pass on once a release was sent, and the old hold takes the new one
+  // along if that is in its field.
+  bool may_be_handed(owner_state const& from, owner_state const& to) const {
+    return !on() || (is_of(from) && !lent(to));
+  }
   // Until when the hold lasts that begins so.
   instant end_of(operation const& call) const;
   void pass(owner_state& from, owner_state& to);

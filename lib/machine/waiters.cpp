@@ -188,11 +188,11 @@ void waiters::refuse_once_calls(error_code const& why, std::string_view text) {
 bool waiters::can_hand_off(owner_state const& from) const {
   context const& shared = of_.shared_;
   if (!hands_off() || !streak_.allows(shared.settings.local_handoff, shared.now) || !queue_.head_idle() ||
-      shared.closed() || from.ask_.repeated)  // a copy that has left may have run: then others have had their turn
+      shared.closed())
     return false;
   operation const& head = queue_.head();
   if (head.of_owner == &from || head.mode != from.ask_.mode || shared.barred.has(*head.of_owner)) return false;
-  if (of_.tenure_.lent(*head.of_owner)) return false;  // the field that the release gives back first
+  if (!of_.tenure_.may_be_handed(from, *head.of_owner)) return false;
   return head.tried || !of_.active_.in_doubt(rules(), head.mode, &from);
 }
 

@@ -119,6 +119,44 @@ TEST_CASE("turns: the first of those who wait have it from the server") {
   }
 }
 
+TEST_CASE("turns: what is no longer usual is handed to nobody in whose field it is") {
+  for (bool const waits_first : {true, false}) {
+    config settings = with_turns();
+    settings.local_handoff = {.max_time = 10min, .warm_up = 1};
+    world w(settings);
+    task& a = granted(w, w.acquire(1));
+    task& b = w.run(w.acquire(2));
+    w.drop(a);
+    w.await(b);
+    task& c = w.run(w.acquire(3));
+    w.drop(b);
+    REQUIRE(c.granted());
+    CHECK(w.server.has("k", w.field(2)));  // the third one's turn
+    task& again = w.run(w.acquire(waits_first ? 2 : 4));
+    w.pass(101ms);
+    auto const before = asked(w);
+    w.run(w.release(c));
+    w.await(again);
+    CHECK(asked(w) - before == (waits_first ? 2 : 1));
+    CHECK(w.server.count("k", w.field(waits_first ? 2 : 4)) == 1);
+    w.finish();
+    CHECK(w.server.all().empty());
+  }
+}
+
+TEST_CASE("turns: a release that was sent is made no hand-off") {
+  config settings = with_turns();
+  settings.local_handoff = {.max_time = 10min, .warm_up = 100};
+  world w(settings);
+  warm_up(w);
+  task& a = granted(w, w.acquire(1));
+  leave_unread(w, role::shared, [&] { w.drop(a); });
+  task& b = w.acquire(2);
+  w.await(b);
+  CHECK(w.snapshot().handed_off == 0);
+  w.finish();
+}
+
 TEST_CASE("turns: an inner hold whose outer one has ended unnoticed is given back on the server") {
   world w(with_turns());
   granted(w, w.acquire(1, {.lease = 50ms}));
