@@ -25,7 +25,6 @@ namespace {
 
 constexpr milliseconds usual{1'000};  // between rounds otherwise, if the settings do not say
 constexpr std::size_t most_sentinels = 32;
-constexpr std::string_view announcements = "+switch-master";
 
 }  // namespace
 
@@ -195,10 +194,12 @@ void sentinel_scout::opened(std::uint32_t serial) {
   one->up = true;
   one->since = shared_.now;
   greet(*one);
-  if (one == &ear_)
-    say(ear_, asked::listen, {"SUBSCRIBE", announcements});
-  else if (one->in_question)
+  if (one == &ear_) {
+    say(ear_, asked::listen, {"SUBSCRIBE", switched});
+    say(ear_, asked::listen, {"SUBSCRIBE", promoted});
+  } else if (one->in_question) {
     question(*one);
+  }
 }
 
 void sentinel_scout::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
@@ -317,16 +318,20 @@ void sentinel_scout::listen(io_actions& io) {
 }
 
 void sentinel_scout::listen_to(reply const& answer) {
+  auto const& said = answer.elements;
+  bool const heard = answer.is_array() && said.size() == 3;
+  if (heard && said[0].text == "message") {
+    if (switches(said[1].text, said[2].text, whom_.master)) hurry();
+    return;
+  }
+  if (!ear_.awaited.empty()) ear_.awaited.pop_front();
   if (answer.is_error()) {
+    if (ear_.awaited.empty()) return;  // a user's rights may cover `switched` alone
     shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, "sentinel: " + answer.text);
     deaf_ = true;
     return hang_up(ear_);
   }
-  if (!answer.is_array() || answer.elements.size() != 3) return;  // to AUTH
-  auto const& said = answer.elements;
-  // What was announced before is known by asking once more.
-  if (said[0].text == "subscribe") return hurry();
-  if (said[0].text == "message" && switches(said[2].text, whom_.master)) hurry();
+  if (heard) hurry();  // what was announced before is known by asking once more
 }
 
 // --- time ---

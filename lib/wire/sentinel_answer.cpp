@@ -45,7 +45,12 @@ std::vector<node_address> read_sentinels(reply const& answer) {
   return made;
 }
 
-bool switches(std::string_view payload, std::string_view master) {
+bool switches(std::string_view channel, std::string_view payload, std::string_view master) {
+  if (channel == promoted) {
+    constexpr std::string_view what = "master ";
+    if (!payload.starts_with(what)) return false;
+    payload.remove_prefix(what.size());
+  }
   return payload.starts_with(master) && payload.substr(master.size()).starts_with(' ');
 }
 

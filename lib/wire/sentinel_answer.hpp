@@ -24,8 +24,13 @@ std::size_t read_replicas(reply const& answer);
 // Of SENTINEL SENTINELS: those beside the one that was asked, as far as their addresses can be read.
 std::vector<node_address> read_sentinels(reply const& answer);
 
-// Does this message of `+switch-master` concern the master of this name?
-bool switches(std::string_view payload, std::string_view master);
+// Where sentinels say that a master is replaced. The one that leads a failover names the new one from its promotion on,
+// and says `switched` only when all other replicas follow that, or the failover's time is over.
+constexpr std::string_view switched = "+switch-master";
+constexpr std::string_view promoted = "+failover-state-reconf-slaves";
+
+// Does this message concern the master of this name?
+bool switches(std::string_view channel, std::string_view payload, std::string_view master);
 
 // It does not know a master of this name.
 bool names_no_master(reply const& answer);

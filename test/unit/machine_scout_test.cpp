@@ -129,8 +129,11 @@ TEST_CASE("sentinels: what they answer", "[unit][wire]") {
   both.elements = {of({"ip", "a", "port", "1"}), of({"ip", "b"}), of({"port", "2", "ip", "::1"})};
   CHECK(read_sentinels(both) == std::vector<node_address>{{"a", 1}, {"::1", 2}});
   CHECK(to_string(node_address{"::1", 2}) == "[::1]:2");
-  CHECK(switches("m 1.1.1.1 1 2.2.2.2 2", "m"));
-  CHECK_FALSE(switches("mm 1.1.1.1 1 2.2.2.2 2", "m"));
+  CHECK(switches(switched, "m 1.1.1.1 1 2.2.2.2 2", "m"));
+  CHECK_FALSE(switches(switched, "mm 1.1.1.1 1 2.2.2.2 2", "m"));
+  CHECK(switches(promoted, "master m 1.1.1.1 1", "m"));
+  CHECK_FALSE(switches(promoted, "master mm 1.1.1.1 1", "m"));
+  CHECK_FALSE(switches(promoted, "m", "m"));
   CHECK(names_no_master(reply{}));
 }
 
@@ -155,6 +158,38 @@ TEST_CASE("scout: one is asked, found good, listened to and asked again", "[unit
   r.turn();
   CHECK(r.said().find("SENTINEL") != std::string::npos);
   CHECK(r.seen.empty());
+}
+
+TEST_CASE("scout: the sentinel that leads a failover is asked as soon as it has promoted one", "[unit][machine]") {
+  for (bool const allowed : {true, false}) {
+    watch_room r({{"a", 1}});
+    r.turn();
+    r.reach("a");
+    r.answer("a", found("n", 1));
+    auto const asked = r.serial("a");
+    r.turn();
+    auto const ear = r.serial("a");
+    REQUIRE(ear != asked);
+    r.scout.opened(ear);
+    r.turn();
+    CHECK(r.said().find(promoted) != std::string::npos);
+    auto const confirmed = [](std::string_view channel) {
+      return "*3\r\n" + as_bulk("subscribe") + as_bulk(channel) + ":1\r\n";
+    };
+    r.scout.received(ear, confirmed(switched));
+    r.scout.received(ear, allowed ? confirmed(promoted) : "-NOPERM no permissions to access a channel\r\n");
+    r.turn();
+    r.pass(100ms);
+    CHECK_FALSE(r.said().empty());  // what was announced before
+    r.scout.received(asked, found("n", 1));
+    r.pass(500ms);
+    CHECK(r.said().empty());
+    r.scout.received(ear, allowed ? as_list({"message", std::string(promoted), "master m 1 2"})
+                                  : as_list({"message", std::string(switched), "m 1 2 3 4"}));
+    r.turn();
+    CHECK_FALSE(r.said().empty());
+    CHECK(r.claims.size() == 2);
+  }
 }
 
 TEST_CASE("scout: the next one is asked, too, when an answer takes long", "[unit][machine]") {
