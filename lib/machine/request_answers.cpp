@@ -140,7 +140,8 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     if (why.transient) fell_ill(sickness::writes, why, found.text);
     if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);
     // A release is never given up for trouble that passes: nothing else may end what it ends.
-    bool const again = state && was->what == ask::release && found.what == outcome::type::refused && why.transient &&
+    bool const gives_back = state && (was->what == ask::release || was->what == ask::hand_off);
+    bool const again = gives_back && found.what == outcome::type::refused && why.transient &&
                        why.executed == server_error::ran::no && name_machine::goes_again(*state, shared_.now);
     goes_again = goes_again || again;
     if (state && found.what == outcome::type::released && state->of.at_ != &at_)

@@ -12,7 +12,8 @@ bool streak::allows(local_handoff_options const& limit, instant now) const {
 void streak::leave(local_handoff_options const& limit, instant now, milliseconds most, std::optional<instant> first) {
   if (ended_ == 0 && !first) return;
   nanoseconds const longest = std::min(to_nanoseconds(limit.max_time), to_nanoseconds(most));
-  left_until_ = after(now, std::min(now - first.value_or(began_), longest));
+  instant const began = ended_ > 0 ? std::min(began_, first.value_or(began_)) : *first;
+  left_until_ = after(now, std::min(now - began, longest));
 }
 
 }  // namespace latchkey::detail

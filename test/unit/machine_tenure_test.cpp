@@ -1,6 +1,7 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
+#include <wire/scripts.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -141,6 +142,54 @@ TEST_CASE("turns: what is no longer usual is handed to nobody in whose field it 
     CHECK(w.server.count("k", w.field(waits_first ? 2 : 4)) == 1);
     w.finish();
     CHECK(w.server.all().empty());
+  }
+}
+
+TEST_CASE("turns: a hand-off that a sick server refuses goes again, as a release does") {
+  constexpr std::string_view no = "'MISCONF Redis is configured to save RDB snapshots, but it is unable to persist'";
+  for (bool const turns : {true, false}) {
+    config settings = with_turns();
+    settings.local_turns = turns;
+    settings.local_handoff.warm_up = 100;
+    world w(settings);
+    warm_up(w);
+    task& a = granted(w, w.acquire(1));
+    task& b = w.run(w.acquire(2));
+    w.server.answer_with(detail::reentrant_hand_off(), "return {{" + std::string(no) + ", " + std::string(no) + "}}");
+    w.release(a);
+    w.pass(2s);
+    CHECK_FALSE(b.done());
+    w.server.answer_with(detail::reentrant_hand_off(), "");
+    w.pass(3s);
+    CHECK(b.granted());
+    CHECK(w.server.count("k", w.field(2)) == 1);
+    CHECK_FALSE(w.server.has("k", w.field(1)));
+    w.finish();
+  }
+}
+
+TEST_CASE("turns: a spin lock is left to others for as long as a streak of hand-offs was") {
+  how const spin{.which = &detail::spin_kind()};
+  for (bool const turns : {true, false}) {
+    config settings = with_turns();
+    settings.local_turns = turns;
+    settings.local_handoff = {.max_streak = 1'000, .max_time = 30ms, .warm_up = 100};
+    world w(settings);
+    std::vector<task*> all{&granted(w, w.acquire(1, spin))};
+    for (std::uint64_t owner = 2; owner <= 8; ++owner) all.push_back(&w.acquire(owner, spin));
+    w.run();
+    std::size_t i = 0;
+    for (;; ++i) {
+      w.pass(10ms);
+      w.drop(*all[i]);
+      w.run();
+      if (!all[i + 1]->granted()) break;
+    }
+    REQUIRE(i > 1);
+    detail::instant const left = w.now;
+    w.await(*all[i + 1]);
+    CHECK(w.now - left >= 29ms);
+    w.finish();
   }
 }
 
