@@ -192,6 +192,33 @@ TEST_CASE("scout: the sentinel that leads a failover is asked as soon as it has 
   }
 }
 
+TEST_CASE("scout: what one sentinel says of a failover is asked of that one", "[unit][machine]") {
+  watch_room r({{"a", 1}, {"b", 1}});
+  r.turn();
+  r.reach("a");
+  r.answer("a", found("n", 1));
+  auto const asked = r.serial("a");
+  r.turn();
+  auto const ear = r.serial("a");
+  r.scout.opened(ear);
+  r.turn();
+  r.pass(200ms);
+  r.said();
+  r.scout.distrust();  // the other one is the first to be asked
+  r.turn();
+  r.reach("b");
+  r.answer("b", found("n", 1));
+  r.pass(200ms);
+  r.said();
+  r.scout.received(ear, as_list({"message", std::string(promoted), "master m 1 2"}));
+  r.turn();
+  CHECK_FALSE(r.said().empty());
+  auto const claims = r.claims.size();
+  r.scout.received(asked, found("o", 2));
+  REQUIRE(r.claims.size() == claims + 1);
+  CHECK(r.claims.back() == "o:7/2");
+}
+
 TEST_CASE("scout: the next one is asked, too, when an answer takes long", "[unit][machine]") {
   watch_room r({{"a", 1}, {"b", 1}, {"c", 1}});
   CHECK(r.turn() == "a ");
