@@ -317,10 +317,10 @@ void sentinel_scout::listen(io_actions& io) {
   open(ear_, io);
 }
 
-// Who says so: others, of whom one may have been the first to be asked since, may hear of it a moment later.
-void sentinel_scout::ask_who_knows() {
-  auto const said_it = std::find_if(all_.begin(), all_.end(), [&](auto const& one) { return one->at == ear_.at; });
-  if (said_it != all_.end()) std::rotate(all_.begin(), said_it, said_it + 1);
+// Another one, if that is the first to be asked by now, may hear of it a moment later.
+void sentinel_scout::ask_who_told() {
+  auto const told = std::find_if(all_.begin(), all_.end(), [&](auto const& one) { return one->at == ear_.at; });
+  if (told != all_.end()) std::rotate(all_.begin(), told, told + 1);
   hurry();
 }
 
@@ -328,7 +328,8 @@ void sentinel_scout::listen_to(reply const& answer) {
   auto const& said = answer.elements;
   bool const heard = answer.is_array() && said.size() == 3;
   if (heard && said[0].text == "message") {
-    return switches(said[1].text, said[2].text, whom_.master) ? ask_who_knows() : void();
+    if (switches(said[1].text, said[2].text, whom_.master)) ask_who_told();
+    return;
   }
   if (!ear_.awaited.empty()) ear_.awaited.pop_front();
   if (answer.is_error()) {

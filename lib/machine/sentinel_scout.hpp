@@ -129,7 +129,7 @@ class sentinel_scout {
   bool overdue(sentinel const& one) const;
   void plan();
   void listen(io_actions& io);
-  void ask_who_knows();
+  void ask_who_told();
   void listen_to(reply const& answer);
   void open(sentinel& one, io_actions& io);
   void flush(sentinel& one, io_actions& io);

@@ -79,6 +79,16 @@ struct watch_room final : scout_user {
     scout.opened(serial(host));
     turn();
   }
+  // The first one has named a master, and is listened to: by this connection.
+  std::uint32_t hear_the_first() {
+    turn();
+    reach("a");
+    answer("a", found("n", 1));
+    turn();
+    scout.opened(serial("a"));
+    turn();
+    return serial("a");
+  }
   void pass(milliseconds length) {
     instant const end = shared.now + length;
     while (shared.timers.first() <= end) {
@@ -163,15 +173,9 @@ TEST_CASE("scout: one is asked, found good, listened to and asked again", "[unit
 TEST_CASE("scout: the sentinel that leads a failover is asked as soon as it has promoted one", "[unit][machine]") {
   for (bool const allowed : {true, false}) {
     watch_room r({{"a", 1}});
-    r.turn();
-    r.reach("a");
-    r.answer("a", found("n", 1));
-    auto const asked = r.serial("a");
-    r.turn();
-    auto const ear = r.serial("a");
+    auto const ear = r.hear_the_first();
+    auto const asked = r.serials["a"].front();
     REQUIRE(ear != asked);
-    r.scout.opened(ear);
-    r.turn();
     CHECK(r.said().find(promoted) != std::string::npos);
     auto const confirmed = [](std::string_view channel) {
       return "*3\r\n" + as_bulk("subscribe") + as_bulk(channel) + ":1\r\n";
@@ -194,14 +198,8 @@ TEST_CASE("scout: the sentinel that leads a failover is asked as soon as it has 
 
 TEST_CASE("scout: what one sentinel says of a failover is asked of that one", "[unit][machine]") {
   watch_room r({{"a", 1}, {"b", 1}});
-  r.turn();
-  r.reach("a");
-  r.answer("a", found("n", 1));
-  auto const asked = r.serial("a");
-  r.turn();
-  auto const ear = r.serial("a");
-  r.scout.opened(ear);
-  r.turn();
+  auto const ear = r.hear_the_first();
+  auto const asked = r.serials["a"].front();
   r.pass(200ms);
   r.said();
   r.scout.distrust();  // the other one is the first to be asked

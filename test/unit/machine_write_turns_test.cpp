@@ -1,6 +1,7 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
+#include <support/unit/turns.hpp>
 #include <wire/kinds.hpp>
 
 namespace machine_write_turns {
@@ -19,8 +20,6 @@ how in(unsigned char mode, milliseconds lease = 0ms, std::size_t client = 0) {
   return {.lease = lease, .client = client, .which = &detail::read_write_kind(), .mode = mode};
 }
 how const writing = in(write_mode), reading = in(read_mode);
-
-std::size_t asked(world const& w) { return w.server.ran("EVALSHA") + w.server.ran("EVAL "); }
 
 // Of the number under which the server shows what an owner writes or reads.
 struct write_world : world {
