@@ -1,6 +1,5 @@
 // How often memory is allocated, by this program, the library and hiredis.
 #include <costs/allocation_counter.hpp>
-#include <machines/world.hpp>
 #include <suite/stage.hpp>
 
 #include <latchkey/latchkey.hpp>
@@ -32,9 +31,6 @@ void run_allocations(stage& on) {
           }),
           .most = 0});
   on.add({.name = "scope", .unit = "", .figure = allocations_of([&] { static_cast<void>(lock.acquire()); })});
-  world machines;
-  on.add(
-      {.name = "pair in the machines", .unit = "", .figure = allocations_of([&] { machines.pair(true); }), .most = 0});
 }
 
 }  // namespace bench

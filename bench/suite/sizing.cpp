@@ -6,6 +6,7 @@
 #include <suite/stage.hpp>
 #include <support/kinds.hpp>
 #include <support/patience.hpp>
+#include <support/sentinel_set.hpp>
 #include <support/tls_server.hpp>
 
 #include <algorithm>
@@ -21,10 +22,12 @@ using latchkey::test::raw_redis;
 
 constexpr std::size_t name_length = 24;
 constexpr int pairs_of_a_round = 10'000;  // CPU time is counted in hundredths of a second
+constexpr int asked_about_each = 1'000;
 
 struct sized_kind {
   std::string name;
   std::function<void()> take, give;
+  std::function<bool()> try_take;
   std::function<void()> prepare = [] {};  // once, where nothing is
 };
 
@@ -33,18 +36,19 @@ std::vector<sized_kind> sized_kinds(latchkey::client const& client, std::string 
   for (auto const& kind : latchkey::test::lock_kinds()) {
     if (kind.joint() || kind.servers > 1) continue;
     auto const lock = kind.of(client, name);
-    all.push_back({kind.name, [lock] { lock.lock(); }, [lock] { lock.unlock(); }});
+    all.push_back({kind.name, [lock] { lock.lock(); }, [lock] { lock.unlock(); }, [lock] { return lock.try_lock(); }});
   }
   auto const number = client.get_semaphore(name);
   all.push_back({"semaphore", [number] { number.acquire(); }, [number] { number.release(); },
-                 [number] { number.add_permits(1); }});
+                 [number] { return number.try_acquire(); }, [number] { number.add_permits(1); }});
   auto const permits = client.get_permit_semaphore(name);
   auto const one = std::make_shared<std::string>();
   all.push_back({"permit_semaphore", [permits, one] { *one = permits.acquire(); },
-                 [permits, one] { permits.release(*one); }, [permits] { permits.add_permits(1); }});
+                 [permits, one] { permits.release(*one); }, [permits] { return permits.try_acquire().has_value(); },
+                 [permits] { permits.add_permits(1); }});
   auto const latch = client.get_count_down_latch(name);
-  all.push_back(
-      {"count_down_latch", [latch] { static_cast<void>(latch.try_set_count(1)); }, [latch] { latch.count_down(); }});
+  all.push_back({"count_down_latch", [latch] { static_cast<void>(latch.try_set_count(1)); },
+                 [latch] { latch.count_down(); }, [latch] { return latch.try_set_count(1); }});
   return all;
 }
 
@@ -132,6 +136,30 @@ void size(stage& on, std::vector<sized_kind> const& kinds, std::vector<place>& a
         {.name = kind.name + ", CPU of the server for a pair" + one.meaning, .unit = "us", .figure = median(one.cpu)});
 }
 
+// Each operation by itself. The server is asked about each, so that its caches are colder than in a row of pairs. The
+// other client tries in vain, where the kind lets nobody else in.
+void size_operations(stage& on, sized_kind const& kind, sized_kind const& other, raw_redis& admin) {
+  auto const spent = [&](auto const& operation) {
+    double const before = work_of(admin).microseconds;
+    operation();
+    return work_of(admin).microseconds - before;
+  };
+  double taking = 0, trying = 0, giving = 0;
+  bool refused = true;
+  for (int i = 0; i < asked_about_each; ++i) {
+    taking += spent(kind.take);
+    if (refused) trying += spent([&] { refused = !other.try_take(); });
+    if (i == 0 && !refused) other.give();
+    giving += spent(kind.give);
+  }
+  auto const add = [&](std::string const& what, double sum) {
+    on.add({.name = kind.name + ", time in the script that " + what, .unit = "us", .figure = sum / asked_about_each});
+  };
+  add("takes it", taking);
+  if (refused) add("finds it taken", trying);
+  add("gives it back", giving);
+}
+
 double used_memory(raw_redis& admin) {
   auto const text = admin.text("INFO", "memory");
   return std::stod(text.substr(text.find("used_memory:") + 12));
@@ -165,34 +193,28 @@ void size_client(stage& on, raw_redis& admin) {
 void run_sizing(stage& on) {
   using namespace latchkey::test;
   tls_server const secured;
-  redis_options const plain{.tcp = true, .arguments = {"--repl-diskless-sync-delay", "0"}};
-  redis_server const followed(plain);
-  auto following = plain;
-  for (auto const& word : {std::string("--replicaof"), std::string("127.0.0.1"), std::to_string(followed.where().port)})
-    following.arguments.push_back(word);
-  redis_server const first(following), second(following);
-  auto master = followed.admin();
-  must_happen(
-      wait_until([&] { return master.text("INFO", "replication").find("connected_slaves:2") != std::string::npos; }),
-      "the replicas follow");
+  sentinel_set replicated;  // a server that nobody succeeds is asked for no WAIT
+  auto const& master = replicated.node(replicated.master());
   auto all_confirm = quiet_config();
   all_confirm.min_synced_replicas = -1;
   std::vector<place> all;
   all.push_back({"", on.server(), latchkey::client(on.uri(), quiet_config())});
   all.push_back({", TLS", secured.server, latchkey::client(secured.uri(), with_tls(quiet_config()))});
-  all.push_back({", WAIT for two replicas", followed, latchkey::client(followed.uri(), all_confirm)});
+  all.push_back({", WAIT for two replicas", master, latchkey::client(replicated.uri(), all_confirm)});
 
   std::vector<std::vector<sized_kind>> kinds;
   for (auto const& one : all) kinds.push_back(sized_kinds(one.client, "sizing:" + std::string(name_length - 7, 'n')));
+  latchkey::client const rival(on.uri(), quiet_config());
+  auto const others = sized_kinds(rival, "sizing:" + std::string(name_length - 7, 'n'));
   auto admin = on.server().admin();
   for (std::size_t i = 0; i < kinds.front().size(); ++i) {
     on.say(kinds.front()[i].name);
     std::vector<sized_kind> same;
     for (auto const& there : kinds) same.push_back(there[i]);
     size(on, same, all, admin);
+    size_operations(on, kinds.front()[i], others[i], admin);
   }
-  // What is shown was waited for.
-  must_happen(master.text("INFO", "commandstats").find("cmdstat_wait:") != std::string::npos, "WAIT was sent");
+  must_happen(all.back().client.snapshot().waits_met > 0, "replicas confirmed");
   size_client(on, admin);
 }
 
