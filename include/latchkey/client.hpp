@@ -92,7 +92,7 @@ class LATCHKEY_EXPORT client {
   ///
   /// The pauses are those of Redisson's exponential back-off, 1 ms at first and doubled up to 128 ms, with a random
   /// part. Of the waiters of one client only the first looks, and a release passes the lock on to it without a pause.
-  /// For locks that are held for a moment, or where subscribing is not possible: a waiter costs up to eight requests a
+  /// For locks that are held for a moment, or where subscribing is not possible: a waiter costs some ten requests a
   /// second, and finds a lock released by another client up to 128 ms late.
   ///
   /// On the server: the hash of a reentrant lock, so that both exclude each other; but a release here wakes no waiter
@@ -145,9 +145,10 @@ class LATCHKEY_EXPORT client {
   /// A reentrant lock that is granted in the order of arrival, over all processes, Redisson's included. No I/O.
   ///
   /// On the server: a list of those who wait and a sorted set of times at which each of them counts as dead, in
-  /// milliseconds of the server's clock. Every waiter enters the list when it comes, looks again at least every
-  /// second, and leaves when it gives up or its client is closed. A waiter whose process died costs the others at most
-  /// `config::fair_lock_wait_timeout`, and less than a second where the server notices that nobody listens for it.
+  /// milliseconds of the server's clock. Every waiter enters the list when it comes, looks again (the first eight every
+  /// second at least, those far behind every 10 s), and leaves when it gives up or its client is closed. A waiter whose
+  /// process died costs the others at most `config::fair_lock_wait_timeout`, and less than a second where the server
+  /// notices that nobody listens for it; of many that stand together eight are passed over at a time.
   /// `try_lock()` without a wait enters nothing, and is refused while somebody else is first.
   ///
   /// Costs more than `get_lock`: each waiter has a channel of its own and talks to the server for itself. A release
@@ -197,8 +198,9 @@ class LATCHKEY_EXPORT client {
   /// \par Acquiring
   /// All members are asked at once and none is waited for longer than a tenth of the lease (50 ms at least). It is
   /// granted with the answer that makes the majority, if by then the hold has time left; grants of the others that
-  /// come later join it. A round without majority is given back on every server, also where the answer is not known,
-  /// and another follows after a random pause, within the wait. A wait shorter than 50 ms may take as long.
+  /// come later join it with the lease that they were asked for, also behind an `extend`. A round without majority is
+  /// given back on every server, also where the answer is not known, and another follows after a random pause, within
+  /// the wait. A wait shorter than 50 ms may take as long.
   ///
   /// \par Holding
   /// `lease::valid_until` is when the majority's leases end, counted from sending, less a hundredth of the lease and

@@ -16,9 +16,8 @@ script const& latch_wait() {
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
   if not value then return -3 end
-  local count = tonumber(value)
-  if not count then return 'ERR value is not an integer or out of range' end
-  return count > 0 and tonumber(hint) or -3
+  if not string.find(value, '^-?%d+$') then return 'ERR value is not an integer or out of range' end
+  return tonumber(value) > 0 and tonumber(hint) or -3
 end
 )lua"});
   return the_one;

@@ -56,12 +56,14 @@ local function first(queue, scores)
   end
 end
 local function tell(queue, scores, channel, teller)
+  local unheard = false
   for _, field in ipairs(call('lrange', queue, 0, 7)) do
-    if field == teller then return end
-    if call(publish, channel .. ':' .. field, '0') > 0 then return end
+    if field == teller then return false end
+    if call(publish, channel .. ':' .. field, '0') > 0 then return false end
     local score = score_of(scores, field)
-    if not score or score > now() + grace then score_to(scores, field, now() + grace) end
+    if not score or score > now() + grace then unheard = not fails(score_to(scores, field, now() + grace)) end
   end
+  return unheard
 end
 local function wake(queue, scores, channel)
   if first(queue, scores) then tell(queue, scores, channel) end
@@ -69,7 +71,10 @@ end
 local function count_to(key, field, own, target)
   local count, step = tonumber(own), 0
   if count then step = math.abs(count) < 1e15 and target - count or '' end
-  return fails(redis.pcall('hincrby', key, field, step))
+  local done = redis.pcall('hincrby', key, field, step)
+  local refused = fails(done)
+  if not refused and done ~= tonumber(target) then call('del', key) end
+  return refused
 end
 local function each(of, keys, arguments)
   local answer = {}
@@ -90,8 +95,10 @@ end
 // A waiter that tries again keeps its place: its score rises to what it would be written with now, which is relative
 // to the one before it, since each grant takes its own time off all scores. The first two look again often, for the
 // lock may come free without a message; those whom nobody tells before they have come nearer the less often the farther
-// they stand. Their place is their rank by score: LPOS would walk the whole line. It is asked only where the line and
-// the scores may differ, and of those near the head, where it is cheap.
+// they stand; but whoever finds the lock free, and is the first to tell some whom nobody hears, comes again when their
+// grace is over: else a process that died with hundreds of waiters would cost minutes. A place is a rank by score: LPOS
+// would walk the whole line. It is asked only where the line and the scores may differ, and of those near the head,
+// where it is cheap.
 constexpr std::string_view placing = R"lua(local function take_out(queue, scores, field, line, queued)
   if not queued then return redis.pcall('zremrangebyrank', scores, 0, -1) end
   redis.pcall('lrem', queue, 0, field)
@@ -137,13 +144,16 @@ local function stand(queue, scores, field, line, left)
 end
 local function sleep(queue, scores, channel, field, line, enters, head, left, told)
   local place, free = enters == '1' and stand(queue, scores, field, tonumber(line), left), left == -2
+  local done, unheard
   if free then
-    if not told then pcall(tell, queue, scores, channel, field) end
+    if not told then done, unheard = pcall(tell, queue, scores, channel, field) end
     left = math.min((score_of(scores, head) or now()) - now(), place == 1 and 20 or 1000)
   elseif place then
     left = math.min(left, place < 2 and 500 or 1000)
   end
-  if place and place >= 8 then left = math.min(free and 1000 + 25 * place or 125 * place, 10000) end
+  if place and place >= 8 then
+    left = done and unheard and grace or math.min(free and 1000 + 25 * place or 125 * place, 10000)
+  end
   if left < 0 then return left end
   return math.floor(math.min(left, line / 3))
 end
@@ -228,7 +238,7 @@ end
 local function grant(key, queue, scores, channel, to, lease, line, enters)
   if call('hexists', key, to) == 1 then
     call('pexpire', key, lease)
-    call('hset', key, to, '1')
+    if call('hset', key, to, '1') == 1 then call('del', key) end
     return -3
   end
   local head = first(queue, scores)
@@ -254,6 +264,7 @@ local function hand_off(key, queue, scores, channel, from, to, lease, line, ente
   if not fails(done) then done = redis.pcall('hset', key, to, '1') end
   if not fails(done) then done = redis.pcall('hdel', key, from) end
   if fails(done) then return {free(key, queue, scores, channel), done.err} end
+  if done == 0 then call('del', key) end
   take_out(queue, scores, to, line, head)
   return {-5, -3}
 end

@@ -84,6 +84,7 @@ local function hand_off(key, counter, channel, from, to, lease, seeded)
     if type(done) ~= 'table' then done = call('hset', key, to, '1') end
     if type(done) ~= 'table' then done = call('hdel', key, from) end
     if type(done) == 'table' then return {free(key, channel), done.err} end
+    if done == 0 then call('del', key) end
     return {-5, {-3, token}}
   end
   local granted = call('hexists', key, to) == 1

@@ -15,7 +15,7 @@ local function told(channel, number) return failed(call(publish, channel, number
 local function reap(key, timeouts, channel)
   local free = call('get', key)
   if failed(free) then return free end
-  if free and not tonumber(free) then return {err = 'ERR value is not an integer or out of range'} end
+  if free and not string.find(free, '^-?%d+$') then return {err = 'ERR value is not an integer or out of range'} end
   free = free and tonumber(free)
   local ended = call('zcount', timeouts, 0, text(now))
   if ended == 0 or failed(ended) then return failed(ended) and ended or free end

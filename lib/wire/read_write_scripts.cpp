@@ -56,6 +56,11 @@ end
 local function unstamp(stamps, first, last)
   for i = first, last_of(last) do call('del', stamps .. i) end
 end
+local function recount(key, field, target, count)
+  local done = call('hincrby', key, field, target - count)
+  if not problem(done) and done ~= tonumber(target) then call('del', key) end  -- see lua::count_to
+  return problem(done)
+end
 local function restore(key, left)
   if left < 0 then call('persist', key) else call('pexpire', key, left) end
 end
@@ -100,7 +105,7 @@ local function read_more(key, field, own, left, target, lease)
   local raised, why = left < lease, nil
   if own and raised then why = problem(call('pexpire', key, lease)) end
   if why then return why end
-  why = problem(call('hincrby', key, field, target - count))
+  why = recount(key, field, target, count)
   if not why then
     why = problem(call('set', stamps .. target, '1', 'px', lease))
     if not why and raised and not own then why = problem(call('pexpire', key, lease)) end
@@ -119,7 +124,7 @@ local function write_more(key, field, own, left, target, lease)
   if not count then return not_a_count end
   local why = raised and problem(call('pexpire', key, lease))
   if why then return why end
-  why = problem(call('hincrby', key, field, target - count))
+  why = recount(key, field, target, count)
   if not why then return -3 end
   if raised then restore(key, left) end
   return why
@@ -166,7 +171,7 @@ local function read_less(key, field, count, mode, left, target, lease)
   local why = problem(call('pexpire', key, math.max(left, lease)))
   if why then return why end
   local stamps = stamps_of(key, field)
-  why = problem(call('hincrby', key, field, target - count))
+  why = recount(key, field, target, count)
   if not why then
     why = stamp(stamps, target, lease)
     if why then call('hincrby', key, field, count - target) end
@@ -202,7 +207,7 @@ local function write_less(key, field, count, left, target, lease)
   if why then return why end
   why = problem(call('pexpire', key, math.max(most, lease)))
   if why then return why end
-  why = problem(call('hincrby', key, field, target - count))
+  why = recount(key, field, target, count)
   if not why then return -7 end
   restore(key, left)
   return why

@@ -47,7 +47,8 @@ local function release(key, channel, field, target, lease)
 end
 )lua";
 
-// The old owner's release never fails for the sake of the new one: where the grant is refused, the lock goes free.
+// The old owner's release never fails for the sake of the new one: where the grant is refused, the lock goes free. What
+// PEXPIRE has deleted, its time being over, and HSET has made anew, goes again: see lua::count_to.
 constexpr std::string_view hand_off = R"lua(
 local function hand_off(key, channel, from, to, lease)
   local own = call('hexists', key, from)
@@ -57,12 +58,14 @@ local function hand_off(key, channel, from, to, lease)
     if type(done) ~= 'table' then done = call('hset', key, to, '1') end
     if type(done) ~= 'table' then done = call('hdel', key, from) end
     if type(done) == 'table' then return {free(key, channel), done.err} end
+    if done == 0 then call('del', key) end
     return {-5, -3}
   end
   if call('hexists', key, to) == 1 then
     local done = call('pexpire', key, lease)
     if type(done) ~= 'table' then done = call('hset', key, to, '1') end
     if type(done) == 'table' then return {-8, done.err} end
+    if done == 1 then call('del', key) end
     return {-8, -3}
   end
   if call('exists', key) == 0 then

@@ -80,7 +80,8 @@ end
 
 // The time first, since PEXPIRE works when memory is short and lets the HINCRBY behind it pass. A count that is no
 // number refuses the HINCRBY, which the time to live is not to outlast. Lua counts exactly up to 2^53 only; beyond, the
-// empty increment makes the server refuse.
+// empty increment makes the server refuse. A PEXPIRE of few milliseconds may find that they are over, and deletes the
+// key: what the HINCRBY then makes anew has no time to live, and is another number.
 constinit std::string_view const count_to = R"lua(
 local function count_to(key, field, own, target, lease, left, timed)
   if timed then
@@ -90,7 +91,10 @@ local function count_to(key, field, own, target, lease, left, timed)
   local count, step = tonumber(own), 0
   if count then step = math.abs(count) < 1e15 and target - count or '' end
   local done = call('hincrby', key, field, step)
-  if type(done) ~= 'table' then return end
+  if type(done) ~= 'table' then
+    if done ~= tonumber(target) then call('del', key) end
+    return
+  end
   if timed then
     if left < 0 then call('persist', key) else call('pexpire', key, left) end
   end

@@ -129,8 +129,7 @@ local function drain(key, mark, _, again, keep)
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
   if not value then value = '0' end
-  local number = tonumber(value)
-  if not number then return 'ERR value is not an integer or out of range' end
+  if not string.find(value, '^-?%d+$') then return 'ERR value is not an integer or out of range' end
   local done = call('set', mark, value, 'px', keep)
   if done.err then return done.err end
   if call('exists', key) == 0 then return {0, 1} end
@@ -139,7 +138,7 @@ local function drain(key, mark, _, again, keep)
     call('del', mark)
     return done.err
   end
-  return {number, 1}
+  return {tonumber(value), 1}
 end
 )lua"});
   return the_one;

@@ -48,17 +48,22 @@ std::string asked(raw_redis& node, list const& words, bool asking) {
   auto const said = node.receive();
   if (said.is_error()) return said.text.substr(0, said.text.find(' '));
   auto text = shown(said);
-  // Valkey's words for "Script attempted".
+  // Valkey's words for "Script attempted", and those of Redis 6.2.
   if (auto const at = text.find("ERR Attempted"); at != text.npos) text.replace(at + 4, 9, "Script attempted");
+  constexpr std::string_view place = "@user_script: ", old = "Lua script attempted";
+  if (auto const at = text.find(place), end = text.find(old, at); end != text.npos)
+    text.replace(at, end + old.size() - at, "ERR Script attempted");
   return text;
 }
+
+bool has_sharded() { return redis_major() >= 7; }  // channels
 
 // Who hears what is said on a channel at one node.
 class shard_ear {
  public:
   shard_ear(raw_redis at, std::string const& channel, bool asking) : node_(std::move(at)) {
-    if (asking) node_.ok("ASKING");
-    node_.ok("SSUBSCRIBE", channel);
+    if (asking && has_sharded()) node_.ok("ASKING");
+    node_.ok(has_sharded() ? "SSUBSCRIBE" : "SUBSCRIBE", channel);
   }
   // All that came until now.
   list heard() {
@@ -104,7 +109,6 @@ std::vector<request> requests() {
 
 TEST_CASE("each request of the reentrant lock runs while its slot moves, wherever the key is",
           "[server][cluster][case-t20]") {
-  if (redis_major() < 7) return;  // it has no sharded channels
   cluster_pair cluster;
   redis_server alone;
   auto const slot = slot_of(name);
@@ -130,7 +134,7 @@ TEST_CASE("each request of the reentrant lock runs while its slot moves, whereve
       if (key == place::at_target) cluster.move(name);
       bool const here = key == place::at_source;
       shard_ear ear(here ? cluster.at_source() : cluster.at_target(), channel, !here);
-      auto const words = call_of(kind, {one}, true);
+      auto const words = call_of(kind, {one}, has_sharded());
       if (!here) {
         CHECK(asked(source, words, false) == "ASK");
         CHECK(asked(target, words, false) == "MOVED");
@@ -236,18 +240,19 @@ std::vector<situation> situations() {
 
 TEST_CASE("kinds of several keys stand still while their slot moves and one of the keys is not at hand",
           "[server][cluster][case-t20]") {
-  if (redis_major() < 7) return;  // it has no sharded channels
   cluster_pair cluster;
   auto source = cluster.at_source(), target = cluster.at_target();
   auto const slot = slot_of(name);
   for (auto const& one : situations()) {
     INFO(one.title);
     source.ok("FLUSHALL");
-    for (auto const& earlier : one.before) asked(source, call_of(one.which, {earlier}, true), false);
+    for (auto const& earlier : one.before) asked(source, call_of(one.which, {earlier}, has_sharded()), false);
     cluster.begin_move(slot);
     for (auto const& each : one.moved) cluster.move(each);
-    auto const words = call_of(one.which, {one.one}, true);
-    CHECK(asked(source, words, false) == one.at_source);
+    auto const words = call_of(one.which, {one.one}, has_sharded());
+    // Redis 6.2 sends those on, too, of which some keys are here; the target does not take them either.
+    bool const sent_on = redis_major() < 7 && one.at_source == "TRYAGAIN";
+    CHECK(asked(source, words, false) == (sent_on ? "ASK" : one.at_source));
     CHECK(asked(target, words, true) == one.at_target);
     cluster.end_move(slot);
   }
@@ -256,7 +261,7 @@ TEST_CASE("kinds of several keys stand still while their slot moves and one of t
   source.ok("FLUSHALL");
   source.ok("HSET", name, mine, 1);
   cluster.begin_move(slot);
-  auto const twice = call_of(reentrant_kind(), {of(ask::release, mine, 0), of(ask::release, theirs, 0)}, true);
+  auto const twice = call_of(reentrant_kind(), {of(ask::release, mine, 0), of(ask::release, theirs, 0)}, has_sharded());
   CHECK(asked(source, twice, false) == "[-5 " + std::string(elsewhere.substr(1)));
   cluster.end_move(slot);
 }

@@ -345,7 +345,9 @@ TEST_CASE("fair lock: while it is free also those far from the head look soon", 
   line_of_waiters w;
   w.hold(60'000);
   w.all_look();
-  w.admin.ok("DEL", "k");  // and whoever stands first has died
+  w.admin.ok("DEL", "k");  // and those who stand first have died
+  // Who was the first to tell them comes when they are given up.
+  CHECK(w.look(w.name_of(far_behind - 1)).integer == 700);
   auto const soon = w.look(w.name_of(far_behind - 1)).integer;
   CHECK(soon <= 2'000);
   CHECK(soon > 1'000);  // but not as often as those near the head

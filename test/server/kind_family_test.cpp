@@ -213,6 +213,25 @@ TEST_CASE("family: a waiter gets the lock when another client releases it", "[se
   CHECK((r.w.own.snapshot().subscriptions == 1) == r.kind.listens);
 }
 
+TEST_CASE("family: a reentrant lock of the name and it keep each other out", "[server][kind]") {
+  relatives r(any_relative());
+  INFO(r.kind);
+  auto const reentrant = r.other.get_lock(r.w.name);
+  reentrant.lock();
+  if (r.kind.is_string) {  // what it finds is no lock to it
+    CHECK(error_of([&] { return r.lock.try_lock(); }) == errc::wrong_type);
+    return;
+  }
+  CHECK_FALSE(r.lock.try_lock());
+  auto waiter = r.lock.async_acquire(asio::use_future);
+  REQUIRE(r.w.log.wait_for(event_type::waiting, r.w.name));
+  reentrant.unlock();
+  lease held = value_of(std::move(waiter));
+  CHECK(held.fencing_token().has_value() == r.kind.numbered);
+  CHECK_FALSE(reentrant.try_lock());
+  CHECK(held.release() == release_result::released);
+}
+
 TEST_CASE("family: callers of one client pass the lock on", "[server][kind]") {
   auto const kind = any_relative();
   INFO(kind);

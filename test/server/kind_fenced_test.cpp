@@ -219,19 +219,6 @@ TEST_CASE("fenced lock: only a fenced lock has tokens", "[server][kind]") {
   w.admin.ok("DEL", w.counter);
 }
 
-TEST_CASE("fenced lock: a reentrant lock of the name and it keep each other out", "[server][kind]") {
-  fenced_world w;
-  client other(common_server().uri(), steady_config());
-  auto const theirs = other.get_lock(w.name);
-  theirs.lock();
-  auto waiter = w.lock.async_acquire(asio::use_future);
-  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
-  theirs.unlock();
-  lease held = value_of(std::move(waiter));
-  CHECK(held.fencing_token() == 1);
-  CHECK_FALSE(theirs.try_lock());
-}
-
 TEST_CASE("fenced lock: a missing counter begins at the server's time if that is asked for", "[server][kind]") {
   fenced_world w;
   auto settings = steady_config();

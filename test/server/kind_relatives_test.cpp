@@ -270,20 +270,6 @@ TEST_CASE(
   CHECK(listener.receive().elements.at(2).text == "0");
 }
 
-TEST_CASE("non-reentrant lock: a reentrant lock of the name and it keep each other out", "[server][kind]") {
-  once_only w;
-  client other(common_server().uri(), steady_config());
-  auto const theirs = other.get_lock(w.name);
-  theirs.lock();
-  CHECK_FALSE(w.lock.try_lock());
-  auto waiter = w.lock.async_acquire(asio::use_future);
-  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
-  theirs.unlock();
-  lease held = value_of(std::move(waiter));
-  CHECK_FALSE(theirs.try_lock());
-  CHECK(held.release() == release_result::released);
-}
-
 TEST_CASE("non-reentrant lock: after a hold was lost its owner takes the lock again", "[server][kind]") {
   once_only w;
   w.lock.lock(brief_lease);
@@ -373,19 +359,6 @@ TEST_CASE("spin lock: many callers of one client are one who looks", "[server][k
   // One look each 64 ms or more, from the first call to the end of the last, and the short pauses that come before.
   CHECK(w.own.snapshot().scripts <= static_cast<std::uint64_t>(since.passed() / 64ms) + 12);
   w.admin.ok("DEL", w.name);
-}
-
-TEST_CASE("spin lock: a reentrant lock of the name and it keep each other out", "[server][kind]") {
-  spinning w;
-  client other(common_server().uri(), steady_config());
-  auto const theirs = other.get_lock(w.name);
-  theirs.lock();
-  auto waiter = w.lock.async_acquire(asio::use_future);
-  REQUIRE(w.log.wait_for(event_type::waiting, w.name));
-  theirs.unlock();
-  lease held = value_of(std::move(waiter));
-  CHECK_FALSE(theirs.try_lock());
-  CHECK(held.release() == release_result::released);
 }
 
 TEST_CASE("spin lock: the waiter of one process has its turn beside a process that never stops", "[server][kind]") {

@@ -150,6 +150,9 @@ TEST_CASE("semaphore: a key of another type and a value that is no number are er
   CHECK(error_of([&] { return w.permits.drain_permits(); }) == errc::server_error);
   CHECK(error_of([&] { return w.permits.available_permits(); }) == errc::server_error);
   CHECK(w.value() == "many");
+  w.admin.ok("SET", w.name, "1.5");
+  CHECK(error_of([&] { return w.permits.drain_permits(); }) == errc::server_error);
+  CHECK(w.value() == "1.5");
 }
 
 TEST_CASE("semaphore: every key of ours has a time to live (case 35)", "[server][kind]") {

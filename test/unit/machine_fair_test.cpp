@@ -1,5 +1,6 @@
 // The fair lock in the machines, against a modelled server that does what its scripts do.
 #include <support/catch.hpp>
+#include <support/patience.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <wire/kinds.hpp>
@@ -166,6 +167,25 @@ TEST_CASE("fair lock: a dead head costs the others its grace where nobody listen
   w.finish();
 }
 
+TEST_CASE("fair lock: many who died together cost who waits behind them less than a second for eight",
+          "[unit][machine]") {
+  constexpr int dead = 100;
+  world w;
+  task& a = granted(w, w.acquire(1, in_line()));
+  for (int i = 0; i < dead; ++i) {
+    w.server.ask({"RPUSH", queue, "dead:" + std::to_string(i)});
+    w.server.ask({"ZADD", scores, std::to_string(1'000'000'000 + i), "dead:" + std::to_string(i)});
+  }
+  task& b = w.run(w.acquire(2, in_line()));
+  w.release(a);
+  w.pass(10s);  // then it looks, so far from the head
+  CHECK_FALSE(b.done());
+  w.pass(1s * dead / 8);
+  CHECK(b.granted());
+  if (b.granted()) w.release(b);
+  w.finish();
+}
+
 TEST_CASE("sweep: fair lock: waiters of two clients, one of whom gives up") {
   sweep_one_server({.play = [](world& w) { one_gives_up(w, detail::fair_kind(), queue); }, .clients = 2});
 }
@@ -212,7 +232,7 @@ TEST_CASE("fair lock: who leaves the client's queue because another was granted 
 }
 
 TEST_CASE("fair lock: those far from the head look seldom, and each is served by its message", "[unit][machine]") {
-  constexpr std::size_t many = 2'000;
+  constexpr std::size_t many = 2'000 / slowness;
   world w({.local_handoff = {.max_streak = 0}}, 2);
   w.keeps_history = false;
   w.most_steps = 1'000'000;
