@@ -17,6 +17,7 @@ namespace latchkey {
 /// `body` returns an `asio::awaitable<T>`. It runs on a strand of the token's executor and is always awaited. When
 /// the hold is lost the body is cancelled (terminal), as if the caller had asked for it, and the result is
 /// `errc::lease_lost` whatever the body said, or `errc::closed` if the client closed; else its own result or exception.
+/// A body may end its hold early (`lease::release`, `detach`, or moving it away): what that found is told to it alone.
 /// Still busy when `acquire_options::wait` ended: `errc::busy`, the body did not run. Cancelling the operation cancels
 /// the acquire or the body; the release is awaited in any case.
 ///

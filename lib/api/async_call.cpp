@@ -72,24 +72,26 @@ async_call::~async_call() {
   if (posted_) engine_.threads().completed().arrived();  // nobody runs it any more
 }
 
-void async_call::run_on(asio::any_io_executor const& where) {
+void async_call::run_on(asio::any_io_executor const& executor) {
   bool const forked = engine_.forked();
-  on_client_executor_ = !where || where == place_.by || (!forked && engine_.threads().is_handler_executor(where));
+  // Its own is most often that of the client, and less often the same tracked.
+  on_client_executor_ =
+      !executor || (!forked && engine_.threads().is_handler_executor(executor)) || executor == place_.by;
   if (on_client_executor_) return;
   // The way to an executor of the user's is not to lead through his callbacks; but one that runs a handler wherever it
   // is given one must not run it on the thread for I/O.
-  if (!forked && !where.target<asio::system_executor>()) place_.by = engine_.threads().tracked_io_executor();
-  place_.where = asio::prefer(where, asio::execution::outstanding_work.tracked);
+  if (!forked && !executor.target<asio::system_executor>()) place_.by = engine_.threads().tracked_io_executor();
+  place_.where = asio::prefer(executor, asio::execution::outstanding_work.tracked);
 }
 
-void async_call::run_on_other(asio::any_completion_executor const& where) {
+void async_call::run_on_other(asio::any_completion_executor const& executor) {
   bool const forked = engine_.forked();
-  on_client_executor_ = where == asio::any_completion_executor(place_.by) ||
-                        (!forked && where == asio::any_completion_executor(engine_.threads().handler_executor()));
+  on_client_executor_ = executor == asio::any_completion_executor(place_.by) ||
+                        (!forked && executor == asio::any_completion_executor(engine_.threads().handler_executor()));
   if (on_client_executor_) return;
-  if (!where.target<asio::system_executor>() && !forked) place_.by = engine_.threads().tracked_io_executor();
-  other_ =
-      std::make_unique<asio::any_completion_executor>(asio::prefer(where, asio::execution::outstanding_work.tracked));
+  if (!executor.target<asio::system_executor>() && !forked) place_.by = engine_.threads().tracked_io_executor();
+  other_ = std::make_unique<asio::any_completion_executor>(
+      asio::prefer(executor, asio::execution::outstanding_work.tracked));
 }
 
 void async_call::begin(refusal const& wrong) {
@@ -156,8 +158,7 @@ void async_call::arrive() {
 }
 
 bool async_call::completes_on(asio::any_io_executor const& here) const noexcept {
-  return on_client_executor_ && engine_.threads().handlers_beside_io() && here == engine_.threads().executor() &&
-         engine_.threads().completed().empty();
+  return usual() && here == engine_.threads().executor() && engine_.threads().completed().empty();
 }
 
 void async_call::call_handler() {

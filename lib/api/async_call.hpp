@@ -64,6 +64,7 @@ class async_call : public handled_call, public std::enable_shared_from_this<asyn
   void complete_here() override { engine_.threads().completed().run(*this); }
 
   handler_place const* place() const noexcept override { return other_ ? nullptr : &place_; }
+  bool usual() const noexcept override { return on_client_executor_ && engine_.threads().handlers_beside_io(); }
   void call_handler() override;
   void forget() noexcept override { self_.reset(); }
 
@@ -75,9 +76,9 @@ class async_call : public handled_call, public std::enable_shared_from_this<asyn
 
   // On the handler's executor.
   virtual void deliver() = 0;
-  void run_on(asio::any_io_executor const& where);
+  void run_on(asio::any_io_executor const& executor);
   // Of a sort that cannot be posted to.
-  void run_on_other(asio::any_completion_executor const& where);
+  void run_on_other(asio::any_completion_executor const& executor);
   asio::any_io_executor const& client_executor() const { return place_.by; }
   // Cancellation no longer reaches the call; just before the handler is called.
   void disconnect();

@@ -39,17 +39,29 @@ bool inside_strand(asio::any_io_executor const& executor) {
                               inside_context<asio::thread_pool::executor_type>(known->get_inner_executor()));
 }
 
+bool inside_unknown(asio::any_io_executor const&) { return false; }
+
+// Found once: what sort of executor it is takes longer to find out than what it says.
+executor_probe::question question_for(asio::any_io_executor const& executor) {
+  if (executor.target<asio::io_context::executor_type>()) return inside_context<asio::io_context::executor_type>;
+  if (executor.target<asio::thread_pool::executor_type>()) return inside_context<asio::thread_pool::executor_type>;
+  if (executor.target<asio::strand<asio::io_context::executor_type>>())
+    return inside_strand<asio::io_context::executor_type>;
+  if (executor.target<asio::strand<asio::thread_pool::executor_type>>())
+    return inside_strand<asio::thread_pool::executor_type>;
+  if (executor.target<asio::strand<asio::any_io_executor>>()) return inside_strand<asio::any_io_executor>;
+  return inside_unknown;
+}
+
 }  // namespace
 
-executor_probe::executor_probe(asio::any_io_executor const& executor) : executor_(plain(executor)) {}
+executor_probe::executor_probe(asio::any_io_executor const& executor)
+    : executor_(plain(executor)), asks_(question_for(executor_)) {}
 
 bool executor_probe::inside() const noexcept {
   for (mark* inner = innermost; inner != nullptr; inner = inner->outer_)
     if (inner->probe_ == this) return true;
-  return inside_context<asio::io_context::executor_type>(executor_) ||
-         inside_context<asio::thread_pool::executor_type>(executor_) ||
-         inside_strand<asio::io_context::executor_type>(executor_) ||
-         inside_strand<asio::thread_pool::executor_type>(executor_) || inside_strand<asio::any_io_executor>(executor_);
+  return asks_(executor_);
 }
 
 executor_probe::mark::mark(executor_probe const& probe) noexcept : probe_(&probe), outer_(innermost) {

@@ -20,6 +20,8 @@ class executor_probe {
  public:
   explicit executor_probe(asio::any_io_executor const& executor);
 
+  using question = bool (*)(asio::any_io_executor const&);
+
   bool inside() const noexcept;
 
   // Marks the calling thread while a handler runs there.
@@ -38,6 +40,7 @@ class executor_probe {
 
  private:
   asio::any_io_executor executor_;
+  question asks_;
 };
 
 // Where the I/O, the handlers and the callbacks of a client run: on the executor that it was given, or on two threads

@@ -55,6 +55,23 @@ core::destination destination_of(target const& where, config const& given) {
   return made;
 }
 
+// How long a call without a wait of its own lasts at most.
+nanoseconds budget_of(config const& given) {
+  nanoseconds const answers = to_nanoseconds(given.timeout);
+  instant end(to_nanoseconds(given.connect_timeout));
+  for (int i = 0; i <= given.retry_attempts && end != never; ++i) end = after(end, answers);
+  return end.time_since_epoch();
+}
+
+// Memory for what most calls need. False: the caller is told, and that is all.
+bool make_room(client_machine& machine, std::span<operation* const> all, actions& out) noexcept try {
+  for (operation* call : all) machine.prepare(*call, out);
+  return true;
+} catch (std::bad_alloc const&) {
+  for (operation* call : all) machine.unprepare(*call);
+  return false;
+}
+
 // A transport that is to be made. Goes unmade only with its execution context.
 class unborn_transport {
  public:
@@ -94,6 +111,7 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
 
 core::core(std::optional<asio::any_io_executor> executor, target const& where, config given)
     : settings_(std::move(given)),
+      budget_(budget_of(settings_)),
       to_(destination_of(where, settings_)),
       id_(settings_.client_id.empty() ? new_id() : settings_.client_id),
       threads_(std::move(executor), forks_),
@@ -110,13 +128,6 @@ core::~core() = default;
 
 tls_context* core::destination::tls_for(role as) const {
   return as == role::scout && sentinel_tls ? sentinel_tls.get() : tls.get();
-}
-
-instant core::budget_end(instant start) const {
-  nanoseconds const answers = to_nanoseconds(settings_.timeout);
-  instant end = after(start, settings_.connect_timeout);
-  for (int i = 0; i <= settings_.retry_attempts && end != never; ++i) end = after(end, answers);
-  return end;
 }
 
 stats core::snapshot() {
@@ -172,28 +183,23 @@ void core::lane_closed(std::uint32_t serial, bool abruptly) {
   if (gone) abruptly ? gone->abort() : gone->shut();
 }
 
-// Memory for what most calls need. False: the caller is told, and that is all.
-bool core::make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept try {
-  for (call* call : all) machine.prepare(*call, out);
-  return true;
-} catch (std::bad_alloc const&) {
-  for (call* call : all) machine.unprepare(*call);
-  return false;
-}
-
 void core::start(detail::call& call) {
-  detail::call* const all[] = {&call};
-  start(all);
+  operation* const all[] = {&call};
+  start_all(all, false, call.started);
 }
 
 core::loan core::start(std::span<call* const> all, bool may_borrow) {
+  boost::container::small_vector<operation*, 4> const calls(all.begin(), all.end());
+  return start_all(calls, may_borrow, {});
+}
+
+core::loan core::start_all(std::span<operation* const> calls, bool may_borrow, instant at) {
   bool room = false;
   loan taken;
-  boost::container::small_vector<operation*, 4> const calls(all.begin(), all.end());
   steps_.take(
-      steps_.prepare(),
+      steps_.prepare(), at,
       [&](client_machine& machine, instant now, actions& out) {
-        room = make_room(machine, all, out);
+        room = make_room(machine, calls, out);
         if (!room) return;
         // The release of a lease: from here on the hold is shown nowhere, and its end is no loss.
         for (operation const* const call : calls)
@@ -215,8 +221,8 @@ void core::run(blocking_call& waiting, std::stop_token const& stop) {
   uncancelled const whole;
   std::optional<std::stop_callback<std::function<void()>>> watch;
   waiting.self_timed = true;
-  call* const all[] = {&waiting};
-  loan taken = start(all, true);
+  operation* const all[] = {&waiting};
+  loan taken = start_all(all, true, waiting.started);
   if (stop.stop_possible()) watch.emplace(stop, [this, &waiting] { cancel(waiting); });
   if (taken.serial != 0) drive(std::move(taken), waiting.limit(), waiting.done);
   wait(waiting);

@@ -55,7 +55,7 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   // Is this process a child of the one that made the client? Then nothing else may be called.
   bool forked() const noexcept { return forks_.forked(); }
   // When a call without a wait of its own ends at the latest.
-  instant budget_end(instant start) const;
+  instant budget_end(instant start) const { return after(start, budget_); }
 
   // --- calls ---
 
@@ -119,13 +119,14 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   void tell_loss(std::shared_ptr<loss_listener> const& holder, error_code const& why) override;
   void begin_transport() noexcept;
   void post_on(asio::any_io_executor const& where, std::function<void()> function);
-  bool make_room(client_machine& machine, std::span<call* const> all, actions& out) noexcept;
+  loan start_all(std::span<operation* const> calls, bool may_borrow, instant at);
   void wait(blocking_call& call) noexcept;
   void wait_for_close();
   void tell_attachments(void (attachment::*what)() noexcept);
 
   fork_guard forks_;
   config settings_;
+  nanoseconds const budget_;
   destination to_;
   std::unique_ptr<embedded_server> server_;
   std::string id_;

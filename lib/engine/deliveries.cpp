@@ -5,21 +5,21 @@ namespace latchkey::detail {
 // While one lives its thread runs handlers of a client, and goes on with the queue afterwards.
 class deliveries::row {
  public:
-  row(deliveries const& of, asio::any_io_executor const& where) noexcept : of_(of), where_(where), outer_(innermost_) {
+  row(deliveries const& of, spot const& where) noexcept : of_(of), where_(where), outer_(innermost_) {
     innermost_ = this;
   }
   ~row() { innermost_ = outer_; }
   row(row const&) = delete;
   row& operator=(row const&) = delete;
 
-  static bool runs(deliveries const& of, asio::any_io_executor const& where) noexcept {
-    return innermost_ && &innermost_->of_ == &of && innermost_->where_ == where;
+  static bool runs(deliveries const& of, handled_call const& call) noexcept {
+    return innermost_ && &innermost_->of_ == &of && innermost_->where_.is_of(call);
   }
 
  private:
   static inline constinit thread_local row* innermost_ = nullptr;
   deliveries const& of_;
-  asio::any_io_executor const& where_;
+  spot const& where_;
   row* outer_;
 };
 
@@ -45,21 +45,20 @@ class deliveries::look {
 bool deliveries::keep(handled_call& ended) noexcept {
   handler_place const* const at = ended.place();
   if (!at || forks_.forked()) return false;
-  auto const& where = at->runs();
-  bool const here = row::runs(*this, where);
+  bool const here = row::runs(*this, ended);
   asio::any_io_executor looks;
   {
     std::scoped_lock const lock(mutex_);
     if (queue_.empty()) {
       // What was posted before it is to run before it.
-      if (!here || posted_.load(std::memory_order_relaxed) != 0 || (look_ && where_ != where)) return false;
-    } else if (where_ != where) {
+      if (!here || posted_.load(std::memory_order_relaxed) != 0 || (look_ && !where_.is_of(ended))) return false;
+    } else if (!where_.is_of(ended)) {
       return false;
     }
     queue_.push_back(ended);
     if (look_) return true;
     look_ = true;
-    where_ = where;
+    where_ = {at->runs(), ended.usual()};
     looks = at->takes();  // `ended` may be gone when the mutex is free
   }
   post_look(looks);
@@ -76,13 +75,13 @@ void deliveries::run(handled_call& first) {
   handler_place const* const at = first.place();
   if (!at || forks_.forked()) return first.call_handler();
   auto const kept = shared_from_this();  // the client may go with the handler
-  asio::any_io_executor const where = at->runs();
+  spot const where{at->runs(), first.usual()};
   row const here(*this, where);
   first.call_handler();
   go_on(where);
 }
 
-void deliveries::go_on(asio::any_io_executor const& where) {
+void deliveries::go_on(spot const& where) {
   for (int i = 0; i < most_in_a_row; ++i) {
     handled_call* const next = take(where);
     if (!next) return;
@@ -90,18 +89,18 @@ void deliveries::go_on(asio::any_io_executor const& where) {
   }
 }
 
-handled_call* deliveries::take(asio::any_io_executor const& where) noexcept {
+handled_call* deliveries::take(spot const& where) noexcept {
   if (forks_.forked()) return nullptr;  // the handler forked: the queue is the parent's
-  asio::any_io_executor over;
+  spot over;
   handled_call* next = nullptr;
   bool looks = false;
   {
     std::scoped_lock const lock(mutex_);
-    if (queue_.empty() || where_ != where) return nullptr;
+    if (queue_.empty() || !(where_ == where)) return nullptr;
     next = static_cast<handled_call*>(&queue_.front());
     queue_.pop_front();
     if (queue_.empty()) {
-      if (!look_) over.swap(where_);
+      if (!look_) std::swap(over, where_);
     } else {
       looks = !std::exchange(look_, true);
     }
@@ -112,12 +111,12 @@ handled_call* deliveries::take(asio::any_io_executor const& where) noexcept {
 
 void deliveries::on_look() {
   if (forks_.forked()) return;
-  asio::any_io_executor where;
+  spot where;
   {
     std::scoped_lock const lock(mutex_);
     look_ = false;
     if (queue_.empty())
-      where.swap(where_);
+      std::swap(where, where_);
     else
       where = where_;
     if (queue_.empty()) return;
@@ -134,7 +133,7 @@ void deliveries::dropped() noexcept {
     std::scoped_lock const lock(mutex_);
     look_ = false;
     gone.swap(queue_);
-    where.swap(where_);
+    where.swap(where_.where);
   }
   while (!gone.empty()) {
     auto* const ended = static_cast<handled_call*>(&gone.front());

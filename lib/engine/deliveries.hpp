@@ -35,6 +35,8 @@ struct handler_place {
 struct handled_call : call {
   // Null: on an executor that cannot be posted to.
   virtual handler_place const* place() const noexcept = 0;
+  // It is the executor that the client was given, as most are: see deliveries::spot.
+  virtual bool usual() const noexcept { return false; }
   // Both may destroy the call. What the handler throws comes out.
   virtual void call_handler() = 0;
   virtual void forget() noexcept = 0;
@@ -73,8 +75,19 @@ class deliveries : public std::enable_shared_from_this<deliveries> {
   class row;
   class look;
 
-  void go_on(asio::any_io_executor const& where);
-  handled_call* take(asio::any_io_executor const& where) noexcept;
+  // Where handlers run. To compare executors takes long, and is not needed for the usual ones.
+  struct spot {
+    bool is_of(handled_call const& call) const noexcept {
+      return (usual && call.usual()) || where == call.place()->runs();
+    }
+    friend bool operator==(spot const& a, spot const& b) noexcept { return (a.usual && b.usual) || a.where == b.where; }
+
+    asio::any_io_executor where;
+    bool usual = false;
+  };
+
+  void go_on(spot const& where);
+  handled_call* take(spot const& where) noexcept;
   void on_look();
   void dropped() noexcept;
   void post_look(asio::any_io_executor const& to) noexcept;
@@ -84,8 +97,8 @@ class deliveries : public std::enable_shared_from_this<deliveries> {
 
   std::mutex mutex_;  // guards what follows
   boost::intrusive::list<operation> queue_;
-  asio::any_io_executor where_;  // of the queue and of the look; empty without both
-  bool look_ = false;            // has been posted, and has not begun
+  spot where_;         // of the queue and of the look; empty without both
+  bool look_ = false;  // has been posted, and has not begun
 };
 
 }  // namespace latchkey::detail

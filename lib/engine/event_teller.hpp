@@ -46,7 +46,7 @@ class event_teller {
 
   // Under the client's mutex, so that events of steps that are taken one after the other are told in that order. True:
   // somebody is to call deliver_soon(), outside. What is not taken over is to be reported, one by one.
-  bool push(std::vector<note>& notes) noexcept { return threads_.own() && queue_.push(notes); }
+  bool push(std::vector<note>& notes) noexcept { return !notes.empty() && threads_.own() && queue_.push(notes); }
   void deliver_soon() noexcept;
   void deliver() noexcept;
   void report(note const& what) noexcept;

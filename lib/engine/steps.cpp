@@ -26,6 +26,7 @@ void steps::resolve(step_batch& batch) {
 }
 
 void steps::resolve_losses(step_batch& batch) {
+  if (batch.todo.lost.empty()) return;
   batch.lost.reserve(batch.todo.lost.size());  // a holder does not go here, with the mutex held
   for (actions::loss const& loss : batch.todo.lost)
     if (auto holder = static_cast<loss_listener*>(loss.link)->self())

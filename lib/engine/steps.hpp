@@ -9,6 +9,7 @@
 #include <machine/actions.hpp>
 #include <machine/client_machine.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -83,20 +84,22 @@ class steps {
   // be known: where memory is short in the middle the process ends, and leases end by themselves.
   template <class Step, class Then>
   void take(Step&& locked, Then&& then) noexcept {
-    take(spare_.take(), locked, then);
+    take(spare_.take(), {}, locked, then);
   }
   template <class Step>
   void take(Step&& locked) noexcept {
-    take(spare_.take(), locked, [] {});
+    take(spare_.take(), {}, locked, [] {});
   }
-  // In two parts: where there is no memory for the first nothing has begun.
+  // In two parts: where there is no memory for the first nothing has begun. `at`: when the caller looked at the clock,
+  // just before; zero: he did not.
   std::unique_ptr<step_batch> prepare() { return spare_.take(); }
   template <class Step, class Then>
-  void take(std::unique_ptr<step_batch> batch, Step&& locked, Then&& then) noexcept {
+  void take(std::unique_ptr<step_batch> batch, instant at, Step&& locked, Then&& then) noexcept {
     uncancelled const whole;
     {
       std::scoped_lock const lock(mutex_);
-      locked(machine_, boot_now(), batch->todo);
+      now_ = std::max(now_, at == instant{} ? boot_now() : at);
+      locked(machine_, now_, batch->todo);
       resolve(*batch);
     }
     then();
@@ -130,6 +133,7 @@ class steps {
   boot_timer timer_;
   spare_batch spare_;
   std::mutex mutex_;  // guards what follows, and what others say that it guards
+  instant now_{};     // of the last step: time does not run backwards
   client_machine machine_;
   client_end& end_;
   event_teller& events_;

@@ -38,6 +38,7 @@ void wake_flag::set() noexcept {
 }
 
 bool wake_flag::wait_until(instant end) noexcept {
+  if (is_set()) return true;
   for (;;) {
     std::uint32_t seen = idle;
     if (!state_.compare_exchange_strong(seen, awaited, std::memory_order_acq_rel) && seen == done) return true;

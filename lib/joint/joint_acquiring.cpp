@@ -81,10 +81,11 @@ void joint_acquiring::cancel(error_code const& why) {
   perform(guard);
 }
 
-void joint_acquiring::time(joint_guard& guard) {
-  if (sleeps_until_ == never) return;
-  // By two clocks: that of the timer is as good as the boot clock.
-  machine_.time(std::max(boot_now(), std::exchange(sleeps_until_, never)));
+// A timer may come when a blocking caller has come before it, and has gone to sleep again.
+void joint_acquiring::time(joint_guard& guard, instant now) {
+  if (now < sleeps_until_) return;
+  sleeps_until_ = never;
+  machine_.time(now);
   perform(guard);
 }
 
@@ -125,9 +126,9 @@ void joint_acquiring::perform(joint_acquire::action const& what, joint_guard& gu
 void joint_acquiring::sleep(instant until, joint_guard& guard) {
   sleeps_until_ = until;
   cancel_timer(timer_);
-  timer_ = run_later(*of_->engine, until, [self = shared_from_this(), this] {
+  timer_ = run_later(*of_->engine, until, [self = shared_from_this(), this, until] {
     auto again = of_->guard();
-    time(again);
+    time(again, std::max(boot_now(), until));  // by two clocks: that of the timer is as good as the boot clock
   });
   due(guard, until);
 }

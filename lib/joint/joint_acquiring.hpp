@@ -20,7 +20,7 @@ class joint_acquiring final : public joint_task {
  private:
   void answered(member_call& call, joint_guard& guard) override;
   instant wake_at() const override { return sleeps_until_; }
-  void time(joint_guard& guard) override;
+  void time(joint_guard& guard, instant now) override;
 
   void perform(joint_guard& guard) noexcept;
   void perform(joint_acquire::action const& what, joint_guard& guard);

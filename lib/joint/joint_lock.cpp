@@ -178,22 +178,22 @@ bool joint_lock::add(joint_guard const&, std::shared_ptr<joint_hold> made) const
   return true;
 }
 
-std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id which) const {
+std::shared_ptr<joint_hold> joint_lock::find(std::uint64_t owner, hold_id wanted) const {
   auto const lock = guard();
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
   for (auto const& hold : found->second)
-    if (hold->id() == which) return hold;
+    if (hold->id() == wanted) return hold;
   return nullptr;
 }
 
 // 0 is the owner's latest that no lease shows.
-std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id which) const {
+std::shared_ptr<joint_hold> joint_lock::remove(std::uint64_t owner, hold_id wanted) const {
   auto const lock = guard();
   auto const found = holds_.find(owner);
   if (found == holds_.end()) return nullptr;
   auto& all = found->second;
-  auto const asked = [&](auto const& h) { return which == 0 ? !h->leased() : h->id() == which; };
+  auto const asked = [&](auto const& h) { return wanted == 0 ? !h->leased() : h->id() == wanted; };
   auto const known = std::find_if(all.rbegin(), all.rend(), asked);
   if (known == all.rend()) return nullptr;
   auto taken = std::move(*known);

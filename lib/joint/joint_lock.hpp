@@ -68,8 +68,8 @@ class joint_lock final : public lock_key, public attachment, public std::enable_
   std::shared_ptr<joint_task> keep(call& call, bool blocking, std::shared_ptr<joint_task> made) const;
   std::shared_ptr<joint_task> task_of(call const& call) const;
   std::vector<std::shared_ptr<joint_hold>> all_holds() const noexcept;
-  std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id which) const;
-  std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id which) const;
+  std::shared_ptr<joint_hold> find(std::uint64_t owner, hold_id wanted) const;
+  std::shared_ptr<joint_hold> remove(std::uint64_t owner, hold_id wanted) const;
   bool has_hold(std::uint64_t owner) const;
 
   std::vector<member> const members_;

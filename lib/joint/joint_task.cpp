@@ -98,7 +98,7 @@ instant joint_task::expire() noexcept {
   instant const now = boot_now();
   std::vector<std::shared_ptr<member_call>> late;
   auto guard = of_->guard();
-  if (wake_at() <= now) time(guard);
+  if (wake_at() <= now) time(guard, now);
   for (auto const& entry : pending_)
     if (entry.end <= now) late.push_back(entry.call);
   for (auto const& call : late) {

@@ -58,7 +58,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
   virtual void answered(member_call& call, joint_guard& guard) = 0;
   // Of the task's own timer.
   virtual instant wake_at() const { return never; }
-  virtual void time(joint_guard&) {}
+  virtual void time(joint_guard&, instant) {}
 
   void start(std::vector<std::shared_ptr<member_call>> const& all, joint_guard& guard) noexcept;
   // Tells the caller, once.

@@ -5,10 +5,12 @@
 #include <support/event_log.hpp>
 #include <support/fault_proxy.hpp>
 
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <future>
 #include <mutex>
+#include <string>
 
 using namespace latchkey;
 using namespace latchkey::outside;
@@ -307,4 +309,49 @@ TEST_CASE("a permit that cannot be given back is an event", "[outside][edge-10]"
   CHECK(redis.cli({"GET", name}) == "0");
   all.add_permits(1);
   CHECK(all.try_acquire());
+}
+
+TEST_CASE_METHOD(one_lock, "a body of with_lock that ends its own hold has lost nothing", "[outside][edge-34]") {
+  std::string token;
+  auto const releasing = [&](lease& held) -> asio::awaitable<int> {
+    co_await held.async_release(asio::use_awaitable);
+    co_return shared_server().exists(name) ? 0 : 1;
+  };
+  auto const detaching = [&](lease& held) -> asio::awaitable<void> {
+    token = held.detach();
+    co_return;
+  };
+  lease kept;
+  auto const keeping = [&](lease& held) -> asio::awaitable<void> {
+    kept = std::move(held);
+    co_return;
+  };
+  CHECK(value_of(with_lock(lock, releasing, asio::use_future)) == 1);
+  CHECK(test::error_in(with_lock(lock, detaching, asio::use_future)) == error_code());
+  kept = second.adopt(token);
+  CHECK(kept.release() == release_result::released);
+  CHECK(test::error_in(with_lock(lock, keeping, asio::use_future)) == error_code());
+  check_held(second, kept, name);
+}
+
+TEST_CASE_METHOD(two_clients, "a number that is no whole one is refused in words, and stays", "[outside][edge-35]") {
+  auto const permits = ours.get_semaphore(name);
+  auto const with_ids = ours.get_permit_semaphore(name);
+  auto const latch = ours.get_count_down_latch(name);
+  for (std::string const value : {"1.5", "1e3", "nan", "inf", "0x10", "+5"}) {
+    INFO(value);
+    REQUIRE(shared_server().cli({"SET", name, value}) == "OK");
+    auto const check = [&](auto&& call) {
+      auto const error = thrown_by(call);
+      CHECK(error.code() == errc::server_error);
+      CHECK(error.server_text().find("value is not an integer") != std::string::npos);
+    };
+    check([&] { return permits.drain_permits(); });
+    check([&] { return permits.available_permits(); });
+    check([&] { return with_ids.available_permits(); });
+    check([&] { return with_ids.acquired_permits(); });
+    check([&] { return latch.count(); });
+    check([&] { return latch.wait_for(0ms); });
+    CHECK(shared_server().cli({"GET", name}) == value);
+  }
 }

@@ -96,6 +96,23 @@ TEST_CASE("steps: what a step does outside comes before what it tells") {
   CHECK(r.heard() == "then begin closed ");
 }
 
+TEST_CASE("steps: the caller's look at the clock will do, and time does not run backwards") {
+  engine_room r;
+  auto const time_of_step = [&](instant at) {
+    instant seen{};
+    r.all.take(
+        r.all.prepare(), at, [&](client_machine&, instant now, actions&) { seen = now; }, [] {});
+    return seen;
+  };
+  instant const began = boot_now();
+  CHECK(time_of_step(began) == began);
+  CHECK(time_of_step(began - std::chrono::seconds(1)) == began);
+  instant const looked = time_of_step({});
+  CHECK(looked >= began);
+  CHECK(looked <= boot_now());
+  CHECK(time_of_step(began) == looked);
+}
+
 TEST_CASE("steps: the end is told once, when it was begun and nothing is left to be said") {
   engine_room r;
   auto const close = [&] {

@@ -7,6 +7,7 @@
 
 #include <boost/asio/use_future.hpp>
 
+#include <atomic>
 #include <deque>
 #include <future>
 #include <map>
@@ -175,6 +176,32 @@ TEST_CASE("red lock: three servers killed, and it fails within its bound and lea
   CHECK(again.passed() >= 500ms);
   CHECK(again.passed() < 2s * slowness);
   CHECK(wait_until([&] { return w.keys({1, 3}) == 0; }, red_config().lock_watchdog_timeout));
+}
+
+TEST_CASE("red lock: nobody who waits gives up before his wait is over", "[server][red]") {
+  constexpr int callers = 16, waits = 10;
+  auto const wait = 60ms * slowness;
+  five_servers w;
+  w.warm_up();
+  auto const theirs = w.other->acquire();
+  std::atomic<int> early = 0, unsure = 0, wrong = 0;
+  {
+    std::vector<std::jthread> all;
+    for (int i = 0; i < callers; ++i)
+      all.emplace_back([&] {
+        for (int k = 0; k < waits; ++k) {
+          auto const end = test::clock::now() + wait;
+          bool taken = false;
+          auto const error = error_of([&] { taken = w.red->try_lock(wait); });
+          early += test::clock::now() < end;
+          unsure += error == errc::timeout;  // a server that was asked once more might still grant it
+          wrong += taken || (error && error != errc::timeout);
+        }
+      });
+  }
+  CHECK(early == 0);
+  CHECK(wrong == 0);
+  CHECK(unsure <= callers * waits / 10);
 }
 
 TEST_CASE("red lock: three servers killed while it is held is a loss, within the lease", "[server][red]") {

@@ -120,7 +120,8 @@ asio::awaitable<T> locked_body(distributed_lock lock, acquire_options options, B
   co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
   release_result ended = release_result::unknown;
   try {
-    ended = co_await held.async_release(asio::use_awaitable);
+    // A body that has ended its hold was told what was found: an empty lease is no loss.
+    if (held) ended = co_await held.async_release(asio::use_awaitable);
   } catch (...) {
     // Said by an event; the lease ends the hold.
   }

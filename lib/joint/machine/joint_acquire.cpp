@@ -259,9 +259,9 @@ void joint_acquire::sleep_until(instant end) {
 }
 
 void joint_acquire::give_everything_back() {
-  for (auto const& question : held()) {
-    actions_.push_back({.what = action::type::give_back, .of = {question}});
-    slots_[question.member].at = state::idle;
+  for (auto const& one : held()) {
+    actions_.push_back({.what = action::type::give_back, .of = {one}});
+    slots_[one.member].at = state::idle;
   }
   cancel_asked();
 }
