@@ -76,9 +76,10 @@ struct config {
   bool check_lock_synced_replicas = true;
   /// How long replicas may take to confirm. Shorter than `timeout`.
   milliseconds replicas_sync_timeout{1'000};
-  /// How many replicas have to confirm. 0: one, if the master has any at all, as Redisson; if it has none nothing is
-  /// checked, and `event_type::unsynced` tells. More: so many, whether it has them or not. -1: all that the sentinels
-  /// or the cluster know; then a grant that was told outlives one failover to any of them.
+  /// How many replicas have to confirm. 0: one, if the master has any at all, as Redisson. More: so many, whether it
+  /// has them or not. -1: all that the sentinels or the cluster know; then a grant that was told outlives one failover
+  /// to any of them. With 0 and -1, where there is none nothing is checked, and `event_type::unsynced` tells. A cluster
+  /// does not count a master that failed among the replicas of its successor until it is back and follows that.
   int min_synced_replicas = 0;
   /// Behind Sentinel and in a cluster: for so long after a failover was heard of nothing is asked for but by owners who
   /// hold it already, and by those whom a holder of this client passes it on to. With as much as the longest lease in
@@ -99,7 +100,8 @@ struct config {
   milliseconds connect_timeout{10'000};
   /// Most time for one answer; a connection that is later is discarded. More than zero.
   milliseconds timeout{3'000};
-  /// How often a call that does not wait is tried again. Zero or more. One that waits tries until its wait ends.
+  /// How often a call that does not wait is tried again. Zero or more. One that waits tries until its wait ends. Behind
+  /// sentinels and in a cluster each attempt lasts at least `timeout` while anybody can be asked for the next master.
   int retry_attempts = 4;
   /// Longest pause between two attempts; pauses grow up to it and are random. More than zero.
   milliseconds retry_delay{1'000};

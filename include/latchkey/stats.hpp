@@ -40,6 +40,7 @@ struct node_stats {
   std::string address;           ///< `host:port` as this client reaches it, or the socket
   std::uint64_t epoch = 0;       ///< of its mastership, as sentinels or nodes say; zero: nobody says
   bool connected = false;        ///< its connection for commands is ready
+  std::uint64_t links = 0;       ///< connections to it that are ready: for commands, messages and a blocked caller
   std::uint64_t in_flight = 0;   ///< commands whose answers are awaited
   std::uint64_t kills_owed = 0;  ///< connections given up that it has not been made to end yet, see `stats::kills`
   std::uint64_t held = 0;        ///< live holds there
@@ -59,8 +60,13 @@ struct stats {
   std::uint64_t given_back = 0;      ///< grants that nobody waited for any more
   std::uint64_t renewals = 0;        ///< leases renewed by the watchdog
   std::uint64_t reconnects = 0;      ///< connections made after the first of their kind
+  std::uint64_t orphans = 0;         ///< connections given up with calls unanswered that may still run
+  std::uint64_t unanswered = 0;      ///< requests of owners on these, whose outcome was not known then
   std::uint64_t kills = 0;           ///< discarded connections that were killed on the server (CLIENT KILL)
   std::uint64_t redirected = 0;      ///< requests that a node of a cluster sent to another one
+  std::uint64_t switches = 0;        ///< `event_type::topology_changed`, but for the first server of a name
+  std::uint64_t waits_met = 0;       ///< WAITs that as many replicas confirmed as were asked for
+  std::uint64_t waits_failed = 0;    ///< WAITs that fewer confirmed in time, or none: refused, connection lost
   std::uint64_t commands = 0;        ///< commands sent, scripts included
   std::uint64_t scripts = 0;         ///< script calls sent
   std::uint64_t messages = 0;        ///< unlock messages received

@@ -235,7 +235,12 @@ constexpr number<stats> counters[] = {
     {{"renewals", "Leases renewed by the watchdog."}, &stats::renewals},
     {{"reconnects", "Connections made after the first of their kind."}, &stats::reconnects},
     {{"connection_kills", "Discarded connections that were killed on the server."}, &stats::kills},
+    {{"orphans", "Connections given up with calls unanswered that may still run."}, &stats::orphans},
+    {{"unanswered_requests", "Requests of owners on these."}, &stats::unanswered},
     {{"redirections", "Requests that a node of a cluster sent to another one."}, &stats::redirected},
+    {{"switches", "Changes of the server that has all names, or some."}, &stats::switches},
+    {{"replica_waits_met", "WAITs that as many replicas confirmed as were asked for."}, &stats::waits_met},
+    {{"replica_waits_failed", "WAITs that fewer confirmed in time, or none."}, &stats::waits_failed},
     {{"commands", "Commands sent, scripts included."}, &stats::commands},
     {{"scripts", "Script calls sent."}, &stats::scripts},
     {{"messages", "Unlock messages received."}, &stats::messages},
@@ -250,6 +255,7 @@ constexpr number<stats> gauges[] = {
 
 constexpr number<node_stats> gauges_by_server[] = {
     {{"server_held", "Live holds there."}, &node_stats::held},
+    {{"server_links", "Connections to it that are ready."}, &node_stats::links},
     {{"server_in_flight", "Commands whose answers are awaited."}, &node_stats::in_flight},
     {{"server_kills_owed", "Connections given up that may still do something there."}, &node_stats::kills_owed},
     {{"server_epoch", "Of its mastership, as sentinels or nodes say."}, &node_stats::epoch},

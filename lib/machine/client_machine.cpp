@@ -39,7 +39,6 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     shared.out = &unheard;
     for (auto const& name : names) takeover::end(*name);  // servers go before names
     shared.timers.clear();
-    shared.lost_holds.clear();
   }
 
   // Sets what the machines see of the outside for one step.
@@ -50,9 +49,11 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     return *this;
   }
 
+  name_machine& of(operation const& call) { return of(*call.which, call.name); }
   name_machine& of(kind const& which, std::string_view name) {
-    if (auto found = names.find(name_view{&which, name}); found != names.end()) return **found;
+    if (name_machine* const found = known(which, name)) return *found;
     if (names.size() >= sweep_at) {  // names that nobody uses are kept for their next use, but not for ever
+      latest = nullptr;
       std::erase_if(names, [](auto const& machine) { return machine->idle(); });
       sweep_at = 2 * names.size() + 1'024;
     }
@@ -86,8 +87,9 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   }
 
   name_machine* known(kind const& which, std::string_view name) const {
+    if (latest && latest->name() == name && latest->which().same_as(which)) return latest;
     auto found = names.find(name_view{&which, name});
-    return found == names.end() ? nullptr : found->get();
+    return found == names.end() ? nullptr : latest = found->get();
   }
 
   void trouble(home const& at, error_code const& why, std::string_view text, bool transient) override {
@@ -115,11 +117,9 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     tell_exclusive(call.name, [](name_machine& name) { name.doubt(); });
   }
 
-  home& home_of(operation const& call) {
+  home& home_of(operation const& call) override {
     return call.what == operation::type::connect ? servers.anywhere() : servers.at(call.name);
   }
-
-  outbox& requests_of(operation const& call) override { return home_of(call).requests; }
 
   void forget(operation& call) override { servers.forget(call); }
 
@@ -177,7 +177,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
       shared.complete(call);
       return nullptr;
     }
-    name_machine* const name = is_plain(call) ? nullptr : &of(*call.which, call.name);
+    name_machine* const name = is_plain(call) ? nullptr : &of(call);
     session* const idle = may_borrow ? servers.idle_lane(name ? *name->at_ : home_of(call)) : nullptr;
     std::size_t const before = shared.lane_records.size();
     bool const room = !taken || (taken == idle && name && !shared.lane_plain && before < most_bundled);
@@ -215,24 +215,25 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     call.of_owner->of.expire(call);
   }
 
+  template <class A>
+  static A& owner_of(timed& node) {
+    return *static_cast<A*>(static_cast<timer_node&>(node).of);
+  }
+
   void due(timed& what) {
-    if (what.what == timed::type::hold) {
-      hold& late = static_cast<hold&>(what);
-      return late.of->of.on_hold_deadline(late);
-    }
-    timer_node& node = static_cast<timer_node&>(what);
-    switch (node.what) {
-      case timed::type::hold: return;
-      case timer_node::type::operation: return expire(*static_cast<operation*>(node.of));
-      case timer_node::type::hint: return static_cast<shared_channel_waiters*>(node.of)->on_hint();
-      case timer_node::type::own_hint: return static_cast<own_channel*>(node.of)->on_hint();
-      case timer_node::type::linger: return static_cast<shared_channel_waiters*>(node.of)->on_linger();
-      case timer_node::type::turn: return static_cast<name_machine*>(node.of)->on_turn_due();
-      case timer_node::type::link: return servers.on_link_timer(*static_cast<link*>(node.of));
-      case timer_node::type::session: shared.out->turn = true; return;
-      case timer_node::type::scout: return servers.on_scout_timer();
-      case timer_node::type::watchdog: return static_cast<watchdog*>(node.of)->tick();
-      case timer_node::type::closing: return end();
+    using type = timed::type;
+    switch (what.what) {
+      case type::hold: return static_cast<hold&>(what).of->of.on_hold_deadline(static_cast<hold&>(what));
+      case type::operation: return expire(owner_of<operation>(what));
+      case type::hint: return owner_of<shared_channel_waiters>(what).on_hint();
+      case type::own_hint: return owner_of<own_channel>(what).on_hint();
+      case type::linger: return owner_of<shared_channel_waiters>(what).on_linger();
+      case type::turn: return owner_of<name_machine>(what).on_turn_due();
+      case type::link: return servers.on_link_timer(owner_of<link>(what));
+      case type::session: shared.out->turn = true; return;
+      case type::scout: return servers.on_scout_timer();
+      case type::watchdog: return owner_of<watchdog>(what).tick();
+      case type::closing: return end();
     }
   }
 
@@ -240,6 +241,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   context shared;
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;
+  mutable name_machine* latest = nullptr;  // that was looked for: one call after the other looks for the same
   std::vector<script const*> scripts_;
   plain_calls plain{shared, *this};
   fleet servers;
@@ -255,7 +257,7 @@ client_machine::~client_machine() = default;
 void client_machine::prepare(operation const& call, actions& out) {
   out.completed.reserve(out.completed.size() + 1);
   impl_->shared.lane_records.reserve(most_bundled);
-  if (!is_plain(call) && !impl_->refuses(call)) impl_->of(*call.which, call.name).prepare(call.owner);
+  if (!is_plain(call) && !impl_->refuses(call)) impl_->of(call).prepare(call.owner);
 }
 
 void client_machine::unprepare(operation const& call) noexcept {

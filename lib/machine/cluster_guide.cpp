@@ -135,7 +135,7 @@ void cluster_guide::note_changes(std::vector<slot_map::change> const& changes) {
     std::string text = in_words(change.slots) + ": ";
     if (!change.from.host.empty()) text += "from " + to_string(change.from) + ' ';
     text += "to " + to_string(change.to) + ", epoch " + std::to_string(change.epoch);
-    shared_.note(event_type::topology_changed, {}, 0, {}, text);
+    note_switch(shared_, change.from.host.empty(), text);
   }
 }
 
@@ -163,8 +163,7 @@ void cluster_guide::follow(std::vector<slot_map::change> const& changes) {
 void cluster_guide::lead_again(node_address const& at) {
   shard* const led = leading_to(at);
   if (!led) return;
-  shared_.note(event_type::topology_changed, {}, 0, {},
-               to_string(at) + " was elected again, epoch " + std::to_string(slots_.epoch_of(at)));
+  note_switch(shared_, false, to_string(at) + " was elected again, epoch " + std::to_string(slots_.epoch_of(at)));
   quarantine(shared_, led->names());
   led->lead_to(at);
 }
@@ -204,6 +203,9 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   servers_.trouble(*all.front(), why, text, transient);
 }
 
+// It is asked: others may not have heard yet of what it says.
+void cluster_guide::misled(shard& by) { by.now() ? scout_.hurry(by.now()->where()) : scout_.hurry(); }
+
 // The one that was asked knows better than any claim so far. A node that is not known yet is heard of by asking it.
 home* cluster_guide::redirected(shard& by, redirection const& to) {
   auto const known = named_.find(to_string(to.to));
@@ -211,6 +213,11 @@ home* cluster_guide::redirected(shard& by, redirection const& to) {
   if (at.host.empty() && by.now()) at.host = by.now()->where().host;
   if (shared_.counters.redirected++ == 0)
     shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));
+  // It is to be told by a host name, and has none: the node that says so knows more of it. What is on its way waits.
+  if (to.to.host == "?") {
+    if (!to.once && by.now()) scout_.hurry(by.now()->where());
+    return nullptr;
+  }
   shard* there = leading_to(at);
   if (to.once) {
     if (!there) {

@@ -29,7 +29,7 @@ class cluster_guide final : public guide, private cluster_user {
   void on_timer() override { scout_.on_timer(); }
   bool asleep() const override { return scout_.asleep(); }
   void shaken() override { scout_.hurry(); }
-  void misled() override { scout_.hurry(); }
+  void misled(shard& by) override;
   home* redirected(shard& by, redirection const& to) override;
 
  private:

@@ -320,8 +320,11 @@ std::optional<sent_call> connections::answered(link& connection, reply const& an
     case asked::check: on_check(*call, answer); return {};
     case asked::ping: connection.polled = false; return {};
     case asked::role: on_role(connection, answer, call->sent); return {};
-    case asked::tells:
-    case asked::asking: return {};
+    case asked::asking:
+      if (answer.is_error() && !std::exchange(asking_refused_, true))
+        shared_.note(event_type::warning, {}, 0, errc::server_error, at_address(answer.text));
+      return {};
+    case asked::tells: return {};
     default: return call;
   }
 }

@@ -19,7 +19,7 @@ class connections_user {
   virtual void on_up(link& connection) = 0;
   virtual void on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) = 0;
   virtual void on_trouble(error_code const& why, std::string_view text, bool transient) = 0;
-  virtual void on_replica() = 0;                                  // the server says that it is one, or has become one
+  virtual void misled() = 0;                                      // the server says that it is one, or has become one
   virtual void on_replicas(std::size_t many, instant asked) = 0;  // so many follow it, which is the master
   virtual void on_kill_allowed() = 0;
   virtual void on_kill_refused(std::string_view text) = 0;
@@ -145,6 +145,7 @@ class connections {
   std::vector<script const*> asked_for_;  // scripts that the handshake asks for
   facts server_;
   bool check_refused_ = false;
+  bool asking_refused_ = false;
   words command_;
 };
 

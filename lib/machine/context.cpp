@@ -1,4 +1,5 @@
 #include <machine/context.hpp>
+#include <machine/home.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -37,6 +38,12 @@ std::string context::without_secret(std::string_view text) const {
   for (auto found = made.find(secret); found != std::string::npos; found = made.find(secret, found + instead.size()))
     made.replace(found, secret.size(), instead);
   return made;
+}
+
+bool context::goes_on(operation& call, home const& whose) const {
+  if (whose.to_be_succeeded && (now - call.started) / (call.attempts + 1) < to_nanoseconds(settings.timeout))
+    return true;
+  return ++call.attempts <= static_cast<unsigned>(settings.retry_attempts);
 }
 
 void context::complete(operation& call) {

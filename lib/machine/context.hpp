@@ -29,6 +29,7 @@ struct context {
   timer_queue timers;
   stats counters;
   spare_storage spares;
+  recent_owners recent;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
   // closing: no new calls; holders have been told, and leases may still be released.
   enum class stage : unsigned char { open, closing, closed };
@@ -62,13 +63,17 @@ struct context {
 
   // Owners of whom a call was completed in this step: what they leave goes when nothing looks at it any more.
   std::vector<std::pair<name_machine const*, std::uint64_t>> served;
+  void serve(name_machine const& by, std::uint64_t owner) {
+    std::pair const one(&by, owner);
+    if (served.empty() || served.back() != one) served.push_back(one);
+  }
   void forget_served(name_machine const& by) {
     std::erase_if(served, [&by](auto const& one) { return one.first == &by; });
   }
 
   // Lost holds whose owners have not yet called unlock, oldest first; at most `most_lost` are remembered.
   static constexpr std::size_t most_lost = 1'024;
-  timer_queue lost_holds;
+  std::vector<hold*> lost_holds;
 
   // Why there is no connection, in the words of the last attempt; empty while there is one.
   std::string trouble;
@@ -97,6 +102,10 @@ struct context {
 
   void note(event_type type, std::string_view lock = {}, std::uint64_t owner = 0, error_code error = {},
             std::string_view text = {}, nanoseconds took = {}, std::string_view kind = {}, std::uint64_t about = 0);
+
+  // An attempt of a call without a wait has failed in a way that passes. False: it was the last one. Where another
+  // server may take over each has `timeout`, however soon it failed: an election is slower than any refusal.
+  bool goes_on(operation& call, home const& whose) const;
 
   // The engine is to tell its caller.
   void complete(operation& call);

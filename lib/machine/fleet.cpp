@@ -149,9 +149,9 @@ bool fleet::settled() const {
 
 void fleet::trouble(shard& of, error_code const& why, std::string_view text, bool transient) {
   user_.trouble(of.names(), why, text, transient);
-  for (name_machine* name : send_back(of.names())) name->trouble(why, text, transient);
   std::vector<operation*> plain;
   for (auto& call : of.names().requests.plain()) plain.push_back(&call);
+  for (name_machine* name : send_back(of.names())) name->trouble(why, text, transient);
   for (operation* call : plain) {
     if (transient && plain_.goes_on(*call, why, text)) continue;
     call->text = text;
@@ -163,8 +163,8 @@ void fleet::shaken() {
   if (guide_) guide_->shaken();
 }
 
-void fleet::misled() {
-  if (guide_) guide_->misled();
+void fleet::misled(shard& by) {
+  if (guide_) guide_->misled(by);
 }
 
 home* fleet::redirected(shard& by, redirection const& to) { return guide_ ? guide_->redirected(by, to) : nullptr; }
@@ -184,6 +184,33 @@ void fleet::given_up(shard& shard) {
   shard.names().requests.take_told();  // nobody listens there any more
 }
 
+namespace {
+
+// Who sent it there says the same again, perhaps: it rests before it asks once more.
+template <class Request>
+void go_back(Request& one, detour& sent_on, outbox& there) {
+  bool const asked = sent_on.take_asking();
+  if (asked) sent_on.tire();
+  there.add(one);
+  if (asked) there.rest(sent_on);
+}
+
+// True: of those that only want a connection.
+bool send_back_calls(outbox& from, plain_calls const& plain) {
+  bool connects = false;
+  std::vector<operation*> stray;
+  for (auto& call : from.plain())
+    if (&plain.requests_of(call) != &from) stray.push_back(&call);
+  for (operation* call : stray) {
+    connects = connects || call->what == operation::type::connect;
+    from.remove(*call);
+    go_back(*call, call->sent_on, plain.requests_of(*call));
+  }
+  return connects;
+}
+
+}  // namespace
+
 std::vector<name_machine*> fleet::send_back(home& from) {
   std::vector<owner_state*> owners;
   std::vector<renewal*> renewals;
@@ -195,35 +222,27 @@ std::vector<name_machine*> fleet::send_back(home& from) {
     if (renewal.of->of.at_ != &from) renewals.push_back(&renewal);
   for (owner_state* state : owners) {
     from.requests.remove(*state);
-    state->ask_.sent_on.ask(false);
-    state->of.at_->requests.add(*state);
+    go_back(*state, state->ask_.sent_on, state->of.at_->requests);
     if (std::find(names.begin(), names.end(), &state->of) == names.end()) names.push_back(&state->of);
   }
   for (renewal* renewal : renewals) {
     from.requests.remove(*renewal);
-    renewal->sent_on.ask(false);
-    renewal->of->of.at_->requests.add(*renewal);
+    go_back(*renewal, renewal->sent_on, renewal->of->of.at_->requests);
   }
+  if (send_back_calls(from.requests, plain_)) want_direct(anywhere());
   return names;
+}
+
+// What a retired session had not answered found no server of its name: it stands where names are that have none.
+void fleet::moved(home& at) {
+  if (send_back_calls(first().names().requests, plain_)) want_direct(anywhere());
+  user_.moved(at);
 }
 
 void fleet::move_names() {
   user_.move_names([this](std::string_view name) -> home& { return at(name); });
-  for (auto const& shard : shards_) {
-    home& here = shard->names();
-    auto const where = [this](operation const& call) -> home& {
-      return call.what == operation::type::connect ? anywhere() : at(call.name);
-    };
-    std::vector<operation*> stray;
-    for (auto& call : here.requests.plain())
-      if (&where(call) != &here) stray.push_back(&call);
-    for (operation* call : stray) {
-      home& there = where(*call);
-      if (call->what == operation::type::connect) want_direct(there);
-      here.requests.remove(*call);
-      there.requests.add(*call);
-    }
-  }
+  for (auto const& shard : shards_)
+    if (send_back_calls(shard->names().requests, plain_)) want_direct(anywhere());
   shared_.out->turn = true;
 }
 

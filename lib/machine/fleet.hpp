@@ -102,11 +102,11 @@ class fleet final : private shard_user, private guided {
   // Of the shards.
   void trouble(shard& of, error_code const& why, std::string_view text, bool transient) override;
   void shaken() override;
-  void misled() override;
+  void misled(shard& by) override;
   home* redirected(shard& by, redirection const& to) override;
   bool needs_server(shard const& of) const override;
   std::span<script const* const> scripts() const override { return user_.scripts(); }
-  void moved(home& at) override { user_.moved(at); }  // the guide says so, too
+  void moved(home& at) override;  // the guide says so, too
 
   // Of the guide.
   std::vector<std::unique_ptr<shard>> const& shards() const override { return shards_; }

@@ -13,6 +13,11 @@ node_address reached_by(context const& shared, node_address const& at) {
   return {std::move(host), port};
 }
 
+void note_switch(context& shared, bool first, std::string_view text) {
+  shared.counters.switches += !first;
+  shared.note(event_type::topology_changed, {}, 0, {}, text);
+}
+
 bool releases_at_stake(context const& shared) { return !shared.closed() && !shared.released.empty(); }
 
 void confirm_releases(context& shared, home const& at, instant asked) {

@@ -55,13 +55,16 @@ class guide {
   // One does not answer, or turns requests away: perhaps another one has its names.
   virtual void shaken() = 0;
   // One says that it has them not.
-  virtual void misled() = 0;
+  virtual void misled(shard& by) = 0;
   // One says that another one has a name: see session_user.
   virtual home* redirected(shard& by, redirection const& to) = 0;
 };
 
 // Under which address a server can be reached that the others know by this one.
 node_address reached_by(context const& shared, node_address const& at);
+
+// Another server has names, or the same one after an election; `first`: nobody had them before.
+void note_switch(context& shared, bool first, std::string_view text);
 
 // Something was released that comes back if nobody hears of a failover.
 bool releases_at_stake(context const& shared);

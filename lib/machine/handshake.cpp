@@ -155,7 +155,7 @@ void connections::on_hello(link& connection, sent_call const& call, reply const&
       // Whoever is aside has only KILLs to say.
       if (!aside_ && answer.is_array() && !answer.elements.empty() && answer.elements[0].text == "slave") {
         failed(connection, errc::read_only, "connected to a replica", true);
-        user_.on_replica();
+        user_.misled();
       } else if (answer.is_array() && answer.elements.size() > 2) {
         user_.on_replicas(answer.elements[2].elements.size(), call.sent);
       }
@@ -189,7 +189,7 @@ void connections::on_role(link& connection, reply const& answer, instant asked) 
     return;
   }
   discard(connection, errc::read_only, "the server has become a replica");
-  user_.on_replica();
+  user_.misled();
 }
 
 void connections::greeted(link& connection) {

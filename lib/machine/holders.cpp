@@ -35,7 +35,7 @@ bool holders::keep_out(owner_state const& state, unsigned char mode) const {
          });
 }
 
-hold& holders::begin(owner_state& state, hold made) {
+hold& holders::begin(owner_state& state, hold&& made) {
   context& shared = of_.shared_;
   hold& kept = state.add(shared.spares.make(std::move(made)));
   note(state);
@@ -120,7 +120,10 @@ bool holders::lose(owner_state& state, hold& ended, error_code why) {
 
 void holders::forget(owner_state& state, hold& ended) {
   context& shared = of_.shared_;
-  (ended.lost ? shared.lost_holds : shared.timers).drop(ended);
+  if (ended.lost)
+    std::erase(shared.lost_holds, &ended);
+  else
+    shared.timers.drop(ended);
   if (!ended.lost && !shared.closed()) {
     --shared.counters.held;
     --of_.tally_.held;

@@ -25,7 +25,7 @@ class holders {
   // Has another owner what keeps this one out?
   bool keep_out(owner_state const& state, unsigned char mode) const;
 
-  hold& begin(owner_state& state, hold made);
+  hold& begin(owner_state& state, hold&& made);
   // What this call was granted, with a request that was sent then.
   void keep(owner_state& state, operation& call, unsigned char mode, instant sent, instant deadline);
   // It lasts until its deadline. Not if that has passed: what its holder has seen end does not come to life again,

@@ -22,7 +22,7 @@ struct lock_name {
   // For config::on_event.
   void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
             nanoseconds took = {}, std::uint64_t about = 0) const {
-    shared_.note(type, name_, owner, error, text, took, kind_.rules().name, about);
+    if (shared_.observed) shared_.note(type, name_, owner, error, text, took, kind_.rules().name, about);
   }
 
   // A call that wanted it has ended without.

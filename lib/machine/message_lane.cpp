@@ -91,7 +91,7 @@ void message_lane::answered(link& link, reply& answer) {
   if (what != "subscribe" && what != "unsubscribe" && what != "pong") return;
   if (at_.sharded_channels && what == "unsubscribe") {
     // If it was not asked for that, the slot has another node, or this one is no master any more.
-    if (at_.channels.ended_by_server(words[1].text)) user_.shaken();
+    if (at_.channels.ended_by_server(words[1].text)) user_.misled();
     return;
   }
   bool const ours = !link.unanswered.empty() && link.unanswered.front().what == sent_call::type::may_subscribe;

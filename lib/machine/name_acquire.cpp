@@ -27,7 +27,8 @@ void name_machine::acquire(owner_state& state, operation& call) {
   switch (kind_.admit(call.mode, state.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
     case kind::admission::at_once:
-      return tenure_.may_reenter(state, call) ? begin_turn(state, call) : send_acquire(call, !active_.release_sent());
+      if (tenure_.may_reenter(state, call) && tenure_.count_chance()) return begin_turn(state, call);
+      return send_acquire(call, !active_.release_sent());
     case kind::admission::queue: return enqueue(state, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::too_often: return complete(call, errc::bad_argument, held_too_often);
@@ -166,6 +167,7 @@ void name_machine::pass_on(owner_state& from, operation& call) {
   waiters_->turns().count(shared_.now);
   waiters_->paired();
   tenure_.pass(from, to);
+  shared_.recent.note(owners_, to);
   ++shared_.counters.handed_off;
   ++tally_.handed_off;
   note(event_type::handed_off, to.owner, {}, {}, {}, context_of(call.link));
@@ -179,7 +181,7 @@ void name_machine::pass_on(owner_state& from, operation& call) {
   waiters_->finish_once_calls(queue().ticket());
   if (was_queued && !queue().empty()) waiters_->granted({.mode = call.mode}, {}, tenure_.end_of(call), heard);
   if (&to == &from) return;
-  shared_.served.emplace_back(this, from.owner);
+  shared_.serve(*this, from.owner);
   advance(to);
   advance(from);
 }

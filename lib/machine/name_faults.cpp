@@ -13,15 +13,15 @@ void name_machine::lose(owner_state& state, hold& ended, error_code why) {
   if (ended.lost) return;
   tenure_.lost(state, ended.mode);
   if (!holders_.lose(state, ended, why)) return;
-  shared_.lost_holds.set(ended, shared_.now);
+  shared_.lost_holds.push_back(&ended);
   if (shared_.lost_holds.size() <= context::most_lost) return;
-  hold& oldest = static_cast<hold&>(*shared_.lost_holds.front());
+  hold& oldest = *shared_.lost_holds.front();
   owner_state& of = *oldest.of;
   of.of.holders_.forget(of, oldest);
   if (&of.of != this)
     of.of.tidy(of);
   else
-    shared_.served.emplace_back(this, of.owner);
+    shared_.serve(*this, of.owner);
 }
 
 void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code why) {
@@ -126,6 +126,8 @@ void name_machine::doubt() {
   owner_state* const holder = tenure_.holder();
   if (!holder) return;
   tenure_.doubt();
+  // The release before it is often heard of behind the grant. As long as nobody waits, only what lasts is asked after.
+  if (queue().empty() && !holder->ask_.under_way()) return on_turn_due();
   if (tenure_.held()) repair(*holder, tenure_.mode());
 }
 
@@ -145,6 +147,7 @@ void name_machine::unanswered(owner_state& state, std::string_view text) {
   asked.where = request::place::in_doubt;
   asked.repeated = true;
   ++shared_.counters.in_doubt;
+  ++shared_.counters.unanswered;
   if (asked.what == ask::hand_off) {
     asked.partner->ask_.where = request::place::in_doubt;
     asked.partner->ask_.repeated = true;
@@ -247,8 +250,7 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
     if (!text.empty()) call->text = text;
-    if (transient && (call->waits() || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts)))
-      continue;
+    if (transient && (call->waits() || shared_.goes_on(*call, *at_))) continue;
     give_up(*call, why);
   }
   tidy_served();
@@ -259,8 +261,7 @@ void name_machine::count_attempt(owner_state& state, error_code const& why, std:
   operation* call = state.ask_.call;
   if (!call) return;
   if (!text.empty()) call->text = text;
-  if (transient && (call->waits() || ++call->attempts <= static_cast<unsigned>(shared_.settings.retry_attempts)))
-    return;
+  if (transient && (call->waits() || shared_.goes_on(*call, *at_))) return;
   give_up(*call, why);
 }
 

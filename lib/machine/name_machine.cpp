@@ -25,11 +25,16 @@ name_machine::name_machine(context& shared, home& at, kind const& which, std::st
 name_machine::~name_machine() {
   shared_.timers.drop(turn_due_);
   shared_.forget_served(*this);
+  shared_.recent.forget(owners_);
 }
 
 owner_state& name_machine::state_of(std::uint64_t owner) {
-  owner_state* const state = known(owner);
-  return state ? *state : shared_.spares.make(owners_, *this, owner);
+  if (owner_state* const recent = shared_.recent.find(owners_, owner)) return *recent;
+  owner_set::place where;
+  owner_state* state = owners_.find(owner, where);
+  if (!state) state = &shared_.spares.make(owners_, where, *this, owner);
+  shared_.recent.note(owners_, *state);
+  return *state;
 }
 
 bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
@@ -58,7 +63,8 @@ void name_machine::start(operation& call) {
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
 void name_machine::arrive(owner_state& state, operation& call) {
-  if (state.ask_.under_way() && state.behind.empty() && queue().empty() && waiters_->may_pass(state, call)) {
+  bool const first = state.ask_.under_way() && state.behind.empty() && queue().empty();
+  if (first && waiters_->onward().may_pass(state, call) && tenure_.count_chance()) {
     note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
     return pass_on(state, call);
   }
@@ -80,7 +86,7 @@ void name_machine::arrive(owner_state& state, operation& call) {
   dispatch(state, call);
   if (replaces && state.ask_.call == &call) state.ask_.owes = true;
   if (replaces && !state.ask_.under_way()) give_back(state, mode);  // it cannot try yet
-  repair_modes(state, fix);
+  if (fix != 0) repair_modes(state, fix);
   if (!state.behind.empty()) advance(state);  // what has made way
 }
 
@@ -116,7 +122,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   if (call.what == operation::type::acquire && !call.yes && !call.untried) note_gave_up(call);
   shared_.timers.drop(call.expiry);
   shared_.complete(call);
-  shared_.served.emplace_back(this, call.owner);
+  shared_.serve(*this, call.owner);
 }
 
 void name_machine::watch_deadline(operation& call) {
@@ -214,6 +220,7 @@ void name_machine::send(owner_state& state, bool may_go_direct) {
 void name_machine::tidy(owner_state& state) {
   if (!state.idle()) return;
   tenure_.forget(state);
+  shared_.recent.forget(state);
   shared_.spares.take(owners_, state);
 }
 
@@ -231,14 +238,14 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
   request& asked = state.ask_;
   if (asked.what == ask::release && state.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
     recall_unsent_try(state);
-    if (waiters_->can_hand_off(state)) pair_up(state, queue().head());
+    if (waiters_->onward().can_hand_off(state)) pair_up(state, queue().head());
   }
   if (asked.what == ask::release) {
     asked.target = state.live(asked.mode);
-    // At least one: a hold may have run out unnoticed, and PEXPIRE 0 would make the script write to a deleted key.
+    // At least one: a hold may have run out unnoticed.
     auto const stays = std::max<std::int64_t>(state.longest(asked.mode, shared_.now, shared_.settings), 1);
     asked.lease = asked.target > 0 ? stays : 0;
-    if (asked.target == 0 && !waiters_->unsent_try()) waiters_->turns().end();
+    if (asked.target == 0 && !waiters_->onward().unsent_try()) waiters_->turns().end();
   } else if (asked.what == ask::extend) {
     hold* extended = state.find(asked.extends);
     bool const live = holders_.lasts(extended);

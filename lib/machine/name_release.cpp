@@ -23,7 +23,7 @@ void name_machine::release(owner_state& state, operation& call) {
   watch_deadline(call);
   begin_release(state, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
-  if (state.live(state.ask_.mode) == 0 && waiters_->can_hand_off(state)) {
+  if (state.live(state.ask_.mode) == 0 && waiters_->onward().can_hand_off(state)) {
     pair_up(state, queue().head());
     send(state, true);
   } else {
@@ -92,7 +92,8 @@ bool name_machine::end_turn(owner_state& state, hold& ended) {
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
   bool const inner = state.live(ended.mode) > 1;
   operation* const next = !inner && queue().head_idle() ? &queue().head() : nullptr;
-  if (inner ? !tenure_.warm() : !(next && waiters_->may_pass(state, *next))) return false;
+  bool const goes_on = inner || (next && waiters_->onward().may_pass(state, *next));
+  if (!goes_on || !tenure_.count_chance()) return false;
   note(event_type::released, state.owner, {}, {}, shared_.now - ended.began, ended.context);
   unsigned char const mode = ended.mode;
   holders_.forget(state, ended);
@@ -142,7 +143,7 @@ void name_machine::extend(owner_state& state, operation& call) {
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
-  if (!waiters_->hands_off() || queue().empty()) return;
+  if (!waiters_->onward().hands_off() || queue().empty()) return;
   operation& head = queue().head();
   owner_state& to = *head.of_owner;
   request const& asked = to.ask_;

@@ -18,6 +18,7 @@ bool orphans::answered_late(std::uint32_t serial) {
 void orphans::give_up(remains&& left, error_code const& why, std::string_view text) {
   orphan gone{std::move(left.id), std::move(left.address), std::move(left.run_id), left.serial};
   for (auto& call : left.calls) unanswered(call, gone, why, text);
+  for (auto const& call : left.calls) shared_.counters.waits_failed += call.what == sent_call::type::wait;
   bool const sent_anything = std::any_of(left.calls.begin(), left.calls.end(), [](sent_call const& call) {
     return call.what == sent_call::type::script ||
            (call.what == sent_call::type::plain && call.asked == ask::force_unlock) ||
@@ -74,6 +75,7 @@ void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, s
 }
 
 void orphans::add(orphan&& gone) {
+  ++shared_.counters.orphans;
   if (refused_ || gone.id.empty()) return killed(gone);  // as good as it gets: said by an event in the handshake
   all_.push_back(std::move(gone));
   shared_.out->turn = true;
@@ -117,7 +119,7 @@ void orphans::send() {
 
 // 1: it was there, 0: it was gone already. Both mean that nothing of it runs any more; anything else means nothing.
 void orphans::answered(std::uint32_t serial, reply const& answer) {
-  auto const gone = std::find_if(all_.begin(), all_.end(), [&](orphan const& gone) { return gone.serial == serial; });
+  auto const gone = std::find_if(all_.begin(), all_.end(), [&](orphan const& one) { return one.serial == serial; });
   if (gone == all_.end()) return;
   if (!answer.is_integer()) return not_killed(*gone, answer);
   failures_ = 0;

@@ -38,6 +38,12 @@ void outbox::add(operation& plain) {
   shared_.out->turn = true;
 }
 
+// What is due a rest waits, longer each time, and nothing else there does.
+void outbox::rest(detour const& of) {
+  if (!of.due_a_rest() || rests_until_ > shared_.now) return;
+  rests_until_ = after(shared_.now, shared_.pause(of.rests(), shared_.settings.retry_delay));
+}
+
 void outbox::remove(owner_state& state) {
   if (!static_cast<outbox_hook&>(state).is_linked()) return;
   auto& list = lists_[state.outbox_order];

@@ -43,7 +43,7 @@ class outbox {
 
   // Until then nothing leaves whose detours have made it due a rest.
   instant rests_until() const { return rests_until_; }
-  void rest(instant end) { rests_until_ = end; }
+  void rest(detour const& of);
 
   bool empty() const;
   owner_list& of(order which) { return lists_[which]; }

@@ -118,11 +118,13 @@ owner_state* owner_set::find(std::uint64_t owner) const {
   return found == all_.end() ? nullptr : &*found;
 }
 
-owner_state& owner_set::insert(std::unique_ptr<owner_state> state) {
-  owner_state& made = *all_.insert(*state).first;
-  assert(&made == state.get());
-  state.release();
-  return made;
+owner_state* owner_set::find(std::uint64_t owner, place& where) {
+  auto const [found, absent] = all_.insert_check(owner, where);
+  return absent ? nullptr : &*found;
+}
+
+owner_state& owner_set::insert(std::unique_ptr<owner_state> state, place const& where) {
+  return *all_.insert_commit(*state.release(), where);
 }
 
 std::unique_ptr<owner_state> owner_set::extract(owner_state& state) {
@@ -135,12 +137,13 @@ spare_storage::spare_storage() {
   holds_.reserve(most_spare);
 }
 
-owner_state& spare_storage::make(owner_set& all, name_machine& name, std::uint64_t owner) {
-  if (owners_.empty()) return all.insert(std::make_unique<owner_state>(name, owner));
+owner_state& spare_storage::make(owner_set& all, owner_set::place const& where, name_machine& name,
+                                 std::uint64_t owner) {
+  if (owners_.empty()) return all.insert(std::make_unique<owner_state>(name, owner), where);
   auto state = std::move(owners_.back());
   owners_.pop_back();
   owner_state::renew(state, name, owner);
-  return all.insert(std::move(state));
+  return all.insert(std::move(state), where);
 }
 
 // When an owner state goes, nobody can be told that there is no memory.
@@ -152,7 +155,7 @@ void spare_storage::take(owner_set& all, owner_state& ended) noexcept {
   if (keeps_memory && owners_.size() < owners_.capacity()) owners_.push_back(std::move(state));
 }
 
-std::unique_ptr<hold> spare_storage::make(hold made) {
+std::unique_ptr<hold> spare_storage::make(hold&& made) {
   if (holds_.empty()) return std::make_unique<hold>(std::move(made));
   auto spare = std::move(holds_.back());
   holds_.pop_back();

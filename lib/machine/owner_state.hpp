@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace latchkey::detail {
@@ -197,14 +198,27 @@ struct owner_state : outbox_hook, owner_hook {
 
 // The owners of a name. Most names have one or none: then this takes no memory of its own.
 class owner_set {
+  struct owner_of {
+    using type = std::uint64_t;
+    type operator()(owner_state const& state) const { return state.owner; }
+  };
+  using tree =
+      boost::intrusive::set<owner_state, boost::intrusive::base_hook<owner_hook>,
+                            boost::intrusive::key_of_value<owner_of>, boost::intrusive::constant_time_size<false>>;
+
  public:
+  // For one who is not there yet, as long as nothing else changes.
+  using place = tree::insert_commit_data;
+
   owner_set() = default;
   ~owner_set() { all_.clear_and_dispose(std::default_delete<owner_state>()); }
   owner_set(owner_set const&) = delete;
   owner_set& operator=(owner_set const&) = delete;
 
   owner_state* find(std::uint64_t owner) const;
-  owner_state& insert(std::unique_ptr<owner_state> state);
+  // Null: it is not there, and `where` says where it would be.
+  owner_state* find(std::uint64_t owner, place& where);
+  owner_state& insert(std::unique_ptr<owner_state> state, place const& where);
   std::unique_ptr<owner_state> extract(owner_state& state);
 
   bool empty() const { return all_.empty(); }
@@ -212,28 +226,49 @@ class owner_set {
   auto end() { return all_.end(); }
 
  private:
-  struct owner_of {
-    using type = std::uint64_t;
-    type operator()(owner_state const& state) const { return state.owner; }
-  };
-  mutable boost::intrusive::set<owner_state, boost::intrusive::base_hook<owner_hook>,
-                                boost::intrusive::key_of_value<owner_of>, boost::intrusive::constant_time_size<false>>
-      all_;
+  mutable tree all_;
 };
 
 // What idle owners and ended holds leave behind, so that steady work does not allocate it again and again.
 class spare_storage {
  public:
   spare_storage();
-  owner_state& make(owner_set& all, name_machine& name, std::uint64_t owner);
+  owner_state& make(owner_set& all, owner_set::place const& where, name_machine& name, std::uint64_t owner);
   // \pre it is idle.
   void take(owner_set& all, owner_state& ended) noexcept;
-  std::unique_ptr<hold> make(hold made);
+  std::unique_ptr<hold> make(hold&& made);
   void take(std::unique_ptr<hold> ended) noexcept;
 
  private:
   std::vector<std::unique_ptr<owner_state>> owners_;
   std::vector<std::unique_ptr<hold>> holds_;
+};
+
+// The owners of a client that were looked for last: a call looks for its own several times, and one who was passed a
+// lock comes to release it.
+class recent_owners {
+ public:
+  owner_state* find(owner_set const& in, std::uint64_t owner) const {
+    for (auto const& [state, of] : last_)
+      if (of == &in && state->owner == owner) return state;
+    return nullptr;
+  }
+  void note(owner_set const& in, owner_state& state) {
+    if (last_[0].first == &state) return;
+    last_[1] = std::exchange(last_[0], {&state, &in});
+  }
+  // It goes.
+  void forget(owner_state const& state) {
+    for (auto& one : last_)
+      if (one.first == &state) one = {};
+  }
+  void forget(owner_set const& all) {
+    for (auto& one : last_)
+      if (one.second == &all) one = {};
+  }
+
+ private:
+  std::pair<owner_state*, owner_set const*> last_[2]{};
 };
 
 // The requests of one name that others of this client may have to wait for: what ends a hold, what has gone by the

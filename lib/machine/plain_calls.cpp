@@ -1,13 +1,12 @@
 #include <machine/plain_calls.hpp>
 
-#include <machine/outbox.hpp>
+#include <machine/home.hpp>
 #include <wire/packed.hpp>
 
 namespace latchkey::detail {
 
 bool plain_calls::goes_on(operation& plain, error_code const& why, std::string_view text) const {
-  if (plain.what != operation::type::connect)
-    return ++plain.attempts <= static_cast<unsigned>(shared_.settings.retry_attempts);
+  if (plain.what != operation::type::connect) return shared_.goes_on(plain, user_.home_of(plain));
   // It has a wait, and ends with the last that was heard.
   plain.error = why;
   plain.text = text;
@@ -28,7 +27,10 @@ void plain_calls::answered(sent_call const& call, reply const& answer, outbox co
   } else if (plain.what == operation::type::query && has_text(plain.question)) {
     plain.argument = std::make_shared<std::string const>(packed(answer));
   } else if (plain.what == operation::type::query) {
-    if (!plain.which->read_query(plain.question, answer, plain.value)) error = errc::server_error;
+    if (!plain.which->read_query(plain.question, answer, plain.value)) {
+      error = errc::server_error;
+      plain.text = answer.kind == reply::type::string ? "the value is not an integer" : "an answer of unexpected form";
+    }
     user_.correct(plain);
   } else {
     outcome found;
@@ -36,7 +38,8 @@ void plain_calls::answered(sent_call const& call, reply const& answer, outbox co
     if (answer.is_array() && answer.elements.size() == 1)
       found = plain.which->read(asked, {.what = asked, .mode = plain.mode}, answer.elements[0]);
     plain.yes = found.what == outcome::type::released;
-    if (plain.yes && &user_.requests_of(plain) != &by) user_.requests_of(plain).tell(*plain.which, plain.name);
+    if (plain.yes && &user_.home_of(plain).requests != &by)
+      user_.home_of(plain).requests.tell(*plain.which, plain.name);
     if (plain.yes) user_.forced(plain, call.sent);
     plain.text = found.text;
     if (found.not_published)
@@ -51,12 +54,12 @@ void plain_calls::not_run(operation& plain, server_error const& why, std::string
   plain.text = text;
   plain.unseen = false;
   if (!goes_on(plain, why.code, text)) return expire(plain, why.code);
-  user_.requests_of(plain).add(plain);
+  user_.home_of(plain).requests.add(plain);
 }
 
 void plain_calls::unanswered(operation& plain) {
   if (!goes_on(plain, errc::connection_lost, {})) return expire(plain, errc::connection_lost);
-  user_.requests_of(plain).add(plain);
+  user_.home_of(plain).requests.add(plain);
 }
 
 void plain_calls::end_connects() {
@@ -70,7 +73,7 @@ void plain_calls::restart_connects() {
     waking_.pop_front();
     call.yes = false;
     call.error = errc::connection_lost;
-    user_.requests_of(call).add(call);
+    user_.home_of(call).requests.add(call);
   }
 }
 
@@ -84,7 +87,7 @@ void plain_calls::expire(operation& call, error_code const& why) {
   if (call.what == operation::type::connect && call.yes)
     waking_.erase(waking_.iterator_to(call));
   else
-    user_.requests_of(call).remove(call);
+    user_.home_of(call).requests.remove(call);
   user_.forget(call);
   shared_.timers.drop(call.expiry);
   call.where = operation::place::idle;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <machine/context.hpp>
+#include <machine/home.hpp>
 #include <machine/link.hpp>
-#include <machine/outbox.hpp>
 
 #include <boost/intrusive/list.hpp>
 
@@ -15,7 +15,7 @@ namespace latchkey::detail {
 class plain_calls_user {
  public:
   // Of the server that is to be asked.
-  virtual outbox& requests_of(operation const& call) = 0;
+  virtual home& home_of(operation const& call) = 0;
   // A force-unlock, sent at that time, has removed whoever had the name.
   virtual void forced(operation const& call, instant sent) = 0;
   // A force-unlock leaves now: nobody knows when it runs.
@@ -44,13 +44,13 @@ class plain_calls final : public plain_listener {
   void end_connects();
   void restart_connects();
 
-  outbox& requests_of(operation const& call) const override { return user_.requests_of(call); }
+  outbox& requests_of(operation const& call) const override { return user_.home_of(call).requests; }
   void sends(operation const& call) override {
     if (call.what == operation::type::force_unlock) user_.forces(call);
   }
   std::uint64_t shown_as(operation const& call) const override { return user_.shown_as(call); }
   void answered(sent_call const& call, reply const& answer, outbox const& by) override;
-  void again(operation& plain) override { user_.requests_of(plain).add(plain); }
+  void again(operation& plain) override { user_.home_of(plain).requests.add(plain); }
   void not_run(operation& plain, server_error const& why, std::string_view text) override;
   void unanswered(operation& plain) override;
   // After trouble that passes. False: its attempts are used up.

@@ -43,9 +43,11 @@ std::size_t request_writer::replicas_needed() {
   auto const& settings = shared_.settings;
   if (!shared_.may_move || !settings.check_lock_synced_replicas) return 0;
   if (settings.min_synced_replicas > 0) return static_cast<std::size_t>(settings.min_synced_replicas);
+  auto const& known = at_.replicas;
   // Of a node that an ASK has named nobody has said yet how many it has, but itself.
-  if (settings.min_synced_replicas < 0) return std::max(at_.replicas.named, at_.replicas.connected);
-  if (at_.replicas.connected > 0) return 1;
+  std::size_t const there = settings.min_synced_replicas < 0 ? std::max(known.named, known.connected)
+                                                             : std::min<std::size_t>(known.connected, 1);
+  if (there > 0) return there;
   if (!std::exchange(at_.replicas.missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
   return 0;
 }
@@ -94,6 +96,7 @@ void request_writer::send_wait(link& to) {
 
 void request_writer::synced(link& on, reply const& said) {
   bool const met = said.is_integer() && said.integer >= static_cast<std::int64_t>(on.replicas_asked);
+  ++(met ? shared_.counters.waits_met : shared_.counters.waits_failed);
   if (!met) user_.shaken();
   while (!on.unsynced.empty()) {
     unsynced_call kept = std::move(on.unsynced.front());
@@ -187,36 +190,32 @@ void request_writer::send_again(sent_call& call) {
   if (call.plain) plain_.again(*call.plain);
 }
 
-// What is due a rest waits, longer each time, and nothing else there does.
-void request_writer::rest(outbox& at, detour const& of) {
-  if (!of.due_a_rest() || at.rests_until() > shared_.now) return;
-  at.rest(after(shared_.now, shared_.pause(of.rests(), shared_.settings.retry_delay)));
-}
-
 // Nothing ran, and another server is to be asked: by its item alone, if it does not have the slot yet. Whom nobody
 // knows yet is learnt of meanwhile. Servers that send each other's names to each other are not asked in a loop.
 bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   auto const to = at_.in_cluster ? read_redirection(text) : std::nullopt;
   if (!to) return false;
   home* const there = user_.redirected(*to);
+  bool const once = to->once && there;
   auto const send_on = [&](detour& of, outbox& at) {
-    of.ask(to->once);
+    of.ask(once);
     there ? of.next() : of.tire();
-    rest(at, of);
+    at.rest(of);
   };
   for (owner_state* state : call.owners) {
-    if (to->once) there->passing.add(state->of.name());
-    send_on(state->ask_.sent_on, (to->once ? there : state->of.at_)->requests);
-    state->of.not_run(*state, nullptr, {}, to->once ? there : nullptr);
+    if (once) there->passing.add(state->of.name());
+    send_on(state->ask_.sent_on, (once ? there : state->of.at_)->requests);
+    state->of.not_run(*state, nullptr, {}, once ? there : nullptr);
   }
   for (renewal* renewal : call.renewals) {
-    if (to->once) there->passing.add(renewal->of->of.name());
-    outbox& at = (to->once ? there : renewal->of->of.at_)->requests;
+    if (once) there->passing.add(renewal->of->of.name());
+    outbox& at = (once ? there : renewal->of->of.at_)->requests;
     send_on(renewal->sent_on, at);
     at.add(*renewal);
   }
   if (!call.plain) return true;
-  outbox& at = to->once ? there->requests : plain_.requests_of(*call.plain);
+  call.plain->unseen = false;
+  outbox& at = once ? there->requests : plain_.requests_of(*call.plain);
   send_on(call.plain->sent_on, at);
   at.add(*call.plain);
   return true;
@@ -253,7 +252,7 @@ bool request_writer::goes_apart(sent_call& call, std::string_view text) {
 void request_writer::come_again(sent_call& call) {
   auto const wait = [&](detour& of, outbox& at) {
     of.tire();
-    rest(at, of);
+    at.rest(of);
   };
   for (owner_state* state : call.owners) wait(state->ask_.sent_on, state->of.at_->requests);
   if (call.plain) wait(call.plain->sent_on, plain_.requests_of(*call.plain));

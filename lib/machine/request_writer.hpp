@@ -28,6 +28,8 @@ class writer_user {
   virtual home* redirected(redirection const& to) = 0;
   // Nobody has the slot, or replicas are not what was known of them.
   virtual void shaken() = 0;
+  // The server says that it has a slot no more.
+  virtual void misled() = 0;
 
  protected:
   ~writer_user() = default;
@@ -94,7 +96,6 @@ class request_writer {
   void send_again(sent_call& call);
   bool goes_elsewhere(sent_call& call, std::string_view text);
   bool goes_apart(sent_call& call, std::string_view text);
-  void rest(outbox& at, detour const& of);
   void come_again(sent_call& call);
   void fell_ill(sickness::part what, server_error const& why, std::string_view text);
   void recovered(sickness::part what);

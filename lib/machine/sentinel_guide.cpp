@@ -32,7 +32,7 @@ routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t e
   std::string text = "slots 0-16383: ";
   if (!before.empty()) text += "from " + before + ' ';
   text += "to " + to_string(where) + ", epoch " + std::to_string(epoch);
-  shared_.note(event_type::topology_changed, {}, 0, {}, text);
+  note_switch(shared_, before.empty(), text);
   if (!before.empty() || epoch > 0) quarantine(shared_, shard.names());
   shard.lead_to(where);
   return verdict;

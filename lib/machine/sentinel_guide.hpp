@@ -25,7 +25,7 @@ class sentinel_guide final : public guide, private scout_user {
   void on_timer() override { scout_.on_timer(); }
   bool asleep() const override { return scout_.asleep(); }
   void shaken() override { scout_.hurry(); }
-  void misled() override { scout_.distrust(); }
+  void misled(shard&) override { scout_.distrust(); }
   home* redirected(shard&, redirection const&) override { return nullptr; }
 
  private:

@@ -289,9 +289,13 @@ void sentinel_scout::on_epoch(sentinel& one, reply const& answer) {
   if (refuses(one, answer)) return;
   auto const epoch = read_epoch(answer);
   if (one.named.host.empty() || !epoch) return failed(one, errc::protocol_error, "its answer names no master");
-  if (user_.on_claim(one.named, *epoch, read_replicas(answer), one.since) == routes::verdict::stale)
+  auto const verdict = user_.on_claim(one.named, *epoch, read_replicas(answer), one.since);
+  if (verdict == routes::verdict::stale)
     return failed(one, errc::connect_failed, "it has not heard of the last failover");
   answered_well(one);
+  // It names the one that is missing: another may know of its successor.
+  bool const no_help = verdict == routes::verdict::known && wanted_ == need::press;
+  if (no_help && all_.front().get() == &one) std::rotate(all_.begin(), all_.begin() + 1, all_.end());
 }
 
 void sentinel_scout::learn(sentinel const& from, reply const& answer) {

@@ -169,10 +169,6 @@ void session::on_trouble(error_code const& why, std::string_view text, bool tran
   if (!aside_) user_.trouble(why, text, transient);
 }
 
-void session::on_replica() {
-  if (!aside_) user_.misled();
-}
-
 void session::on_replicas(std::size_t many, instant asked) {
   if (aside_) return;
   at_.replicas.connected = many;
@@ -227,6 +223,7 @@ node_stats session::seen() const {
   node_stats made{.address = links_.who().address, .connected = up(), .kills_owed = orphans_.size()};
   for (role const each : {role::shared, role::direct, role::messages}) {
     link const& connection = links_.of(each);
+    made.links += connection.at == link::state::up;
     made.in_flight += connection.unanswered.size() + connection.unsynced.size() + connection.lent;
   }
   return made;

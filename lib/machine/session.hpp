@@ -98,7 +98,6 @@ class session final : private connections_user, private orphans_user, private wr
   void on_up(link& connection) override;
   void on_down(link const& connection, remains&& left, error_code const& why, std::string_view text) override;
   void on_trouble(error_code const& why, std::string_view text, bool transient) override;
-  void on_replica() override;
   void on_replicas(std::size_t many, instant asked) override;
   void on_kill_allowed() override { orphans_.allow(); }
   void on_kill_refused(std::string_view text) override { orphans_.refuse(text); }
@@ -107,6 +106,9 @@ class session final : private connections_user, private orphans_user, private wr
   void kill(orphan const& gone) override;
   home* redirected(redirection const& to) override { return user_.redirected(to); }
   void shaken() override { user_.shaken(); }
+  void misled() override {
+    if (!aside_) user_.misled();
+  }
 
   context& shared_;
   home& at_;

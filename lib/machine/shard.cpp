@@ -29,6 +29,7 @@ void shard::lead_to(node_address const& at) {
   bool const first = !now_;
   names_.was_master = {};
   names_.in_question = false;
+  names_.to_be_succeeded = true;
   retire();
   auto const known =
       std::find_if(before_.begin(), before_.end(), [&](auto const& session) { return session->where() == at; });
@@ -107,6 +108,7 @@ void shard::snapshot(std::vector<node_stats>& out, std::uint64_t epoch) const {
     auto known = std::find_if(out.begin(), out.end(), [&](auto const& each) { return each.address == seen.address; });
     if (known == out.end()) return out.emplace_back(seen);
     known->connected = known->connected || seen.connected;
+    known->links += seen.links;
     known->in_flight += seen.in_flight;
     known->kills_owed += seen.kills_owed;
     return *known;

@@ -21,7 +21,7 @@ class shard_user {
   // Its server does not answer, or turns requests away: perhaps another one has the names.
   virtual void shaken() = 0;
   // Its server says that it has them not.
-  virtual void misled() = 0;
+  virtual void misled(shard& by) = 0;
   // A name is elsewhere: where its requests go instead; null: nobody knows yet.
   virtual home* redirected(shard& by, redirection const& to) = 0;
   virtual bool needs_server(shard const& of) const = 0;
@@ -98,7 +98,7 @@ class shard final : private session_user {
     user_.trouble(*this, why, text, transient);
   }
   void shaken() override { user_.shaken(); }
-  void misled() override { user_.misled(); }
+  void misled() override { user_.misled(*this); }
   home* redirected(redirection const& to) override { return user_.redirected(*this, to); }
   bool needs_server() const override { return user_.needs_server(*this); }
   std::span<script const* const> scripts() const override { return user_.scripts(); }

@@ -117,7 +117,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   context& shared = of_.shared_;
   operation& head = queue_.head();
   // One tenure, one request: as long as the server shows one of ours, or may, no other is asked for.
-  tenure const& ours = of_.tenure_;
+  tenure& ours = of_.tenure_;
   if (ours.held()) {
     bool const looks = head.once || rules().polls || deaf(listening());
     if (!ours.certain() || (looks && !ours.fresh())) {
@@ -125,26 +125,26 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
       return doubt();
     }
     return wait_for_ours();
-  } else if ((ours.lent(*head.of_owner) && !rules().shares(head.mode, head.mode)) ||
+  } else if ((ours.lent(head.of_owner->owner) && !rules().shares(head.mode, head.mode)) ||
              (ours.on() && of_.active_.release_sent(ours.mode()))) {
     return wait_for_field();
   }
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
-  if (leaving && may_pass(*leaving, head)) return of_.pass_on(*leaving, head);
-  if (leaving && !streak_.allows(shared.settings.local_handoff,
-                                 shared.now)) {  // it is really released first; its answer wakes the head
-    remember(wake_up::release);
-    return;
+  if (leaving) {
+    // It is really released first; its answer wakes the head.
+    if (!streak_.allows(shared.settings.local_handoff, shared.now)) return remember(wake_up::release);
+    if (ours.may_pass(*leaving, head) && ours.count_chance()) return of_.pass_on(*leaving, head);
   }
   if (leaves_to_others(head)) return;
-  if (leaving && hands_off() &&
+  bool const hands_off = onward().hands_off();
+  if (leaving && hands_off &&
       (shared.barred.has(*head.of_owner) || !ours.may_be_handed(*leaving, *head.of_owner) ||
        !of_.at_->passes_on(leaving->ask_, shared.now)))
     return remember(wake_up::release);
   unfollowed_ = wake_up::none;
   look_no_more();
   bool const direct = may_go_direct && queue_.size() == 1;
-  if (leaving && !hands_off()) {  // it leaves in the same turn, right behind the release
+  if (leaving && !hands_off) {  // it leaves in the same turn, right behind the release
     streak_.count(shared.now);
     return of_.send_acquire(head, false);
   }

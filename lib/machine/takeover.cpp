@@ -107,7 +107,7 @@ void takeover::may_run_later(owner_state& state, home const& at) {
 }
 
 void takeover::catch_up(owner_state& state) {
-  if (state.client || state.field != state.owner || state.of.tenure_.lent(state) ||
+  if (state.client || state.field != state.owner || state.of.tenure_.lent(state.owner) ||
       state.of.in_use_elsewhere(state.owner))
     return;
   for (unsigned char mode = 0; mode < state.of.kind_.rules().modes; ++mode)

@@ -21,11 +21,11 @@ bool tenure::fits(operation const& call) const {
   return after(now, of_.shared_.settings.lock_watchdog_timeout / 2) <= until_;
 }
 
-bool tenure::may_reenter(owner_state const& state, operation const& call) {
-  return is_of(state) && on(call) && state.live(mode()) > 0 && !state.ask_.under_way() && fits(call) && warm();
+bool tenure::may_reenter(owner_state const& state, operation const& call) const {
+  return is_of(state) && on(call) && state.live(mode()) > 0 && !state.ask_.under_way() && fits(call);
 }
 
-bool tenure::may_pass(owner_state const& from, operation const& call) {
+bool tenure::may_pass(owner_state const& from, operation const& call) const {
   if (!is_of(from) || !on(call) || !fits(call)) return false;
   if (from.live() > from.live(mode())) return false;  // what it has beside stays in its field
   auto const& limit = of_.shared_.settings.local_handoff;
@@ -37,10 +37,10 @@ bool tenure::may_pass(owner_state const& from, operation const& call) {
   request const& asked = from.ask_;
   bool const unsent = asked.what == ask::release && asked.mode == mode() && asked.where == request::place::outbox &&
                       asked.target == 0 && !asked.repeated && !asked.owes && !asked.fix;
-  return (!asked.under_way() || unsent) && warm();
+  return !asked.under_way() || unsent;
 }
 
-bool tenure::warm() {
+bool tenure::count_chance() {
   context const& shared = of_.shared_;
   if (shared.now - std::exchange(asked_at_, shared.now) > to_nanoseconds(in_a_row)) asked_ = 0;
   auto const by_server = static_cast<unsigned>(shared.settings.local_handoff.warm_up);
@@ -73,7 +73,7 @@ void tenure::pass(owner_state& from, owner_state& to) {
 void tenure::count_moved() { moved_ = of_.shared_.now; }
 
 instant tenure::confirm_at() const {
-  if (!held() || (!passed_ && shown_ == at_->live(mode()))) return never;
+  if (!held() || (!doubted_ && !passed_ && shown_ == at_->live(mode()))) return never;
   return after(moved_, unnoticed);
 }
 
@@ -118,7 +118,7 @@ void tenure::lost(owner_state& state, unsigned char in_mode) {
 }
 
 void tenure::stand_in(owner_state& state, unsigned char in_mode) {
-  if (of_.kind_.rules().shares(in_mode, in_mode) && lent(state) && state.field == state.owner)
+  if (of_.kind_.rules().shares(in_mode, in_mode) && lent(state.owner) && state.field == state.owner)
     state.field = of_.shared_.next_stand_in++;
 }
 

@@ -29,9 +29,6 @@ class tenure {
   owner_state* holder() const { return at_; }
   bool is_of(owner_state const& state) const { return at_ == &state; }
   // This owner's field stands for another one's hold, or for a request of it that is not answered.
-  bool lent(owner_state const& state) const {
-    return borrower_ && borrower_ != &state && borrower_->field == state.owner;
-  }
   bool lent(std::uint64_t owner) const { return borrower_of(owner) != nullptr; }
   owner_state* borrower_of(std::uint64_t owner) const {
     return borrower_ && borrower_->owner != owner && borrower_->field == owner ? borrower_ : nullptr;
@@ -44,18 +41,18 @@ class tenure {
 
   // --- what may be done without the server ---
   // The holder takes it once more.
-  bool may_reenter(owner_state const& state, operation const& call);
+  bool may_reenter(owner_state const& state, operation const& call) const;
   // `from` holds it no more, and has sent no release of it: may this caller have it?
-  bool may_pass(owner_state const& from, operation const& call);
-  // Asked last of what could be done without the server, and counts it: the first few in a row go by the server all the
-  // same, which so shows at once what is done now and then.
-  bool warm();
+  bool may_pass(owner_state const& from, operation const& call) const;
+  // Counts what may be so. False: it is one of the first few in a row, which go by the server all the same, and so are
+  // shown at once where that is done now and then.
+  bool count_chance();
   // Then the next turn will be one, as far as it depends on that.
   bool warmed() const;
   // A hand-off on the server: nothing is left to pass on once a release was sent, and the old hold takes the new one
   // along if that is in its field.
   bool may_be_handed(owner_state const& from, owner_state const& to) const {
-    return !on() || (is_of(from) && !lent(to));
+    return !on() || (is_of(from) && !lent(to.owner));
   }
   // Until when the hold lasts that begins so.
   instant end_of(operation const& call) const;

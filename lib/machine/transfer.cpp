@@ -45,7 +45,7 @@ void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
   if (name_machine const* const other = into.in_use_elsewhere(state.owner))
     return into.complete(call, errc::already_held,
                          "the owner has this name already as a " + std::string(other->which().rules().name));
-  if (into.tenure_.lent(state) || state.field != state.owner)
+  if (into.tenure_.lent(state.owner) || state.field != state.owner)
     return into.complete(call, errc::already_held, "the server shows another hold of this client under that owner");
   if (end <= into.shared_.now) return into.complete(call);  // `yes` stays false
   state.field = call.field;

@@ -53,7 +53,12 @@ constexpr milliseconds no_lease_hint{1'000};  // the holder's key has no time to
 
 }  // namespace
 
-owner_state* waited_name::known(std::uint64_t owner) const { return owners_.find(owner); }
+owner_state* waited_name::known(std::uint64_t owner) const {
+  if (owner_state* const recent = shared_.recent.find(owners_, owner)) return recent;
+  owner_state* const found = owners_.find(owner);
+  if (found) shared_.recent.note(owners_, *found);
+  return found;
+}
 
 std::uint64_t waited_name::shown_as(std::uint64_t owner) const {
   owner_state const* const state = known(owner);
@@ -183,22 +188,6 @@ void waiters::refuse_once_calls(error_code const& why, std::string_view text) {
     leave(call);
     of_.complete(call, why, text);
   }
-}
-
-bool waiters::can_hand_off(owner_state const& from) const {
-  context const& shared = of_.shared_;
-  if (!hands_off() || !streak_.allows(shared.settings.local_handoff, shared.now) || !queue_.head_idle() ||
-      shared.closed())
-    return false;
-  operation const& head = queue_.head();
-  if (head.of_owner == &from || head.mode != from.ask_.mode || shared.barred.has(*head.of_owner)) return false;
-  if (!of_.tenure_.may_be_handed(from, *head.of_owner)) return false;
-  return head.tried || !of_.active_.in_doubt(rules(), head.mode, &from);
-}
-
-bool waiters::unsent_try() const {
-  return streak_.runs() && !hands_off() && !queue_.empty() && queue_.head().where == operation::place::trying &&
-         queue_.head().of_owner->ask_.where == request::place::outbox;
 }
 
 // Messages will not come. Until a channel of one's own is confirmed they do not either, and the server may take such a

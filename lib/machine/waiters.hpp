@@ -6,6 +6,7 @@
 #include <machine/owner_state.hpp>
 #include <machine/streak.hpp>
 #include <machine/subscriptions.hpp>
+#include <machine/succession.hpp>
 #include <machine/tenure.hpp>
 
 #include <boost/container/options.hpp>
@@ -130,6 +131,8 @@ class waiters {
   wait_queue const& queue() const { return queue_; }
   wait_queue& queue() { return queue_; }
   streak& turns() { return streak_; }
+  // How the lock goes on to the head.
+  succession onward() const { return {of_, queue_, streak_}; }
 
   // \throws std::bad_alloc: nothing has changed.
   virtual void make_room() {}
@@ -184,16 +187,6 @@ class waiters {
 
   // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
   void finish_once_calls(std::uint64_t up_to, unsigned modes = ~0u, std::int64_t least = 0);
-  // A release of this owner may take the head of the queue along.
-  bool can_hand_off(owner_state const& from) const;
-  // Retakes that the server was asked for are of the streak, too.
-  bool may_pass(owner_state const& from, operation const& call) {
-    return streak_.allows(of_.shared_.settings.local_handoff, of_.shared_.now) && of_.tenure_.may_pass(from, call);
-  }
-  // By the server, which shows it: where turns are many in a row they need no request.
-  bool hands_off() const { return rules().hand_off && !of_.tenure_.warmed(); }
-  // Of kinds that hand nothing off a try that waits to be sent leaves right behind the release.
-  bool unsent_try() const;
   bool parked(operation const& call) const { return !call.tried && of_.in_doubt(call.mode); }
 
  protected:

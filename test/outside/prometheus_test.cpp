@@ -18,7 +18,8 @@ namespace {
 
 stats made_up() {
   stats shown;
-  shown.nodes = {{.address = "10.0.0.1:6379", .epoch = 3, .connected = true, .held = 2}, {.address = "a\"\\b"}};
+  shown.nodes = {{.address = "10.0.0.1:6379", .epoch = 3, .connected = true, .links = 3, .held = 2},
+                 {.address = "a\"\\b"}};
   shown.kinds.resize(2);
   shown.kinds[0].kind = "lock";
   shown.kinds[0].acquired = 5;
@@ -27,6 +28,11 @@ stats made_up() {
   shown.kinds[1].held = 1;
   shown.bytes_sent = 77;
   shown.kills = 3;
+  shown.orphans = 5;
+  shown.unanswered = 6;
+  shown.switches = 7;
+  shown.waits_met = 8;
+  shown.waits_failed = 9;
   shown.connected = true;
   shown.wait_time.buckets[4] = 3;
   shown.wait_time.buckets[5] = 1;
@@ -72,10 +78,16 @@ TEST_CASE("M1: counters and gauges have a kind where kinds differ", "[outside][m
   CHECK(with(text, "latchkey_held") == list{"latchkey_held{kind=\"lock\"} 0", "latchkey_held{kind=\"fair_lock\"} 1"});
   CHECK(with(text, "latchkey_sent_bytes") == list{"latchkey_sent_bytes_total 77"});
   CHECK(with(text, "latchkey_connection_kills") == list{"latchkey_connection_kills_total 3"});
+  CHECK(with(text, "latchkey_orphans") == list{"latchkey_orphans_total 5"});
+  CHECK(with(text, "latchkey_unanswered") == list{"latchkey_unanswered_requests_total 6"});
+  CHECK(with(text, "latchkey_switches") == list{"latchkey_switches_total 7"});
+  CHECK(with(text, "latchkey_replica_waits") ==
+        list{"latchkey_replica_waits_met_total 8", "latchkey_replica_waits_failed_total 9"});
   CHECK(with(text, "latchkey_connected") == list{"latchkey_connected 1"});
   CHECK(with(text, "latchkey_server_connected") == list{"latchkey_server_connected{server=\"10.0.0.1:6379\"} 1",
                                                         R"(latchkey_server_connected{server="a\"\\b"} 0)"});
   CHECK(with(text, "latchkey_server_epoch").front() == "latchkey_server_epoch{server=\"10.0.0.1:6379\"} 3");
+  CHECK(with(text, "latchkey_server_links").front() == "latchkey_server_links{server=\"10.0.0.1:6379\"} 3");
   CHECK(with(text, "latchkey_server_held").front() == "latchkey_server_held{server=\"10.0.0.1:6379\"} 2");
   CHECK(with(text, "# TYPE latchkey_acquired") == list{"# TYPE latchkey_acquired_total counter"});
   CHECK(with(text, "latchkey_build_info{version=\"" LATCHKEY_VERSION "\",boost=\"1.").size() == 1);

@@ -72,6 +72,24 @@ TEST_CASE("cluster: clients that know one node at first ask any master later", "
   w.finish();
 }
 
+// Others have perhaps not heard of it yet.
+TEST_CASE("cluster: a node that ends a channel is asked who has its slot", "[unit][machine][cluster]") {
+  world w(impatient(), 2, world::known::by_nodes);
+  for (std::size_t i = 1; i <= 6; ++i) {
+    w.add_server();
+    nodes::move(w, "name" + std::to_string(i), i);
+  }
+  w.resolve_to(w.server);
+  nodes::move(w, "k", 1);
+  w.await(w.acquire(1));
+  w.acquire(2, {.client = 1});
+  w.pass(1s);
+  CHECK_FALSE(nodes::was_asked(w, "node1"));
+  nodes::move(w, "k", 2);
+  w.run();
+  CHECK(nodes::was_asked(w, "node1"));
+}
+
 TEST_CASE("cluster: a node that begins to announce a name keeps the connections that it has",
           "[unit][machine][cluster]") {
   cluster c(1, by_tls());

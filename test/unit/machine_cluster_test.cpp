@@ -361,6 +361,26 @@ TEST_CASE("cluster: a node that is elected again has lost what a new one would h
   CHECK(c.w.noted(event_type::topology_changed) == 2);
 }
 
+TEST_CASE("cluster: a question to a node that is elected again is asked again there", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::move(c.w, "k", 1);
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  c.w.pass(30s);  // there is no other connection left
+  int const asked = nodes::questions(c.w);
+  c.w.until([&] { return nodes::questions(c.w) > asked; });
+  c.w.pass(4'500ms);
+  c.w.mute(role::shared);
+  auto& query = c.w.ask(detail::query::is_locked);
+  c.w.pass(10ms);
+  nodes::take_over(c.w, 1, 1, false);
+  c.w.pass(1s);
+  CHECK(c.w.noted(event_type::topology_changed) == 3);
+  REQUIRE(query.done());
+  CHECK(query.value == 1);
+  c.w.await(c.w.release(held));
+}
+
 // Its epoch is greater for what it has got.
 TEST_CASE("cluster: a node that gets a slot goes on with its connections", "[unit][machine][cluster]") {
   bool const by_moved = GENERATE(true, false);

@@ -142,3 +142,46 @@ TEST_CASE("turns: a release that was sent is made no hand-off") {
   CHECK(w.snapshot().handed_off == 0);
   w.finish();
 }
+
+// The message of the release that let it in comes on another connection, and often later than the grant.
+TEST_CASE("turns: what is heard behind a grant is asked after if the hold lasts, or once somebody waits") {
+  world w(with_turns());
+  task* held = &granted(w, w.acquire(1));
+  w.cancel(w.run(w.acquire(2))).run();  // the subscription lingers
+  auto const hear = [&] { w.server.publish("redisson_lock__channel:{k}", "0"), w.run(); };
+  auto const take = [&] {
+    w.await(w.release(*held));
+    held = &granted(w, w.acquire(1));
+  };
+  take();
+  auto const before = asked(w);
+  hear();
+  w.pass(4ms);
+  CHECK(asked(w) == before);
+  take();
+  CHECK(asked(w) == before + 2);
+  SECTION("it lasts") {
+    hear();
+    w.pass(5ms);
+    CHECK(asked(w) == before + 3);
+    hear();  // it is old enough
+    CHECK(asked(w) == before + 4);
+  }
+  SECTION("somebody waits") {
+    hear();
+    task& next = w.run(w.acquire(2));
+    CHECK(asked(w) == before + 3);
+    w.drop(*held);
+    CHECK(next.granted());  // the answer has said that it is there
+    held = &next;
+  }
+  SECTION("it was taken away") {
+    w.watch_holds = false;
+    w.server.remove("k");
+    hear();
+    CHECK(held->losses == 0);
+    w.pass(5ms);
+    CHECK(held->losses == 1);
+  }
+  w.finish();
+}

@@ -37,7 +37,7 @@ struct room final : connections_user {
   void on_trouble(error_code const&, std::string_view, bool transient) override {
     said += transient ? "trouble " : "end ";
   }
-  void on_replica() override { said += "replica "; }
+  void misled() override { said += "replica "; }
   void on_replicas(std::size_t, instant) override {}
   void on_kill_allowed() override { said += "allowed "; }
   void on_kill_refused(std::string_view) override { said += "refused "; }

@@ -1,6 +1,7 @@
 // Requests that nodes of a cluster send on, or tell to come again, in virtual time: docs/topologies.md.
 #include <machine/home.hpp>
 #include <support/catch.hpp>
+#include <support/patience.hpp>
 #include <support/unit/topologies.hpp>
 #include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
@@ -71,7 +72,7 @@ int pairs_meanwhile(cluster& c, milliseconds length) {
     c.w.await(other);
     c.w.await(c.w.release(other));
     CHECK(c.w.now == before);
-    c.w.pass(1ms);
+    c.w.pass(1ms * slowness);
   }
   return pairs;
 }
@@ -102,7 +103,7 @@ TEST_CASE("cluster: a name that two nodes send to each other rests, and the othe
   to_each_other(c.second, second, "node0");
   auto& lost = c.w.acquire(1, {.wait = 20s});
   auto& waits = c.w.acquire(2, {.wait = 5s});
-  CHECK(pairs_meanwhile(c, 5s) >= 4'900);
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900 / slowness);
   CHECK(waits.error == errc::timeout);
   auto const asked = scripts_of(c.first, "acquire k") + scripts_of(c.second, "acquire k");
   CHECK(asked > 10);
@@ -170,10 +171,11 @@ TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other 
         std::any_of(command.begin(), command.end(), [](auto const& word) { return word.find("{k}") != word.npos; });
     return of_k ? "TRYAGAIN Multiple keys request during rehashing of slot" : usual(command, asking);
   };
-  auto& one = c.w.acquire(1, {.name = "{k}1", .wait = 20s});
+  auto& one = c.w.acquire(1, {.name = "{k}1", .wait = 30s});
   auto& query = c.w.ask(detail::query::is_locked, 0, {.name = "{k}1"});
   auto& gives_up = c.w.once(3, {.name = "{k}2"});
-  CHECK(pairs_meanwhile(c, 5s) >= 4'900);
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900 / slowness);
+  c.w.pass(12s);
   CHECK_FALSE(one.done());
   CHECK(gives_up.error == errc::server_error);
   CHECK(gives_up.text.starts_with("TRYAGAIN"));
@@ -239,6 +241,20 @@ TEST_CASE("cluster: a question about keys on their way is asked again after a re
   CHECK(c.w.now - before > 50ms);
 }
 
+TEST_CASE("cluster: a node that refuses ASKING is told of once", "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.held_and_half_moved();
+  c.second.refuse("ASKING", "NOPERM this user has no permissions to run the 'asking' command", -1);
+  auto& waits = c.w.acquire(2, {.wait = 3s});
+  c.w.await(waits);
+  CHECK_FALSE(waits.granted());
+  c.w.await(c.w.extend(held, 20s));
+  CHECK(c.second.ran("ASKING") > 1);
+  CHECK(c.w.noted(event_type::warning) == 1);
+  nodes::move(c.w, "k", 1);
+  c.w.await(c.w.release(held));
+}
+
 TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt", "[unit][machine][cluster]") {
   cluster c;
   auto& held = c.held_and_half_moved();
@@ -253,6 +269,59 @@ TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt
   c.w.await(c.w.release(held));
   CHECK(held.losses == 0);
   CHECK_FALSE(c.second.exists("k"));
+}
+
+TEST_CASE("cluster: what an ASK sends to a node that has left rests before it asks the way again",
+          "[unit][machine][cluster][case-t58]") {
+  cluster c;
+  auto& held = c.held_and_half_moved({.lease = 60s});
+  nodes::leave(c.w, 1);
+  auto& waits = c.w.acquire(2, {.wait = 30s});
+  auto& query = c.w.ask(detail::query::is_locked);
+  auto& extended = c.w.extend(held, 90s);
+  auto& forced = c.w.force_unlock();
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900 / slowness);
+  c.w.pass(12s);
+  for (task const* each : {&query, &extended, &forced}) CHECK(each->error == errc::connect_failed);
+  CHECK(scripts_of(c.first, "acquire k") > 5);
+  CHECK(scripts_of(c.first, "acquire k") < 30);
+  CHECK(scripts_of(c.first, "extend k") < 30);
+  CHECK_FALSE(waits.done());
+  c.first.set("k", c.w.field(1), 1);  // who set up the cluster has put it back
+  c.first.expire("k", 60'000);
+  c.w.await(c.w.release(held));
+  CHECK(held.losses == 0);
+  c.w.await(waits);
+  CHECK(waits.granted());
+  c.w.await(c.w.release(waits));
+}
+
+TEST_CASE("cluster: a node that is told by a name that it has not is found by its slots",
+          "[unit][machine][cluster][case-t59]") {
+  cluster c;
+  c.w.await(c.w.acquire(9, {.name = "warm"}));
+  c.first.elsewhere = [usual = c.first.elsewhere](stepped_server::words const& command, bool asking) {
+    std::string said = usual(command, asking);
+    if (auto const host = said.find("node1"); host != said.npos) said.replace(host, 5, "?");
+    return said;
+  };
+  c.w.only_host = "?";
+  c.w.nobody_answers = true;  // who looks it up waits
+  nodes::begin_move(c.w, "k", 1);
+  auto& waits = c.w.acquire(1, {.wait = 20s});
+  c.w.pass(5s);
+  CHECK_FALSE(waits.done());
+  CHECK(scripts_of(c.first, "acquire k") > 5);
+  CHECK(scripts_of(c.first, "acquire k") < 30);
+  nodes::move(c.w, "k", 1);
+  c.w.pass(1'100ms);
+  CHECK(waits.granted());
+  CHECK(c.second.count("k", c.w.field(1)) == 1);
+  nodes::move(c.w, "other", 1);
+  auto const before = c.w.now;
+  c.w.await(c.w.acquire(2, {.name = "other"}));
+  CHECK(c.w.now - before < 200ms);
+  c.w.await(c.w.release(waits));
 }
 
 TEST_CASE("cluster: what an ASK sent to a node that is given up goes back", "[unit][machine][cluster]") {

@@ -39,7 +39,7 @@ struct room final : plain_calls_user {
     if (what == operation::type::connect) all.connect_begins();
     box.add(call);
   }
-  outbox& requests_of(operation const&) override { return box; }
+  home& home_of(operation const&) override { return place; }
   void forces(operation const&) override { said += "forces "; }
   std::uint64_t shown_as(operation const& of) const override { return of.owner; }
   void correct(operation&) const override {}
@@ -54,7 +54,8 @@ struct room final : plain_calls_user {
 
   context shared{patient()};
   actions out;
-  outbox box{shared};
+  home place{shared};
+  outbox& box = place.requests;
   std::string said;
   operation call;
   plain_calls all{shared, *this};

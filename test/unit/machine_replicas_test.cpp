@@ -35,15 +35,19 @@ TEST_CASE("replicas: a grant is told when as many have it as are asked for", "[u
 }
 
 TEST_CASE("replicas: of a master without any nobody is asked, which is told once", "[unit][machine][case-t24]") {
-  replicated r(0, 0);
+  auto const [needed, asked] = GENERATE(table<int, char const*>({{0, "1 1000"}, {-1, "2 1000"}}));
+  INFO(needed);
+  replicated r(needed, 0);
+  r.w.named_replicas = 0;
   for (std::uint64_t owner = 1; owner < 4; ++owner) r.w.await(r.w.acquire(owner, {.name = std::to_string(owner)}));
   CHECK(r.waits("") == 0);
   CHECK(r.w.noted(event_type::unsynced) == 1);
   // They are counted again.
-  r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 1;
+  r.w.named_replicas = 2;
+  r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 2;
   r.w.pass(2500ms);
   r.w.await(r.w.acquire(9, {.name = "9"}));
-  CHECK(r.waits("1 1000") == 1);
+  CHECK(r.waits(asked) == 1);
 }
 
 TEST_CASE("replicas: a grant that they do not confirm is told to nobody and given back", "[unit][machine][case-t23]") {
@@ -71,6 +75,29 @@ TEST_CASE("replicas: a grant that they do not confirm is told to nobody and give
     CHECK(waits.granted());
     CHECK(waits.losses == 0);
   }
+}
+
+// Without so many it is not as with 0, where it is granted.
+TEST_CASE("replicas: where so many are wanted and fewer follow nothing is granted", "[unit][machine][case-t23]") {
+  for (int const needed : {1, 2}) {
+    replicated r(needed, static_cast<std::size_t>(needed) - 1);
+    auto& tried = r.w.once(1);
+    r.w.await(tried);
+    CHECK(tried.error == errc::not_synced);
+    r.w.run();
+    CHECK_FALSE(r.w.server.exists("k"));
+    CHECK(r.w.noted(event_type::unsynced) == 0);
+  }
+}
+
+TEST_CASE("replicas: all are those that the sentinels name, and not those that follow", "[unit][machine][case-t23]") {
+  replicated r(-1);
+  r.w.await(r.w.acquire(9, {.name = "warm"}));
+  r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 1;  // one of the two has gone
+  r.w.pass(5s);
+  auto& tried = r.w.once(1);
+  r.w.await(tried);
+  CHECK(tried.error == errc::not_synced);
 }
 
 TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "[unit][machine]") {

@@ -70,6 +70,7 @@ struct room final : plain_listener, writer_user {
     return there;
   }
   void shaken() override { said += "shaken "; }
+  void misled() override { said += "misled "; }
   void unanswered(operation&) override { FAIL(); }
   void expire(operation&, error_code const&) override { FAIL(); }
 

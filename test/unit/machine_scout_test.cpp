@@ -328,6 +328,26 @@ TEST_CASE("scout: whoever was wrong is asked last", "[unit][machine]") {
   CHECK(r.seen.find("b ") != std::string::npos);
 }
 
+TEST_CASE("scout: while the server that one names is missing others are asked in turn", "[unit][machine][case-t5]") {
+  using need = watch_room::need;
+  watch_room r({{"a", 1}, {"b", 1}});
+  bool const missing = GENERATE(true, false);
+  for (std::string const host : {"a", "b"}) {
+    if (host == "b" && !missing) break;
+    REQUIRE(r.turn(need::press) == host + ' ');
+    r.scout.opened(r.serial(host));
+    r.turn(need::press);
+    if (!missing) r.turn(need::watch);  // by now
+    r.answer(host, found("n", 1));
+    r.shared.now += 1s;
+  }
+  r.said();
+  r.turn(need::press);
+  CHECK(r.said().find("GET-MASTER") != std::string::npos);
+  r.scout.received(r.serials["a"].front(), found("n", 2));  // whose turn it is
+  CHECK(r.claims.back() == "n:7/2");
+}
+
 TEST_CASE("scout: nobody is asked more often than every 100 ms, nor while nobody needs a server", "[unit][machine]") {
   watch_room r({{"a", 1}});
   r.turn();

@@ -1,7 +1,7 @@
 #include <machine/context.hpp>
 #include <machine/name_machine.hpp>
-#include <machine/waiters.hpp>
 #include <support/catch.hpp>
+#include <support/unit/written_name.hpp>
 #include <wire/kinds.hpp>
 
 #include <string>
@@ -9,35 +9,14 @@
 
 using namespace latchkey;
 using namespace latchkey::detail;
+using latchkey::test::written_name;
 using namespace std::chrono_literals;
 
-// Who waits for a name and what makes him ask, without the machine of that name: what is asked for is written down.
+// Who waits for a name and what makes him ask, without the machine of that name.
 
 namespace {
 
 using said = std::vector<std::string>;
-
-struct written_name final : waited_name {
-  using waited_name::waited_name;
-
-  void send_acquire(operation& call, bool may_go_direct) override {
-    call.where = operation::place::trying;
-    call.of_owner->ask_.what = ask::acquire;
-    call.of_owner->ask_.call = &call;
-    asked.push_back((may_go_direct ? "direct " : "try ") + std::to_string(call.owner));
-  }
-  void hand_over(owner_state&, operation& head, bool) override {
-    asked.push_back("hand over " + std::to_string(head.owner));
-  }
-  void pass_on(owner_state&, operation& to) override { asked.push_back("pass on to " + std::to_string(to.owner)); }
-  void doubt() override { asked.push_back("doubt"); }
-  void complete(operation& call, error_code, std::string_view) override {
-    call.where = operation::place::idle;
-    asked.push_back("told " + std::to_string(call.owner));
-  }
-
-  said asked;
-};
 
 template <class Waiters>
 struct queue_of {

@@ -1,8 +1,7 @@
 #include <support/catch.hpp>
-#include <support/unit/world.hpp>
+#include <support/patience.hpp>
+#include <support/unit/walks.hpp>
 #include <wire/kinds.hpp>
-
-#include <cstdlib>
 
 namespace machine_walk {
 
@@ -11,7 +10,7 @@ using namespace latchkey::test;
 using namespace std::chrono_literals;
 
 // Walks at random: calls, cancellations, losses and events in any order, then everything must come to rest with
-// nothing left. A seed that fails is printed and replays: LATCHKEY_SEED=n runs it alone.
+// nothing left. Which seeds: support/unit/walks.hpp.
 
 namespace {
 
@@ -90,7 +89,11 @@ void foreign_step(world& w) {
 }
 
 void walk(lock of, std::uint64_t seed, bool faults) {
-  world w({.lock_watchdog_timeout = 3s, .timeout = 1s, .local_handoff = {.max_streak = 3, .max_time = 50ms}}, 2);
+  int const warm_up = warm_ups[seed % warm_ups.size()];
+  world w({.lock_watchdog_timeout = 3s,
+           .timeout = 1s,
+           .local_handoff = {.max_streak = 3, .max_time = 50ms, .warm_up = warm_up}},
+          2);
   w.any_order = seed * 2 + 1;
   w.faulty = true;
   w.late_bytes = false;
@@ -120,16 +123,7 @@ void walk(lock of, std::uint64_t seed, bool faults) {
 }
 
 void walk_all(lock of, std::uint64_t walks, bool faults) {
-  char const* const chosen = std::getenv("LATCHKEY_SEED");
-  std::uint64_t const first = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
-  std::uint64_t const last = chosen ? first : walks;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
-    try {
-      walk(of, seed, faults);
-    } catch (violation const& broken) {
-      FAIL("seed " << seed << ": " << broken.what());
-    }
-  }
+  seeds(walks / slowness).each([&](std::uint64_t seed) { walk(of, seed, faults); });
   SUCCEED();
 }
 

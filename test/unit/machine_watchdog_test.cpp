@@ -1,4 +1,5 @@
 #include <support/catch.hpp>
+#include <support/patience.hpp>
 #include <support/unit/stories.hpp>
 
 #include <algorithm>
@@ -124,7 +125,7 @@ TEST_CASE("watchdog: holds taken at different moments wake their client no more 
 }
 
 TEST_CASE("watchdog: a hundred thousand holds are renewed in batches, and nobody starves meanwhile") {
-  constexpr std::size_t holds = 100'000;
+  constexpr std::size_t holds = 100'000 / slowness;  // fewer under a sanitizer
   world w;
   w.watch_holds = w.keeps_history = false;
   w.most_steps = 1'000'000;

@@ -37,8 +37,8 @@ class server final : public publisher {
   using handle = std::uint32_t;  // never reused, unlike the ids that clients see
 
   // Handles begin with `first`.
-  server(lua_scripts& scripts, server_user& user, handle first = 1)
-      : scripts_(scripts), user_(user), next_handle_(first) {}
+  server(lua_scripts& scripts, server_user& network, handle first = 1)
+      : scripts_(scripts), user_(network), next_handle_(first) {}
 
   // --- the network ---
   handle accept();

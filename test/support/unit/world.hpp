@@ -123,6 +123,7 @@ class world {
   int opened = 0;                     // connections begun so far
   bool lanes_resolve_anew = false;    // lanes go where the name leads now, not to the peer
   bool late_bytes = true;             // what was left behind runs before time passes
+  int named_replicas = 2;             // by sentinels, of the master
   bool nodes_announce_names = false;  // name0, name1, ... of hosts
   std::uint64_t any_order = 0;        // not zero: a seed; of several events that could be next any is
   bool borrower_stuck = false;        // whoever borrowed the lane does not look at its answer

@@ -71,6 +71,7 @@ task& world::release(task& held, bool direct) {
   how const options{.name = held.key, .direct = direct, .client = held.client, .which = held.which, .mode = held.mode};
   task& one = made(held.owner, options, operation::type::release);
   one.hold = held.hold;
+  one.deadline = detail::after(now, settings.close_timeout);  // after that it goes on behind
   held.ended = true;
   clients_[held.client]->machine.unlink(*held.which, held.key, held.owner, held.hold);
   start(one);

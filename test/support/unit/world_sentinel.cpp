@@ -38,7 +38,8 @@ void sentinels::asked(world& in, std::size_t client, std::uint32_t serial, std::
       if (in.others_[i].get() == in.resolved_) number = i + 1;
     if (what == "GET-MASTER-ADDR-BY-NAME") said += resp_list({"node" + std::to_string(number), "1"});
     if (what == "MASTER")
-      said += resp_list({"name", "m", "config-epoch", std::to_string(in.epoch_), "num-slaves", "2"});
+      said += resp_list(
+          {"name", "m", "config-epoch", std::to_string(in.epoch_), "num-slaves", std::to_string(in.named_replicas)});
     if (what == "SENTINELS") said += "*0\r\n";
     if (what == "+switch-master") said += "*3\r\n" + resp_text("subscribe") + resp_text(what) + ":1\r\n";
   }

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <support/catch.hpp>
+#include <support/unit/world.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+
+namespace latchkey::test {
+
+// Whether a hand-off on the server is a local turn soon, never, or at once.
+constexpr std::array warm_ups{1, 2, 128, 0};
+
+// Plays the walks of all seeds from 1 on. The environment chooses others: LATCHKEY_SEED=n that one alone,
+// LATCHKEY_WALKS=n so many, LATCHKEY_FIRST=n from this one on. A seed that fails is printed.
+class seeds {
+ public:
+  explicit seeds(std::uint64_t usual)
+      : one_(number("LATCHKEY_SEED")),
+        many_(number("LATCHKEY_WALKS")),
+        first_(one_ ? one_ : std::max<std::uint64_t>(number("LATCHKEY_FIRST"), 1)),
+        count_(one_    ? 1
+               : many_ ? many_
+                       : usual) {}
+
+  bool one() const { return one_ > 0; }
+  bool more_than_usual() const { return many_ > 0; }
+  std::uint64_t count() const { return count_; }
+
+  template <class Walk>
+  void each(Walk const& walk) const {
+    for (std::uint64_t seed = first_; seed < first_ + count_; ++seed) {
+      try {
+        walk(seed);
+      } catch (violation const& broken) {
+        FAIL("seed " << seed << ": " << broken.what());
+      }
+    }
+  }
+
+ private:
+  static std::uint64_t number(char const* name) {
+    char const* const text = std::getenv(name);
+    return text ? std::strtoull(text, nullptr, 10) : 0;
+  }
+
+  std::uint64_t const one_, many_, first_, count_;
+};
+
+}  // namespace latchkey::test
