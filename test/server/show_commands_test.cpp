@@ -67,7 +67,7 @@ struct counted_world : private_world {
   }
 };
 
-constexpr int rounds = 200;
+constexpr int rounds = 200 / slowness;
 commands const one_each{{"EVALSHA", 2 * rounds}};
 
 asio::awaitable<void> asynchronous_pairs(counted_world& w) {
@@ -195,7 +195,7 @@ TEST_CASE("10,000 local waiters cost one subscription, and no command while they
 
 namespace {
 
-constexpr int scopes = 2'000;
+constexpr int scopes = 2'000 / (slowness * slowness);
 const acquire_options one_attempt{.wait = 0ms};
 
 }  // namespace

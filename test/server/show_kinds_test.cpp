@@ -51,7 +51,7 @@ std::uint64_t sent_by(many_clients const& all) {
 
 // Commands of one acquisition and its release. Everything that happens once has happened before.
 double free_pair(lock_kind const& kind, many_clients const& own) {
-  constexpr int turns = 100;
+  constexpr int turns = 100 / slowness;
   auto const lock = kind.make(own, new_name());
   auto const turn = [&] {
     lock.lock();

@@ -105,6 +105,11 @@ TEST_CASE("case 72: TLS 1.2 is taken unless the settings want 1.3", "[server][ca
   check_refused(server.uri(), settings, "protocol version");
 }
 
+TEST_CASE("case 72: a server that speaks TLS 1.1 alone is refused", "[server][case-72][case-t51]") {
+  tls_server server("server", false, {"--tls-protocols", "TLSv1.1", "--tls-ciphers", "DEFAULT@SECLEVEL=0"});
+  check_refused(server.uri(), with_tls(steady_config()), "protocol version");
+}
+
 TEST_CASE("case 72: TLS to a port of plain text ends in time, and says so", "[server][case-72][case-t52]") {
   redis_server plain({.tcp = true});
   auto settings = with_tls(steady_config());

@@ -124,7 +124,7 @@ TEST_CASE("simulation: faults on purpose in what is counted are found", "[simula
        {"update", "if not there then return {0, 1}", "if there then return {0, 1}"}},
       {"permit_semaphore", "nobody owns the hold", {"release", "call('zrem', timeouts, id)", "1"}},
       {"count_down_latch", "which should be", {"count_down", "'decr'", "'incr'"}},
-      {"count_down_latch", "was let go, though", {"wait", "count > 0 and tonumber(hint) or -3", "-3"}},
+      {"count_down_latch", "was let go, though", {"wait", "tonumber(value) > 0 and tonumber(hint) or -3", "-3"}},
       {"count_down_latch",
        "though the latch was open",
        {"wait", "if not value then return -3", "if not value then return 5000"}},

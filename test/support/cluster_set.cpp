@@ -2,6 +2,7 @@
 #include <support/redis_cluster.hpp>
 #include <wire/cluster.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -12,29 +13,51 @@ namespace {
 constexpr std::size_t masters = 3;
 constexpr int first_slot[] = {0, 5461, 10923, detail::slot_count};
 
-std::string bus_port(redis_server const& one) {
-  return one.admin().ok("CONFIG", "GET", "cluster-port").elements.at(1).text;
-}
-
 bool is_master(redis_server const& one) { return one.admin().ok("ROLE").elements.at(0).text == "master"; }
 
 bool says(redis_server const& one, std::string_view what, std::string_view words) {
   return one.admin().text("CLUSTER", what).find(words) != std::string::npos;
 }
 
+// The one hears of the other, and what slots it has if they know each other: at once, and not with a ping some time.
+void introduce(redis_server const& one, redis_server const& to) {
+  one.admin().ok("CLUSTER", "MEET", "127.0.0.1", to.where().port, bus_port(to));
+}
+
+// All of these have heard which slots this one has. A slot that comes back before may be taken from its new owner once
+// more, and its keys are deleted: servers believe what they hear late. From Redis 7 on a node says at once that it got
+// a slot; an older one says it with its next ping, or to whom it meets.
+void await_news(redis_server const& of, std::vector<redis_server*> const& by) {
+  auto const me = of.admin().text("CLUSTER", "MYID");
+  auto const epoch = [&](redis_server const& seen_by) -> std::uint64_t {
+    for (auto const& master : detail::read_cluster(seen_by.admin().text("CLUSTER", "NODES")))
+      if (master.id == me) return master.epoch;
+    return 0;
+  };
+  auto const newest = epoch(of);
+  for (auto* one : by)
+    if (redis_major() < 7 && one != &of) introduce(of, *one);
+  must_happen(wait_until([&] {
+                return std::all_of(by.begin(), by.end(), [&](auto const* one) { return epoch(*one) >= newest; });
+              }),
+              "the masters know who has a slot");
+}
+
 }  // namespace
 
-cluster_set::cluster_set(std::chrono::milliseconds node_timeout) {
-  for (auto& one : nodes_) one = std::make_unique<redis_server>(cluster_node());
+cluster_set::cluster_set(std::chrono::milliseconds node_timeout) : node_timeout_(node_timeout) {
+  for (auto& one : nodes_) {
+    auto options = cluster_node();
+    for (char const* const word : {"--repl-diskless-sync-delay", "0"}) options.arguments.push_back(word);
+    one = std::make_unique<redis_server>(std::move(options));
+  }
   for (std::size_t i = 0; i < masters; ++i) {
-    auto admin = nodes_[i]->admin();
-    admin.ok("CLUSTER", "SET-CONFIG-EPOCH", i + 1);
-    admin.ok("CLUSTER", "ADDSLOTSRANGE", first_slot[i], first_slot[i + 1] - 1);
+    nodes_[i]->admin().ok("CLUSTER", "SET-CONFIG-EPOCH", i + 1);
+    give_slots(*nodes_[i], first_slot[i], first_slot[i + 1] - 1);
   }
   // Whoever is told of each other one need not wait for gossip.
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    for (std::size_t j = i + 1; j < nodes_.size(); ++j)
-      nodes_[i]->admin().ok("CLUSTER", "MEET", "127.0.0.1", nodes_[j]->where().port, bus_port(*nodes_[j]));
+    for (std::size_t j = i + 1; j < nodes_.size(); ++j) introduce(*nodes_[i], *nodes_[j]);
   must_happen(wait_until([&] {
                 for (auto const& one : nodes_)
                   if (!says(*one, "INFO", "cluster_known_nodes:6") || says(*one, "NODES", "handshake")) return false;
@@ -42,9 +65,13 @@ cluster_set::cluster_set(std::chrono::milliseconds node_timeout) {
               }),
               "the nodes know each other");
   for (std::size_t i = masters; i < nodes_.size(); ++i) nodes_[i]->admin().ok("CLUSTER", "REPLICATE", id(i - masters));
+  for (std::size_t i = 0; i < masters; ++i)
+    for (auto const& one : nodes_)
+      if (one != nodes_[i]) introduce(*nodes_[i], *one);
   must_happen(wait_until([&] {
                 for (std::size_t i = 0; i < masters; ++i)
-                  if (nodes_[i]->admin().text("INFO", "replication").find("state=online") == std::string::npos)
+                  if (nodes_[i]->admin().text("INFO", "replication").find("state=online") == std::string::npos ||
+                      nodes_[i + masters]->admin().ok("ROLE").elements.at(3).text != "connected")
                     return false;
                 for (auto const& one : nodes_)
                   if (!says(*one, "INFO", "cluster_state:ok") || !says(*one, "INFO", "cluster_slots_ok:16384"))
@@ -52,11 +79,7 @@ cluster_set::cluster_set(std::chrono::milliseconds node_timeout) {
                 return true;
               }),
               "all slots are served");
-  for (auto const& one : nodes_) {
-    auto admin = one->admin();
-    admin.ok("CONFIG", "SET", "cluster-node-timeout", node_timeout.count());
-    admin.ok("CONFIG", "SET", "repl-diskless-sync-delay", 0);
-  }
+  for (auto const& one : nodes_) one->admin().ok("CONFIG", "SET", "cluster-node-timeout", node_timeout.count());
 }
 
 std::string cluster_set::uri(std::string_view before) const {
@@ -79,6 +102,10 @@ std::size_t cluster_set::owner_of(std::string_view key, std::size_t by) {
   throw std::runtime_error("nobody has the slot");
 }
 
+bool cluster_set::serves(std::size_t i, std::string_view key) {
+  return !nodes_[i]->admin().command("EXISTS", key).is_error();
+}
+
 std::string cluster_set::name_on(std::size_t master) {
   for (;;) {
     std::string made = new_name() + std::to_string(++named_);
@@ -89,26 +116,28 @@ std::string cluster_set::name_on(std::size_t master) {
 
 std::size_t cluster_set::follower(std::size_t one, std::size_t other) {
   std::size_t found = one;
-  must_happen(
-      wait_until([&] {
-        for (auto const& [master, replica] : {std::pair(one, other), std::pair(other, one)}) {
-          found = replica;
-          auto const text = nodes_[master]->admin().text("INFO", "replication");
-          if (is_master(*nodes_[master]) && !is_master(*nodes_[replica]) && text.find("state=online") != text.npos)
-            return true;
-        }
-        return false;
-      }),
-      "one of two follows the other");
+  must_happen(wait_until([&] {
+                for (auto const& [master, replica] : {std::pair(one, other), std::pair(other, one)}) {
+                  found = replica;
+                  auto const leads = nodes_[master]->admin().ok("ROLE").elements;
+                  auto const follows = nodes_[replica]->admin().ok("ROLE").elements;
+                  if (leads.at(0).text == "master" && follows.at(0).text == "slave" &&
+                      follows.at(3).text == "connected" && follows.at(4).integer >= leads.at(1).integer)
+                    return true;
+                }
+                return false;
+              }),
+              "one of two follows the other");
   return found;
 }
 
-void cluster_set::cut_replication(std::size_t replica) {
-  nodes_[replica]->admin().ok("CONFIG", "SET", "masterauth", "wrong");
-  nodes_[replica]->admin().ok("CLIENT", "KILL", "TYPE", "master");
-}
+void cluster_set::cut_replication(std::size_t replica) { test::cut_replication(*nodes_[replica]); }
 
 void cluster_set::fail_over(std::size_t replica, std::string_view how) {
+  // For so long a node takes the votes of its last election for those of the next, leads with the epoch of that one,
+  // and is followed by nobody (Redis 7.0.15).
+  auto const votes_last = 2 * std::max<std::chrono::milliseconds>(2 * node_timeout_, std::chrono::seconds(2));
+  wait_until([&] { return clock::now() > elected_[replica] + votes_last; }, votes_last);
   // It may have to be asked again: it hears of its offset, and of votes, in vain or too late.
   must_happen(wait_until([&] {
                 auto admin = nodes_[replica]->admin();
@@ -119,6 +148,7 @@ void cluster_set::fail_over(std::size_t replica, std::string_view how) {
                 return false;
               }),
               "a replica takes over");
+  elected_[replica] = clock::now();
 }
 
 void cluster_set::await_master(std::size_t replica) {
@@ -152,8 +182,10 @@ void cluster_set::move_all(std::string_view key, std::size_t from, std::size_t t
 void cluster_set::end_move(std::string_view key, std::size_t from, std::size_t to, std::array<std::size_t, 3> all) {
   int const slot = detail::slot_of(key);
   std::string const new_owner = id(to);
-  for (std::size_t i : {to, from, all[0], all[1], all[2]})
-    nodes_[i]->admin().ok("CLUSTER", "SETSLOT", slot, "NODE", new_owner);
+  std::vector<redis_server*> told;
+  for (std::size_t i : {to, from, all[0], all[1], all[2]}) told.push_back(nodes_[i].get());
+  for (auto* one : told) one->admin().ok("CLUSTER", "SETSLOT", slot, "NODE", new_owner);
+  await_news(*nodes_[to], told);
 }
 
 }  // namespace latchkey::test

@@ -11,7 +11,7 @@
 
 namespace latchkey::test {
 
-// Three masters, nodes 0 to 2, each with a replica, nodes 3 to 5, on ports of the loopback interface. \pre Redis 7
+// Three masters, nodes 0 to 2, each with a replica, nodes 3 to 5, on ports of the loopback interface.
 class cluster_set {
  public:
   // Comes back when all take commands. `node_timeout`: how long a node is silent before it counts as failed.
@@ -24,12 +24,14 @@ class cluster_set {
   static std::string address(redis_server const& one) { return "127.0.0.1:" + std::to_string(one.where().port); }
   // Which node has the slot of this key, as node `by` sees it.
   std::size_t owner_of(std::string_view key, std::size_t by = 0);
+  // This node has the slot of this key, and takes commands.
+  bool serves(std::size_t i, std::string_view key);
   // Of this node: a name that is on it, as far as the first slots go.
   std::string name_on(std::size_t master);
   // Which of the two is the replica of the other; waits until it has all that the other has.
   std::size_t follower(std::size_t one, std::size_t other);
   // The replica takes over, with its master's consent.
-  // `how`: FORCE or TAKEOVER, without asking it.
+  // `how`: FORCE or TAKEOVER, without asking it. Waits first until it can be elected once more.
   void fail_over(std::size_t replica, std::string_view how = {});
   // From here on this replica hears nothing of its master, but could still be promoted.
   void cut_replication(std::size_t replica);
@@ -44,11 +46,13 @@ class cluster_set {
   void move(std::string_view key, std::size_t from, std::size_t to);
   // All keys that are there go along.
   void move_all(std::string_view key, std::size_t from, std::size_t to);
-  // All masters are told.
+  // All masters are told, and each has heard it of the new owner.
   void end_move(std::string_view key, std::size_t from, std::size_t to, std::array<std::size_t, 3> all = {0, 1, 2});
 
  private:
   std::array<std::unique_ptr<redis_server>, 6> nodes_;
+  std::chrono::milliseconds const node_timeout_;
+  std::array<clock::time_point, 6> elected_{};  // when each was asked to lead
   unsigned named_ = 0;
 };
 

@@ -1,7 +1,5 @@
 #include <support/fault_proxy.hpp>
-#include <support/patience.hpp>
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +8,8 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <optional>
+#include <cstdint>
+#include <ctime>
 #include <utility>
 
 namespace latchkey::test {
@@ -150,13 +149,14 @@ void fault_proxy::loop::run() {
       for (auto last = ready.end() - 2; last != ready.end(); ++last)
         if (last->events == 0) last->fd = -1;
     }
-    if (::poll(ready.data(), ready.size(), -1) < 0) continue;
+    if (!await(ready)) continue;
     auto at = ready.begin() + 2;
     for (auto& link : links) {
       auto const client = (at++)->revents;
       auto const server = (at++)->revents;
       if (link.client && (client & (POLLIN | POLLHUP | POLLERR))) from_client(link);
       if (link.server && (server & (POLLIN | POLLHUP | POLLERR))) from_server(link);
+      pass_due(link);
       flush(link, way::requests);
       flush(link, way::replies);
     }
@@ -166,8 +166,19 @@ void fault_proxy::loop::run() {
   }
 }
 
+// Until something comes, or the first of what is delayed is due.
+bool fault_proxy::loop::await(std::vector<pollfd>& ready) const {
+  auto first = clock::time_point::max();
+  for (auto const& link : links)
+    if (!link.on_the_way.empty()) first = std::min(first, link.on_the_way.front().due);
+  auto const left = std::max<std::int64_t>(std::chrono::nanoseconds(first - clock::now()).count(), 0);
+  timespec const limit{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+  return ::ppoll(ready.data(), ready.size(), first == clock::time_point::max() ? nullptr : &limit, nullptr) >= 0;
+}
+
 // Bytes that are on their way arrive although their sender is gone.
 bool fault_proxy::loop::over(proxy_link const& link) const {
+  if (!link.on_the_way.empty()) return false;
   if (link.pretending) return !link.client || (link.to_client.empty() && link.half_closed);
   bool const to_server = link.server && !link.to_server.empty();
   bool const to_client = link.client && !link.to_client.empty();
@@ -196,10 +207,7 @@ void fault_proxy::loop::from_client(proxy_link& link) {
 }
 
 void fault_proxy::loop::take_requests(proxy_link& link, std::string_view bytes) {
-  if (opaque) {
-    link.to_server += bytes;
-    return;
-  }
+  if (opaque) return link.on_the_way.push_back({clock::now() + delay, way::requests, std::string(bytes)});
   link.parser.feed(bytes);
   for (request_parser::request one; link.parser.next(one);) {
     auto const name = one.name();
@@ -225,7 +233,7 @@ void fault_proxy::loop::answer_injected(proxy_link& link) {
 
 void fault_proxy::loop::from_server(proxy_link& link) {
   link.from_server += read_some(link.server);
-  if (opaque) link.to_client += std::exchange(link.from_server, {});
+  if (opaque) link.on_the_way.push_back({clock::now() + delay, way::replies, std::exchange(link.from_server, {})});
   while (auto const length = reply_length(link.from_server)) {
     auto reply = link.from_server.substr(0, length);
     link.from_server.erase(0, length);
@@ -238,6 +246,14 @@ void fault_proxy::loop::from_server(proxy_link& link) {
     else
       ++swallowed_replies;
     answer_injected(link);
+  }
+}
+
+void fault_proxy::loop::pass_due(proxy_link& link) {
+  while (!link.on_the_way.empty() && link.on_the_way.front().due <= clock::now()) {
+    auto& next = link.on_the_way.front();
+    (next.which == way::requests ? link.to_server : link.to_client) += next.bytes;
+    link.on_the_way.pop_front();
   }
 }
 
@@ -271,7 +287,7 @@ void fault_proxy::loop::cut(proxy_link& link) {
 }
 
 fault_proxy::fault_proxy(endpoint server, bool tcp)
-    : where_(tcp ? endpoint{{}, free_port()} : endpoint{folder_.path() + "/proxy.sock", 0}),
+    : where_(tcp ? endpoint{{}, free_port()} : endpoint{folder_.emplace().path() + "/proxy.sock", 0}),
       loop_(std::make_unique<loop>(std::move(server), where_, *this)),
       thread_([this] { loop_->run(); }) {}
 
@@ -301,8 +317,8 @@ void fault_proxy::swallow_replies(bool on, lines whose) {
   perform([=](loop& all) { all.swallowed[whose] = on; });
 }
 
-void fault_proxy::opaque(bool on) {
-  perform([=](loop& all) { all.opaque = on; });
+void fault_proxy::opaque(bool on, std::chrono::nanoseconds delay) {
+  perform([=](loop& all) { all.opaque = on, all.delay = delay; });
 }
 
 void fault_proxy::slice(bool on) {

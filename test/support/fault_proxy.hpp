@@ -1,8 +1,12 @@
 #pragma once
 
+#include <support/patience.hpp>
 #include <support/raw_redis.hpp>
 
+#include <poll.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -11,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -42,8 +47,9 @@ class fault_proxy {
   void hold_back(bool on);
   // Replies are thrown away; the connection stays open.
   void swallow_replies(bool on, lines whose = lines::all);
-  // Passes bytes on as they come, of whatever protocol: nothing is counted or injected, and all lines are one.
-  void opaque(bool on);
+  // Passes bytes on as they come, of whatever protocol, so much later each way: nothing is counted or injected, and all
+  // lines are one.
+  void opaque(bool on, std::chrono::nanoseconds delay = {});
   // One byte per write.
   void slice(bool on);
   // Connections are accepted, and nothing is ever read from them or written to them.
@@ -86,7 +92,7 @@ class fault_proxy {
   // Runs on the proxy's thread; comes back when it is done.
   void perform(std::function<void(loop&)> step);
 
-  temp_folder folder_;
+  std::optional<temp_folder> folder_;  // of a Unix socket
   endpoint where_;
   std::atomic<int> accepted_{0};
   std::atomic<bool> cut_happened_{false};
@@ -130,6 +136,13 @@ struct proxy_link {
     std::string instead;  // what the client reads, if not the server's answer
   };
   std::deque<answer> owed;
+  // What goes on at its time.
+  struct delayed {
+    clock::time_point due;
+    fault_proxy::way which;
+    std::string bytes;
+  };
+  std::deque<delayed> on_the_way;
   bool messages = false;     // has sent SUBSCRIBE
   bool half_closed = false;  // the client was told that nothing more comes
   bool held_back = false;    // what this client sends is kept
@@ -162,6 +175,7 @@ class fault_proxy::loop {
   std::string pretended;
   bool sliced = false;
   bool opaque = false;
+  std::chrono::nanoseconds delay{0};  // of what is opaque
   bool silent = false;
   bool refused = false;
   bool cut_armed = false;
@@ -177,6 +191,8 @@ class fault_proxy::loop {
   void from_server(proxy_link& link);
   void take_requests(proxy_link& link, std::string_view bytes);
   static void answer_injected(proxy_link& link);
+  static void pass_due(proxy_link& link);
+  bool await(std::vector<pollfd>& ready) const;
   void flush(proxy_link& link, way which);
   bool held(proxy_link const& link, way which) const;
   bool over(proxy_link const& link) const;

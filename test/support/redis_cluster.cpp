@@ -7,22 +7,52 @@
 namespace latchkey::test {
 namespace {
 
+constexpr int before_redis_7 = 10'000;  // from a node's port to that for other nodes
+
 std::string id_of(redis_server const& node) { return node.admin().text("CLUSTER", "MYID"); }
+
+bool is_free(int port) {
+  try {
+    listen_on(endpoint{{}, static_cast<std::uint16_t>(port)});
+    return true;
+  } catch (std::runtime_error const&) {
+    return false;
+  }
+}
+
+std::uint16_t port_with_one_behind() {
+  for (;;) {
+    std::uint16_t const port = free_port();
+    if (int const other = port + before_redis_7; other <= 0xffff && is_free(other)) return port;
+  }
+}
 
 }  // namespace
 
 redis_options cluster_node() {
+  if (redis_major() < 7)
+    return {.tcp = true, .port = port_with_one_behind(), .arguments = {"--cluster-enabled", "yes"}};
   return {.tcp = true, .arguments = {"--cluster-enabled", "yes", "--cluster-port", std::to_string(free_port())}};
 }
 
-cluster_pair::cluster_pair() : source_(cluster_node()), target_(cluster_node()) {
+std::uint16_t bus_port(redis_server const& node) {
+  if (redis_major() < 7) return static_cast<std::uint16_t>(node.where().port + before_redis_7);
+  return static_cast<std::uint16_t>(std::stoi(node.admin().ok("CONFIG", "GET", "cluster-port").elements.at(1).text));
+}
+
+// ADDSLOTSRANGE came with Redis 7.
+void give_slots(redis_server const& node, int first, int last) {
   std::vector<std::string> all{"CLUSTER", "ADDSLOTS"};
-  for (int slot = 0; slot < detail::slot_count; ++slot) all.push_back(std::to_string(slot));
+  for (int slot = first; slot <= last; ++slot) all.push_back(std::to_string(slot));
+  auto admin = node.admin();
+  admin.send(all);
+  if (admin.receive().is_error()) throw std::runtime_error("CLUSTER ADDSLOTS was refused");
+}
+
+cluster_pair::cluster_pair() : source_(cluster_node()), target_(cluster_node()) {
+  give_slots(source_, 0, detail::slot_count - 1);
   auto source = at_source(), target = at_target();
-  source.send(all);
-  if (source.receive().is_error()) throw std::runtime_error("CLUSTER ADDSLOTS was refused");
-  source.ok("CLUSTER", "MEET", "127.0.0.1", target_.where().port,
-            target.ok("CONFIG", "GET", "cluster-port").elements.at(1).text);
+  source.ok("CLUSTER", "MEET", "127.0.0.1", target_.where().port, bus_port(target_));
   auto const knows = [](raw_redis& node, redis_server const& other) {
     return node.text("CLUSTER", "NODES").find(id_of(other)) != std::string::npos &&
            node.text("CLUSTER", "INFO").find("cluster_state:ok") != std::string::npos;

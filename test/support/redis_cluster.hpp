@@ -8,8 +8,12 @@
 
 namespace latchkey::test {
 
-// A server that is a node of a cluster, as yet of itself alone and without slots. \pre Redis 7
+// A server that is a node of a cluster, as yet of itself alone and without slots.
 redis_options cluster_node();
+// Where other nodes come in.
+std::uint16_t bus_port(redis_server const& node);
+// These slots, from the first to the last, are this node's.
+void give_slots(redis_server const& node, int first, int last);
 
 // A cluster of two, of which one has all slots.
 class cluster_pair {

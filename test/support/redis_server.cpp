@@ -66,7 +66,7 @@ pid_t start_program(std::vector<std::string> words) {
 redis_server::redis_server(redis_options options) : options_(std::move(options)), parent_(::getpid()) {
   admin_.path = folder_.path() + "/redis.sock";
   where_ = admin_;
-  if (options_.tcp) where_ = endpoint{{}, free_port()};
+  if (options_.tcp) where_ = endpoint{{}, options_.port != 0 ? options_.port : free_port()};
   try {
     start();
   } catch (...) {
@@ -158,6 +158,19 @@ void await_replication(redis_server const& one) {
                 });
               }),
               "the replicas have everything");
+}
+
+void cut_replication(redis_server const& replica) {
+  auto admin = replica.admin();
+  admin.ok("CONFIG", "SET", "masterauth", "wrong");
+  // One that has not loaded yet what its master sent has no client to end, though the master says that it is online
+  // (Valkey).
+  must_happen(wait_until([&] {
+                admin.ok("CLIENT", "KILL", "TYPE", "master");
+                auto const state = admin.ok("ROLE").elements.at(3).text;
+                return state == "connect" || state == "connecting";
+              }),
+              "a replica is cut off");
 }
 
 command_counter::command_counter(redis_server const& server) : admin_(server.admin()), monitor_(server.admin()) {

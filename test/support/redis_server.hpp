@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
@@ -18,6 +19,7 @@ namespace latchkey::test {
 
 struct redis_options {
   bool tcp = false;                      // clients come by loopback TCP on a free port; else by a Unix socket
+  std::uint16_t port = 0;                // that one, if they come by TCP
   bool append_only = false;              // the data outlive the server
   std::vector<std::string> arguments{};  // more words for the command line
 };
@@ -83,6 +85,8 @@ class redis_server {
 // Waits until the replicas of this one, of which there is one at least, have all that it has. (WAIT on a connection
 // that has written nothing does not wait.)
 void await_replication(redis_server const& one);
+// From here on this replica hears nothing of its master, but could still be promoted.
+void cut_replication(redis_server const& replica);
 
 // One server for all tests that change nothing but their own locks. Names of locks are never used twice.
 redis_server& common_server();

@@ -132,11 +132,7 @@ void sentinel_set::fail_over() {
   await_successor(before);
 }
 
-void sentinel_set::cut_replication(std::size_t replica) {
-  auto admin = nodes_[replica]->admin();
-  admin.ok("CONFIG", "SET", "masterauth", "wrong");
-  admin.ok("CLIENT", "KILL", "TYPE", "master");
-}
+void sentinel_set::cut_replication(std::size_t replica) { test::cut_replication(*nodes_[replica]); }
 
 void sentinel_set::await_replicas(std::size_t of, int many) {
   auto admin = nodes_[of]->admin();

@@ -7,44 +7,18 @@
 using namespace latchkey;
 using namespace latchkey::test;
 
-TEST_CASE("case t29: a replica takes over by consent under 8 clients", "[topologies][cluster][case-t29]") {
-  cluster_world w(1s);
-  for (getter const get : {&client::get_lock, &client::get_fair_lock}) {
-    auto const name = w.servers.name_on(0);
-    crowd all(w, get, name);
-    for (int i = 0; i < 3; ++i) {
-      all.go_on();
-      w.servers.fail_over(w.servers.follower(0, 3));
-    }
-    all.go_on();
-    all.end();
-  }
-  CHECK(w.log.count_after(*w.own, event_type::lost) == 0);
-}
-
-TEST_CASE("case t29: a replica takes over by consent, many times", "[topologies][cluster][case-t29]") {
-  cluster_world w(1s);
-  auto const name = w.servers.name_on(0);
-  for (int i = 0; i < 4; ++i) {
-    std::size_t const replica = w.servers.follower(0, 3);
-    auto held = w.own->get_lock(name).acquire({.wait = patience});
-    REQUIRE(held.held());
-    w.servers.replicated();
-    w.servers.fail_over(replica);
-    CHECK(held.extend(30s));
-    CHECK(held.release() == release_result::released);
-    CHECK(w.log.count_after(*w.own, event_type::lost) == 0);
-  }
-}
-
 TEST_CASE("case t21: a master dies, and its replica keeps what is held", "[topologies][cluster][case-t21]") {
   cluster_world w(1s);
   auto const name = w.servers.name_on(0);
   auto held = w.own->get_lock(name).acquire({.wait = patience});
   REQUIRE(held.held());
   w.servers.replicated();
+  auto const renewals = w.own->snapshot().renewals;
   w.servers.node(0).kill();
   w.servers.await_master(3);
+  stopwatch since;
+  CHECK(wait_until([&] { return w.own->snapshot().renewals > renewals; }));
+  CHECK(since.passed() < 900ms * slowness);
   CHECK(w.log.wait_for(event_type::topology_changed, 4));
   CHECK(held.release() == release_result::released);
   CHECK_FALSE(w.has(3, name));
@@ -77,7 +51,9 @@ TEST_CASE("case t22: a grant that dies with its master is told", "[topologies][c
   REQUIRE(held.held());
   w.servers.node(0).kill();
   w.servers.await_master(3);
+  stopwatch since;
   CHECK(wait_until([&] { return !held.held(); }));
+  CHECK(since.passed() < 900ms * slowness);
   CHECK(w.log.wait_for(event_type::lost));
   CHECK(w.log.count_after(*w.own, event_type::lost) == 1);
 }
@@ -119,8 +95,10 @@ TEST_CASE("cases t34, t35: a whole shard is down, and comes back", "[topologies]
   waiter waits(*w.own, name);
   CHECK(w.log.wait_for(event_type::attempt, 4));
   for (std::size_t const one : {0u, 3u}) w.servers.node(one).resume();
+  // Its cluster has to agree first.
+  CHECK(wait_until([&] { return w.servers.serves(0, name) || w.servers.serves(3, name); }));
   auto const healed = std::chrono::steady_clock::now();
-  CHECK(waits.had.get() - healed < 5s * slowness);  // its cluster has to agree first
+  CHECK(waits.had.get() - healed < 1s * slowness);
 }
 
 TEST_CASE("case t45: a multi lock of three shards, one of which fails over", "[topologies][cluster][case-t45]") {
@@ -163,7 +141,9 @@ TEST_CASE("case t45: a multi lock of three shards, one of which fails over", "[t
 
 TEST_CASE("case t46: servers that refuse CLIENT KILL", "[topologies][cluster][case-t46]") {
   cluster_world w(1s);
-  for (std::size_t i = 0; i < 6; ++i) w.servers.node(i).admin().ok("ACL", "SETUSER", "default", "-client|kill");
+  // Redis 6.2 takes no part of a command away.
+  for (std::size_t i = 0; i < 6; ++i)
+    w.servers.node(i).admin().ok("ACL", "SETUSER", "default", "-client", "+client|setname", "+client|list");
   event_log log;
   client own(w.servers.uri(), cluster_config(log));
   auto held = own.get_lock(w.servers.name_on(0)).acquire({.wait = patience});

@@ -42,7 +42,8 @@ struct cluster_world {
 
   // Somebody waits for a lock of this node.
   bool is_listened_to(std::size_t node) {
-    return wait_until([&] { return servers.node(node).admin().ok("PUBSUB", "SHARDCHANNELS").elements.size() == 1; });
+    char const* const sort = redis_major() < 7 ? "CHANNELS" : "SHARDCHANNELS";
+    return wait_until([&] { return servers.node(node).admin().ok("PUBSUB", sort).elements.size() == 1; });
   }
 
   event_log log;

@@ -285,7 +285,8 @@ TEST_CASE("case t31: a release that was not replicated does not come back", "[to
   std::size_t const next = w.succeed();
   stopwatch time;
   REQUIRE(w.log.wait_for(event_type::topology_changed, 2));
-  CHECK(wait_until([&] { return !w.has(next, lock.name()); }, 2s * slowness));
+  CHECK(wait_until([&] { return !w.has(next, lock.name()); }));
+  CHECK(time.passed() < 300ms * slowness);
   // Another client gets it long before the lease of the ghost is over.
   event_log log;
   client other(w.servers.uri(), sentinel_config(log));
@@ -356,8 +357,11 @@ TEST_CASE("case t42: replicas that stand still delay callers by the time that th
   for (int i = 0; i < 1'000; ++i)
     callers.push_back(own.get_lock(new_name()).async_acquire({.wait = 0ms}, asio::use_future));
   int unsynced = 0;
+  std::chrono::milliseconds first{};
   for (auto& one : callers) {
     try {
+      one.wait();
+      if (&one == &callers.front()) first = since.passed();
       one.get();
     } catch (boost::system::system_error const& error) {
       unsynced += error.code() == errc::not_synced;
@@ -366,7 +370,9 @@ TEST_CASE("case t42: replicas that stand still delay callers by the time that th
   auto const took = since.passed();
   for (std::size_t const replica : {1u, 2u}) calm_set().node(replica).resume();
   CHECK(unsynced == 1'000);
-  CHECK(took <
-        5s * slowness);  // one after the other they would take 200 s: they share a WAIT, or have the one behind it
+  CHECK(first < 450ms * slowness);
+  // Who comes while a WAIT is under way waits for that one, too; and Redis sees that it is over a tenth of a second
+  // late.
+  CHECK(took < 900ms * slowness);
   CHECK(wait_until([&] { return own.get_lock(new_name()).acquire({.wait = patience}).held(); }));
 }

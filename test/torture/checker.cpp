@@ -271,8 +271,11 @@ namespace {
 
 // Did its release end with an error of the server's, after which nothing has changed? The workers do not repeat it.
 bool release_refused(section const& one) {
-  return one.ended_as(static_cast<outcome>(static_cast<std::uint32_t>(outcome::error) +
-                                           static_cast<std::uint32_t>(errc::server_error)));
+  auto const with = [&one](errc error) {
+    return one.ended_as(
+        static_cast<outcome>(static_cast<std::uint32_t>(outcome::error) + static_cast<std::uint32_t>(error)));
+  };
+  return with(errc::server_error) || with(errc::auth_failed);  // NOAUTH is among the words that servers say
 }
 
 // May this section have kept its permit for ever?
