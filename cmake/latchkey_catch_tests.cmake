@@ -1,5 +1,6 @@
 # One CTest test per source file of a Catch2 binary: the cases of a file run in one process and fail on their own.
-# Files in a folder called `timing` measure time or CPU, so nothing else runs beside them.
+# Files in a folder called `timing` measure time or CPU, so nothing else runs beside them. What has cases of
+# docs/topology-cases.md has a second label, LABEL_topologies.
 function(latchkey_catch_tests target)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "FILES" ${ARGN})
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
@@ -13,6 +14,10 @@ function(latchkey_catch_tests target)
     endif()
     add_test(NAME "${test}" COMMAND ${target} --filenames-as-tags "[#${stem}]")
     set_tests_properties("${test}" PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
+    file(STRINGS "${file}" cases REGEX "\\[case-t[0-9]" LIMIT_COUNT 1)
+    if(cases)
+      set_property(TEST "${test}" APPEND PROPERTY LABELS "${arg_LABEL}_topologies")
+    endif()
     if(arg_LABEL STREQUAL "stress" OR stem MATCHES "^(replay|matrix|trace|state|sweep_memory|machine_callers|sentinel|cluster_failover)_test$")
       set_tests_properties("${test}" PROPERTIES COST 100)  # the longest begin first
     endif()

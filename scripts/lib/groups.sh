@@ -8,7 +8,7 @@ declare -A about=(
   [packages]="what packages promise: BUILD_TESTING, components, the Boost guard, Debian packages in a bare root, releases"
   [site]="the site is built, offline, by two programs, and a browser finds nothing wrong with any page; needs chromium"
   [server]="the library against real Redis servers, started on private sockets"
-  [topologies]="the library behind sentinels: failovers while locks are held, waited for and in doubt"
+  [topologies]="sentinels, clusters, failovers, TLS: the cases of docs/topology-cases.md, but the one that needs Java (interop)"
   [servers]="server, outside and topologies on Redis 6.2 and 8.2 and Valkey 9.1, fetched into build/servers"
   [outside]="programs on public headers alone: what they are told beside what a second client and redis-cli see"
   [testing]="latchkey::testing: time, losses and faults as a test orders them; test/server against it; T1 to T5 by number"
@@ -39,6 +39,7 @@ declare -A long_form=(
   [simulate]="and 200,000 seeds more"
   [torture]="and ten minutes of all nemeses, and 200 failovers of each topology"
   [mutants]="every mutant: an hour or two"
+  [asan-ubsan]="sweeps of unit tests at every fourth step, and not at every twelfth"
   [fuzz]="a minute for every target"
   [model]="every model: four minutes of a core"
   [bench]="every row"
@@ -97,8 +98,9 @@ targets_of() {
   case $1 in
     unit) echo latchkey_unit_tests ;;
     server) echo latchkey_server_tests latchkey_replay_tests latchkey_sweeps_tests ;;
-    servers) targets_of server; targets_of outside; targets_of topologies ;;
-    stress | interop | costs | outside | topologies) echo "latchkey_$1_tests" ;;
+    servers) targets_of server; targets_of outside; echo latchkey_topologies_tests ;;
+    topologies) echo latchkey_topologies_tests latchkey_unit_tests latchkey_server_tests ;;
+    stress | interop | costs | outside) echo "latchkey_$1_tests" ;;
     simulate) echo latchkey_simulate latchkey_simulation_tests latchkey_truth_tests ;;
     testing) echo latchkey_testing_tests latchkey_double latchkey_server_tests ;;
     torture) echo latchkey_torture latchkey_checker_tests ;;
@@ -224,6 +226,7 @@ run_group() {
     fuzz) check fuzz "waiting for $(either "4 s" "a minute") of fuzzing of every target" begun fuzz ;;
     model) check model "waiting for the check of the model" begun model ;;
     server) run_ctest "$main_preset" server 'server|replay' ;;
+    topologies) run_ctest "$main_preset" topologies "$(labels_of_topologies)" ;;
     interop) run_interop ;;
     servers) run_servers ;;
     bench)
@@ -238,6 +241,15 @@ run_group() {
     *) run_ctest "$main_preset" "$1" "$1" ;;
   esac
   [ $long = no ] || run_long "$1"
+}
+
+# Its cases that need one server, or none, are among the tests of other groups, which run them if they run.
+labels_of_topologies() {
+  local group labels=topologies
+  for group in unit server; do
+    case " ${groups[*]} " in *" $group "*) ;; *) labels+="|${group}_topologies" ;; esac
+  done
+  echo "$labels"
 }
 
 # What --long adds to a group.
@@ -277,7 +289,7 @@ run_servers() {
     # Without a certificate it ends at once, whatever it was built with.
     said=$(timeout 5 redis-server --port 0 --tls-port 1 --bind 127.0.0.1 2>&1)
     if grep -qE 'Bad directive|Missing implement' <<<"$said"; then
-      left_out='^server\.tls_'
+      left_out='^(server\.tls_|topologies\.topology_tls_)'
       say "$name was built without TLS: its tests are left out"
     fi
     run_ctest "$main_preset" "servers-$name" 'server|replay|outside|topologies' "$left_out"

@@ -69,14 +69,14 @@ without_services() {
 packages_build=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-program-options1.81-dev libhiredis-dev
   libssl-dev)
 packages_server=(redis-server openssl)
-packages_test=(catch2 libbenchmark-dev liblua5.1-0-dev libsqlite3-dev python3 universal-ctags groff-base)
+packages_test=(catch2 liblua5.1-0-dev libsqlite3-dev python3 universal-ctags groff-base)
 packages_interop=(default-jdk-headless maven)
 packages_packages=(dpkg-dev debhelper fakeroot git lintian mmdebstrap abigail-tools python3-venv)
 packages_contrib=(prometheus)  # promtool
 packages_example=(libspdlog-dev)
 packages_site=(doxygen python3-venv)
 packages_browser=(chromium)  # looks at the site
-packages_bench=(libbenchmark-dev python3)
+packages_bench=(python3)
 packages_plot=(python3-matplotlib)  # draws what scripts/bench measured
 packages_clang=(clang-14)
 # libFuzzer and the sanitizers of Clang; its tools show names instead of addresses.

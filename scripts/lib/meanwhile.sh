@@ -2,18 +2,24 @@
 # steps in order, at the lowest priority, beside the tests that run meanwhile. Sourced by scripts/test.
 
 in_turn=()
+steps_of_jobs=()
+
+expect_step() {
+  rm -f "$log_dir/begun-$1".{log,result}
+  steps_of_jobs+=("$1")
+}
 
 # meanwhile NAME COMMAND...: adds a step; its output goes to build/log/begun-NAME.log.
 meanwhile() {
   local name=$1
   shift
-  rm -f "$log_dir/begun-$name".{log,result}
+  expect_step "$name"
   in_turn+=("$name $(printf '%q ' "$@")")
 }
 
 # at_once NAME COMMAND...: a step that has a job of its own, for it waits for a network, or keeps one core busy for long.
 at_once() {
-  rm -f "$log_dir/begun-$1".{log,result}
+  expect_step "$1"
   job do_step "$@"
 }
 
@@ -49,15 +55,22 @@ do_in_turn() {
 
 # begun NAME: waits for the step, prints what it printed and returns its exit code.
 begun() {
-  local log=$log_dir/begun-$1 result spent
+  local log=$log_dir/begun-$1 result
   until [ -f "$log.result" ]; do
     kill -0 "${jobs_begun[@]}" 2>/dev/null || { echo "nothing does this step: $1"; return 1; }
     sleep 0.2
   done
-  read -r result spent <"$log.result"
+  read -r result _ <"$log.result"
   cat "$log.log"
-  took+=("$spent $1-meanwhile")
   return "$result"
+}
+
+# What each of them took that has ended.
+times_of_jobs() {
+  local name result spent
+  for name in "${steps_of_jobs[@]}"; do
+    read -r result spent 2>/dev/null <"$log_dir/begun-$name.result" && echo "$spent $name-meanwhile"
+  done
 }
 
 end_jobs() {

@@ -11,11 +11,12 @@ elapsed() { printf '[%2d:%02d]' $((SECONDS / 60)) $((SECONDS % 60)); }
 
 say() { echo "$(elapsed) $*"; }
 
-# timed COMMAND...: leaves in `spent` the seconds that it took, and those that cores computed for it.
+# timed COMMAND...: leaves in `spent` the seconds that it took, and those that cores computed for it. In a shell of its
+# own: to a shell that has jobs counts what they took, too, once they have ended.
 timed() {
   local result=0 file real user system TIMEFORMAT='%0R %0U %0S'
   file=$(mktemp)
-  { time "$@" 2>&3 || result=$?; } 3>&2 2>"$file"
+  (time "$@" 2>&3) 3>&2 2>"$file" || result=$?
   read -r real user system <"$file"
   rm -f "$file"
   spent="$real $((user + system))"
@@ -62,8 +63,9 @@ check() {
 
 # What each step took, the longest first.
 say_times() {
-  printf '%s\n' "${took[@]}" | sort -rn | awk 'NF { printf "%s%s %d:%02d", n++ ? ", " : "", $3, $1 / 60, $1 % 60
-      if ($2 > 0) printf " (%d:%02d)", $2 / 60, $2 % 60 }
+  { printf '%s\n' "${took[@]}"; times_of_jobs; } | sort -rn | awk '
+    NF { printf "%s%s %d:%02d", n++ ? ", " : "", $3, $1 / 60, $1 % 60 }
+    $2 > 0 { printf " (%d:%02d)", $2 / 60, $2 % 60 }
     END { if (n) print " minutes (and of a core)" }'
 }
 
