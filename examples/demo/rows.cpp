@@ -136,10 +136,14 @@ std::string row_names() {
 
 namespace {
 
-// With the default only failovers that lose what is on its way make two holders.
+// For a master that dies. With the defaults a failover that loses what is on its way makes two holders, and a release
+// is waited for two seconds, which are over before another master is elected.
 latchkey::config settings_of(worker const& self) {
   latchkey::config settings;
-  if (self.shared()->synced) settings.min_synced_replicas = -1;
+  if (self.shared()->synced) {
+    settings.min_synced_replicas = -1;
+    settings.close_timeout = std::chrono::seconds(20);
+  }
   return settings;
 }
 
