@@ -74,7 +74,8 @@ class LATCHKEY_EXPORT client {
   ~client();
 
   /// A reentrant lock. No I/O.
-  /// \throws lock_error `bad_argument` if the name is empty or longer than 64 KiB. Any bytes are allowed in it.
+  /// \throws lock_error `bad_argument` if the name is empty or longer than 64 KiB. Any bytes are allowed in it. Of a
+  ///         cluster also `cross_slot`: the keys that belong to this name (`a{b`) would lie in several slots.
   distributed_lock get_lock(std::string name) const;
 
   /// A lock that its owner can take once only. No I/O.
@@ -315,11 +316,11 @@ class LATCHKEY_EXPORT client {
         [core = core_](detail::handler<void(error_code)> done) { start_connect(core, std::move(done)); });
   }
 
-  /// Reads the files of `config::tls` again, for connections that begin from now on; those that exist go on as they
-  /// are. For certificates that were renewed on disk. Reads files on the calling thread; sends nothing. Without
-  /// `rediss://` it does nothing. Told by `event_type::tls_reloaded`.
-  /// \throws lock_error `bad_argument`: a file cannot be used; the text says which, and why. What was read before stays
-  ///         in use. `closed` in the child of a fork.
+  /// Reads the files of `config::tls` and `sentinel_tls` again, for connections that begin from now on; those that
+  /// exist go on as they are. For certificates that were renewed on disk. Reads files on the calling thread; sends
+  /// nothing. Without TLS it does nothing. Told by `event_type::tls_reloaded`. \throws lock_error `bad_argument`: a
+  /// file cannot be used; the text says which, and why. All that was read before
+  ///         stays in use. `closed` in the child of a fork.
   void reload_tls() const;
 
   /// Tells holders, waits for them, and releases nothing under them; takes at most `config::close_timeout`.

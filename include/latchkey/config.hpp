@@ -19,8 +19,9 @@ enum class tls_version {
   tls1_3,  ///< 1.3
 };
 
-/// How to speak TLS. Read by `rediss://` and `rediss-sentinel://` alone. Files are in PEM and read when the client is
-/// made, and again by `client::reload_tls`. A client refuses those that cannot be used with `errc::bad_argument`.
+/// How to speak TLS. Read by `rediss://`, `rediss-sentinel://` and `rediss-cluster://`. Files are in PEM and read when
+/// the client is made, and again by `client::reload_tls`. A client refuses those that cannot be used with
+/// `errc::bad_argument`.
 ///
 /// A server that is refused, or refuses, ends calls at once with `errc::tls_failed` and OpenSSL's words.
 struct tls_options {
@@ -119,7 +120,7 @@ struct config {
   std::string password{};
   /// Number of the database. The URI wins.
   int database = 0;
-  /// Certificates and rules of `rediss://` and `rediss-sentinel://`.
+  /// Certificates and rules of `rediss://`, `rediss-sentinel://` and `rediss-cluster://`.
   tls_options tls{};
   /// By `redis-sentinel://`: how often a sentinel is asked for the master while there is something to do with it; its
   /// announcements are heard meanwhile, and while there is no master it is asked more often. Zero: 1 s. By

@@ -205,9 +205,12 @@ stats client::snapshot() const {
 
 void client::reload_tls() const {
   if (checked(core_).forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
-  if (!core_->server().tls) return;
-  core_->server().tls->reload();
-  if (core_->server().sentinel_tls) core_->server().sentinel_tls->reload();
+  auto const& server = core_->server();
+  if (!server.tls) return;
+  // Both or none.
+  auto read = server.tls->read_files();
+  if (server.sentinel_tls) server.sentinel_tls->use(server.sentinel_tls->read_files());
+  server.tls->use(std::move(read));
   detail::note said;
   said.type = event_type::tls_reloaded;
   said.text = "the certificates were read again, for new connections";

@@ -185,10 +185,9 @@ bool expect(SSL* ssl, std::string const& host) {
 
 tls_context::tls_context(tls_options settings) : settings_(std::move(settings)), context_(read_files()) {}
 
-void tls_context::reload() {
-  auto made = read_files();
+void tls_context::use(std::shared_ptr<context> read) noexcept {
   std::scoped_lock const lock(mutex_);
-  context_.swap(made);
+  context_.swap(read);
 }
 
 std::shared_ptr<tls_context::context> tls_context::read_files() const {

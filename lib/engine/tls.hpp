@@ -74,18 +74,17 @@ class tls_context {
   // \throws lock_error bad_argument: a file or a setting cannot be used; the text says which, in OpenSSL's words.
   explicit tls_context(tls_options settings);
 
-  // Reads the files again, for connections that begin later. What was read before stays if it throws, as the
-  // constructor. Any thread.
-  void reload();
+  using context = boost::asio::ssl::context;
+
+  // Reads the files again; throws as the constructor. Any thread.
+  std::shared_ptr<context> read_files() const;
+  // For connections that begin later. Any thread.
+  void use(std::shared_ptr<context> read) noexcept;
 
   // With a server that is to prove to be `host`, if the settings name no other. Null: no memory.
   std::unique_ptr<tls_session> begin(int fd, std::string const& host) const;
 
  private:
-  using context = boost::asio::ssl::context;
-
-  std::shared_ptr<context> read_files() const;
-
   tls_options const settings_;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<context> context_;

@@ -7,6 +7,8 @@
 #include <support/tls_server.hpp>
 #include <wire/cluster.hpp>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 using namespace latchkey;
@@ -116,4 +118,38 @@ TEST_CASE("sentinel: certificates of sentinels may be of another authority", "[t
   own.reload_tls();
   CHECK(log.wait_for(event_type::tls_reloaded));
   CHECK(held.release() == release_result::released);
+}
+
+TEST_CASE("sentinel: where a file of the sentinels' is bad none of the servers' is taken either",
+          "[topologies][case-t53]") {
+  auto const& files = common_certificates();
+  certificates mine;
+  auto const put = [&](char const* name, char const* from) {
+    std::filesystem::copy_file(files.certificate(from), mine.certificate(name),
+                               std::filesystem::copy_options::overwrite_existing);
+  };
+  put("servers", "ca");
+  put("sentinels", "ca");
+  tls_server master;
+  std::uint16_t const port = free_port();
+  sentinel_process const sentinel(
+      master.port, 1,
+      {"tls-port " + std::to_string(port), "tls-ca-cert-file " + files.certificate("ca"),
+       "tls-cert-file " + files.certificate("server"), "tls-key-file " + files.key("server"), "tls-auth-clients no",
+       "tls-replication yes"});
+  config settings = with_tls(steady_config());
+  settings.check_lock_synced_replicas = false;
+  settings.tls.ca_file = mine.certificate("servers");
+  settings.sentinel_tls.ca_file = mine.certificate("sentinels");
+  client own("rediss-sentinel://127.0.0.1:" + std::to_string(port) + "/m", settings);
+  auto const lock = own.get_lock(new_name());
+  REQUIRE(lock.acquire({.wait = patience}).held());
+
+  put("servers", "alien");
+  std::ofstream(mine.certificate("sentinels")) << "nothing\n";
+  CHECK(error_of([&] { own.reload_tls(); }) == errc::bad_argument);
+  auto const before = own.snapshot().reconnects;
+  master.admin.kill_clients("laddr=127.0.0.1:" + std::to_string(master.port));
+  CHECK(lock.acquire({.wait = patience}).held());
+  CHECK(own.snapshot().reconnects > before);
 }
