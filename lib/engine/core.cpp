@@ -185,7 +185,8 @@ void core::lane_closed(std::uint32_t serial, bool abruptly) {
 
 void core::start(detail::call& call) {
   operation* const all[] = {&call};
-  start_all(all, false, call.started);
+  // What is adopted was asked for a question ago.
+  start_all(all, false, call.what == operation::type::adopt ? instant{} : call.started);
 }
 
 core::loan core::start(std::span<call* const> all, bool may_borrow) {

@@ -114,7 +114,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   }
 
   void forces(operation const& call) override {
-    tell_exclusive(call.name, [](name_machine& name) { name.doubt(); });
+    tell_exclusive(call.name, [](name_machine& name) { name.ask_after_holder(); });
   }
 
   home& home_of(operation const& call) override {

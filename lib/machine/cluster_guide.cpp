@@ -99,7 +99,10 @@ error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster
   look_again();
   confirm(masters, places, asked);
   give_up_replaced(known);
-  for (auto const& shard : servers_.shards()) shard->names().channels.ask_again();
+  for (auto const& shard : servers_.shards()) {
+    shard->expect_successor(true);
+    shard->names().channels.ask_again();
+  }
   scout_.know(std::move(known));
   note_uncovered();
   return any ? error_code() : errc::connect_failed;
@@ -199,6 +202,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   auto const& all = servers_.shards();
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
+  for (auto const& shard : all) shard->expect_successor(false);
   shared_.trouble = text;
   servers_.trouble(*all.front(), why, text, transient);
 }
@@ -207,17 +211,22 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
 void cluster_guide::misled(shard& by) { by.now() ? scout_.hurry(by.now()->where()) : scout_.hurry(); }
 
 // The one that was asked knows better than any claim so far. A node that is not known yet is heard of by asking it.
+void cluster_guide::note_redirected(redirection const& to, node_address const& at) {
+  if (shared_.counters.redirected++ > 0) return;
+  shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));
+}
+
 home* cluster_guide::redirected(shard& by, redirection const& to) {
-  auto const known = named_.find(to_string(to.to));
-  node_address at = known == named_.end() ? reached_by(shared_, to.to) : known->second;
-  if (at.host.empty() && by.now()) at.host = by.now()->where().host;
-  if (shared_.counters.redirected++ == 0)
-    shared_.note(event_type::redirected, {}, 0, {}, "slot " + std::to_string(to.slot) + ": to " + to_string(at));
   // It is to be told by a host name, and has none: the node that says so knows more of it. What is on its way waits.
   if (to.to.host == "?") {
+    note_redirected(to, to.to);
     if (!to.once && by.now()) scout_.hurry(by.now()->where());
     return nullptr;
   }
+  auto const known = named_.find(to_string(to.to));
+  node_address at = known == named_.end() ? reached_by(shared_, to.to) : known->second;
+  if (at.host.empty() && by.now()) at.host = by.now()->where().host;
+  note_redirected(to, at);
   shard* there = leading_to(at);
   if (to.once) {
     if (!there) {

@@ -44,6 +44,8 @@ class cluster_guide final : public guide, private cluster_user {
   node_address place_of(cluster_master const& master, node_address const& by) const;
   bool seen_whole(std::vector<cluster_master> const& masters) const;
   void note_changes(std::vector<slot_map::change> const& changes);
+  // The first of all is told.
+  void note_redirected(redirection const& to, node_address const& at);
   void note_uncovered();
   void follow(std::vector<slot_map::change> const& changes);
   void lead_again(node_address const& at);

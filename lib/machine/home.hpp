@@ -20,7 +20,7 @@ struct home {
       : in_cluster(of_cluster), requests(shared), channels(shared), renewals(shared, requests) {}
 
   bool const in_cluster;          // a call may ask about one slot only
-  bool to_be_succeeded = false;   // its server is known, and another one may take over
+  bool to_be_succeeded = false;   // its server is known, and so is somebody to ask who takes over
   bool sharded_channels = false;  // SSUBSCRIBE and SPUBLISH, as the server can
   outbox requests;
   subscriptions channels;

@@ -124,10 +124,16 @@ void name_machine::forced(operation const& by, instant sent) {
 
 void name_machine::doubt() {
   owner_state* const holder = tenure_.holder();
+  // The release before it is often heard of behind the grant. As long as nobody waits, only what lasts is asked after.
+  if (!holder || !queue().empty() || holder->ask_.under_way()) return ask_after_holder();
+  tenure_.doubt();
+  on_turn_due();
+}
+
+void name_machine::ask_after_holder() {
+  owner_state* const holder = tenure_.holder();
   if (!holder) return;
   tenure_.doubt();
-  // The release before it is often heard of behind the grant. As long as nobody waits, only what lasts is asked after.
-  if (queue().empty() && !holder->ask_.under_way()) return on_turn_due();
   if (tenure_.held()) repair(*holder, tenure_.mode());
 }
 

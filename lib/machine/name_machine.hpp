@@ -109,6 +109,8 @@ class name_machine final : private waited_name, public namesakes {
   // --- force-unlock ---
   void forced(operation const& by, instant sent);
   void doubt() override;
+  // At once, behind whatever leaves before.
+  void ask_after_holder();
 
   void on_hold_deadline(hold& hold);
   // What was done without the server has lasted for a while.

@@ -23,7 +23,10 @@ routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t e
   node_address const where = reached_by(at);
   std::string const before = routes_.empty() ? std::string() : to_string(routes_.now().at);
   auto const verdict = routes_.claim(where, epoch, shard.up());
-  if (verdict != routes::verdict::stale) shard.names().replicas.named = replicas;
+  if (verdict != routes::verdict::stale) {
+    shard.names().replicas.named = replicas;
+    shard.expect_successor(true);
+  }
   if (verdict == routes::verdict::known && shard.now()) {
     confirm_releases(shared_, shard.names(), asked);
     shard.now()->links().ask_role();
@@ -42,6 +45,7 @@ void sentinel_guide::on_no_claim(error_code const& why, std::string_view text, b
   shared_.forget_ended_releases();
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   if (only().up()) return;  // it serves as before
+  only().expect_successor(false);
   shared_.trouble = text;
   if (!only().now()) servers_.trouble(only(), why, text, transient);
 }

@@ -149,11 +149,12 @@ void sentinel_scout::answered_well(sentinel& one) {
   milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : given.count() > 0 ? given : usual;
   again_at_ = std::min(again_at_, after(shared_.now, pause));
   auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
-  if (mine != all_.begin()) {
-    std::rotate(all_.begin(), mine, mine + 1);
-    if (ear_.serial != 0) hang_up(ear_);
-    listen_at_ = shared_.now;
-  }
+  if (mine == all_.begin()) return;
+  bool const hears = std::none_of(all_.begin(), mine, [this](auto const& each) { return each->at == ear_.at; });
+  std::rotate(all_.begin(), mine, all_.end());  // behind it those that did not answer
+  if (hears && ear_.serial != 0) return;
+  if (ear_.serial != 0) hang_up(ear_);
+  listen_at_ = shared_.now;
 }
 
 void sentinel_scout::failed(sentinel& one, error_code const& why, std::string_view text) {
@@ -315,9 +316,10 @@ void sentinel_scout::learn(sentinel const& from, reply const& answer) {
 // --- announcements ---
 
 void sentinel_scout::listen(io_actions& io) {
-  bool const talks = !all_.empty() && all_.front()->up && !asking_;
-  if (ear_.serial != 0 || deaf_ || !talks || shared_.now < listen_at_) return;
-  ear_.at = all_.front()->at;
+  if (ear_.serial != 0 || deaf_ || asking_ || shared_.now < listen_at_) return;
+  auto const talks = std::find_if(all_.begin(), all_.end(), [](auto const& each) { return each->up; });
+  if (talks == all_.end()) return;
+  ear_.at = (*talks)->at;
   open(ear_, io);
 }
 

@@ -59,6 +59,8 @@ class shard final : private session_user {
   // What was sent to the server before is never believed: it goes again, to the new one. docs/topologies.md says why
   // that need not wait for what still runs there.
   void lead_to(node_address const& at);
+  // Whether anybody can be asked who takes over if its server is gone.
+  void expect_successor(bool may_be) { names_.to_be_succeeded = may_be && now_; }
   // It has no names any more, and is not asked again.
   void retire();
   // What it owes to the server to which this one leads passes to it.

@@ -61,6 +61,9 @@ local function recount(key, field, target, count)
   if not problem(done) and done ~= tonumber(target) then call('del', key) end  -- see lua::count_to
   return problem(done)
 end
+local function count_back(key, field, by)
+  if call('hexists', key, field) == 1 then call('hincrby', key, field, by) end
+end
 local function restore(key, left)
   if left < 0 then call('persist', key) else call('pexpire', key, left) end
 end
@@ -109,7 +112,7 @@ local function read_more(key, field, own, left, target, lease)
   if not why then
     why = problem(call('set', stamps .. target, '1', 'px', lease))
     if not why and raised and not own then why = problem(call('pexpire', key, lease)) end
-    if why and own then call('hincrby', key, field, count - target) end
+    if why and own then count_back(key, field, count - target) end
     if why and not own then call('hdel', key, field) end
   end
   if why then
@@ -174,7 +177,7 @@ local function read_less(key, field, count, mode, left, target, lease)
   why = recount(key, field, target, count)
   if not why then
     why = stamp(stamps, target, lease)
-    if why then call('hincrby', key, field, count - target) end
+    if why then count_back(key, field, count - target) end
   end
   if why then
     restore(key, left)

@@ -115,6 +115,24 @@ TEST_CASE("election: where nobody can be asked for a master, attempts are used u
   }
 }
 
+TEST_CASE("election: where nobody can be asked any more, attempts are used up at once", "[unit][machine][cluster]") {
+  for (auto const how : each_way) {
+    election e(how);
+    INFO((e.by_sentinel ? "sentinels" : "a cluster"));
+    e.die();
+    e.w.only_host = {};
+    for (auto const as : {role::scout, role::shared, role::messages})
+      while (e.w.connected(as)) e.w.lose(as, fate::gone), e.w.run();
+    auto const begun = e.w.now;
+    for (task* const one : e.begin()) {
+      e.w.await(*one);
+      INFO(one->label << ": " << one->error.message() << ", " << one->text);
+      CHECK((one->error == errc::connect_failed || one->error == errc::connection_lost));
+      CHECK(e.w.now - begun < e.w.settings.timeout);
+    }
+  }
+}
+
 // Dies before every step of every call, and is followed five seconds later by one that has all that it had; and of
 // these calls one is cancelled meanwhile.
 TEST_CASE("election: the master dies at step k of calls without a wait", "[unit][machine][cluster]") {

@@ -348,6 +348,32 @@ TEST_CASE("scout: while the server that one names is missing others are asked in
   CHECK(r.claims.back() == "n:7/2");
 }
 
+TEST_CASE("scout: one that is dead keeps nobody from being listened to", "[unit][machine][case-t5]") {
+  watch_room r({{"dead", 1}, {"b", 1}, {"c", 1}});
+  int listened = 0;
+  auto const turn = [&] {
+    r.turn(watch_room::need::press);
+    auto const io = r.io;
+    for (auto const& one : io.open) {
+      if (one.to.host == "dead")
+        r.scout.open_failed(one.serial, errc::connect_failed, "refused");
+      else
+        r.scout.opened(one.serial);
+    }
+    for (auto const& one : io.write) {
+      if (one.bytes.find("SUBSCRIBE") != one.bytes.npos) ++listened;
+      if (one.bytes.find("GET-MASTER") != one.bytes.npos) r.scout.received(one.serial, found("n", 1));
+    }
+  };
+  for (int i = 0; i < 400; ++i) {
+    turn();
+    r.shared.now += 10ms;
+    while (r.shared.timers.take_due(r.shared.now)) r.scout.on_timer();
+  }
+  CHECK(r.claims.size() > 10);
+  CHECK(listened == 1);
+}
+
 TEST_CASE("scout: nobody is asked more often than every 100 ms, nor while nobody needs a server", "[unit][machine]") {
   watch_room r({{"a", 1}});
   r.turn();
