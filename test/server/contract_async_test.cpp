@@ -38,8 +38,8 @@ TEST_CASE("a coroutine locks, asks and unlocks as the owner it names", "[server]
     check_equal(co_await lock.async_try_lock(me), true);
     check_equal(co_await lock.async_hold_count(me), 2);
     check_equal(co_await lock.async_try_lock(you), false);
-    check_equal(co_await lock.async_try_lock(you, 20ms), false);
-    check_equal(co_await lock.async_try_lock(you, 20ms, 5s), false);
+    check_equal(co_await lock.async_try_lock(you, brief_wait), false);
+    check_equal(co_await lock.async_try_lock(you, brief_wait, 5s), false);
     co_await lock.async_unlock(me);
     co_await lock.async_unlock(me);
     check_equal(co_await lock.async_remaining_time_to_live(), std::nullopt);
@@ -233,7 +233,7 @@ TEST_CASE("async_acquire gives a lease, empty if still busy when the wait ended"
     lease first = co_await lock.async_acquire();
     CHECK(first.held());
     acquire_options options;
-    options.wait = 20ms;
+    options.wait = brief_wait;
     lease second = co_await lock.async_acquire(options);
     CHECK_FALSE(second);
     options.owner = first.owner();

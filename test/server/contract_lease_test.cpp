@@ -172,7 +172,7 @@ TEST_CASE("acquire in a thread that holds the lock waits in vain unless it names
   common_world w;
   w.lock.lock();
   CHECK(error_of([&] { return w.lock.acquire(); }) == errc::would_deadlock);
-  CHECK_FALSE(w.lock.acquire({.wait = 20ms}));
+  CHECK_FALSE(w.lock.acquire({.wait = brief_wait}));
   lease again = w.lock.acquire({.owner = owner::this_thread()});
   CHECK(w.lock.hold_count() == 2);
   CHECK(again.release() == release_result::still_held);
@@ -291,9 +291,10 @@ TEST_CASE("unique_lock waits for a time and for a point in time", "[server][cont
   client other(common_server().uri(), steady_config());
   auto const theirs = other.get_lock(w.name);
   theirs.lock();
+  w.own.connect();
   std::unique_lock waiting(w.lock, std::defer_lock);
-  CHECK_FALSE(waiting.try_lock_for(20ms));
-  CHECK_FALSE(waiting.try_lock_until(std::chrono::steady_clock::now() + 20ms));
+  CHECK_FALSE(waiting.try_lock_for(brief_wait));
+  CHECK_FALSE(waiting.try_lock_until(std::chrono::steady_clock::now() + brief_wait));
   theirs.unlock();
   CHECK(waiting.try_lock_for(10s));
   waiting.unlock();

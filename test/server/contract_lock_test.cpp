@@ -82,8 +82,8 @@ TEST_CASE("try_lock of a busy lock says false and changes nothing", "[server][co
   REQUIRE(other.get_lock(w.name).try_lock());
   auto const before = w.admin.hash(w.name);
   CHECK_FALSE(w.lock.try_lock());
-  CHECK_FALSE(w.lock.try_lock(30ms));
-  CHECK_FALSE(w.lock.try_lock(30ms, 5s));
+  CHECK_FALSE(w.lock.try_lock(brief_wait));
+  CHECK_FALSE(w.lock.try_lock(brief_wait, 5s));
   CHECK(w.admin.hash(w.name) == before);
   CHECK(w.own.snapshot().waiting == 0);
   other.get_lock(w.name).unlock();

@@ -90,11 +90,12 @@ TEST_CASE("with_lock releases and passes on what the body throws", "[server][con
 
 TEST_CASE("with_lock says busy when the wait ended, and the body does not run", "[server][contract]") {
   with_lock_world s;
+  REQUIRE(connect_on(s.io, s.own));
   s.w.lock.lock();
   bool ran = false;
   auto const waiting = [](with_lock_world& world, bool& flag) -> asio::awaitable<void> {
     acquire_options options;
-    options.wait = 20ms;
+    options.wait = brief_wait;
     co_await with_lock(world.lock, options, [&](lease&) -> asio::awaitable<void> {
       flag = true;
       co_return;

@@ -78,7 +78,8 @@ TEST_CASE("case 28: a lock without time to live is waited for, warned about, and
           "[server][case-28]") {
   common_world w;
   w.admin.ok("HSET", w.name, "somebody:1", 1);
-  CHECK_FALSE(w.lock.try_lock(50ms));
+  w.own.connect();
+  CHECK_FALSE(w.lock.try_lock(brief_wait));
   CHECK(w.log.wait_for(event_type::no_time_to_live, w.name));
   auto waiter = std::async(std::launch::async, [&] { return w.lock.try_lock(patience * 2); });
   REQUIRE(w.log.wait_for(event_type::waiting, w.name, 2));

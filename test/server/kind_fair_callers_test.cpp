@@ -212,7 +212,7 @@ struct counted_fair_world : private_world {
   void warm_up(client& one) {
     auto const way = one.get_fair_lock("way");
     lease held = way.acquire();
-    CHECK_FALSE(value_of(way.async_try_lock(owner::make(), 50ms, asio::use_future)));
+    CHECK_FALSE(value_of(way.async_try_lock(owner::make(), brief_wait, asio::use_future)));
     held.release();
     REQUIRE(wait_until([&] {
       held = way.acquire();
@@ -297,7 +297,7 @@ TEST_CASE("fair lock: a contended one costs three tries, a subscription and its 
   held = w.fair.acquire();
   sent = {};
   w.counter.take();
-  auto brief = other.get_fair_lock(w.name).async_try_lock(who, 100ms, asio::use_future);
+  auto brief = other.get_fair_lock(w.name).async_try_lock(who, brief_wait, asio::use_future);
   CHECK_FALSE(value_of(std::move(brief)));
   CHECK(wait_until([&] {
     for (auto const& [name, times] : w.counter.take()) sent[name] += times;

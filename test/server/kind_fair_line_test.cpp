@@ -93,10 +93,11 @@ TEST_CASE("fair lock: a wait that ends leaves the queue, for blocking and for as
   fair_world w;
   client other(common_server().uri(), steady_config());
   lease held = other.get_fair_lock(w.name).acquire();
-  CHECK_FALSE(w.fair.try_lock(20ms));
+  w.own.connect();
+  CHECK_FALSE(w.fair.try_lock(brief_wait));
   CHECK(wait_until([&] { return w.line().empty(); }));
-  CHECK_FALSE(value_of(w.fair.async_try_lock(owner::make(), 20ms, asio::use_future)));
-  CHECK_FALSE(value_of(w.fair.async_acquire({.wait = 20ms}, asio::use_future)));
+  CHECK_FALSE(value_of(w.fair.async_try_lock(owner::make(), brief_wait, asio::use_future)));
+  CHECK_FALSE(value_of(w.fair.async_acquire({.wait = brief_wait}, asio::use_future)));
   CHECK(wait_until([&] { return w.line().empty() && w.admin.integer("ZCARD", w.scores) == 0; }));
   CHECK(w.own.snapshot().waiting == 0);
   held.release();

@@ -279,7 +279,7 @@ TEST_CASE("fair lock: a user with the rights that the README names is served", "
   w.admin.ok("RPUSH", "redisson_lock_queue:{name}", "dead:1");
   w.admin.ok("ZADD", "redisson_lock_timeout:{name}", 1, "dead:1");
   lease held = lock.acquire();
-  CHECK_FALSE(value_of(lock.async_try_lock(owner::make(), 50ms, asio::use_future)));
+  CHECK_FALSE(value_of(lock.async_try_lock(owner::make(), brief_wait, asio::use_future)));
   auto waiter = lock.async_acquire(asio::use_future);
   REQUIRE(w.log.wait_for(event_type::waiting, "name", 2));
   CHECK(held.release() == release_result::released);

@@ -61,7 +61,7 @@ asio::awaitable<void> as_coroutine(distributed_lock lock) {
   check_equal(co_await lock.async_hold_count(me), 1);
   check_equal(co_await lock.async_hold_count(you), 0);
   check_equal(co_await lock.async_try_lock(you), false);
-  check_equal(co_await lock.async_try_lock(you, 20ms, 5s), false);
+  check_equal(co_await lock.async_try_lock(you, brief_wait, 5s), false);
   co_await lock.async_unlock(me);
   co_await lock.async_lock(me, 5s);
   auto const left = co_await lock.async_remaining_time_to_live();
@@ -94,7 +94,7 @@ TEST_CASE("family: blocking callers lock, ask and unlock", "[server][kind]") {
   CHECK(r.theirs.is_locked());
   CHECK(r.theirs.hold_count() == 0);
   CHECK_FALSE(r.theirs.try_lock());
-  CHECK_FALSE(r.theirs.try_lock(30ms, 5s));
+  CHECK_FALSE(r.theirs.try_lock(brief_wait, 5s));
   lock.unlock();
   CHECK_FALSE(r.key_there());
   CHECK(error_of([&] { lock.unlock(); }) == errc::not_owner);

@@ -57,7 +57,7 @@ TEST_CASE("fenced lock: the counter is Redisson's, has no time to live, and only
   CHECK(w.admin.text("GET", w.counter) == "1");
   CHECK(w.admin.integer("PTTL", w.counter) == -1);
   CHECK_FALSE(theirs.try_lock());
-  CHECK_FALSE(theirs.try_lock(20ms));
+  CHECK_FALSE(theirs.try_lock(brief_wait));
   CHECK(held.extend(60s));
   CHECK(w.admin.text("GET", w.counter) == "1");
   CHECK(theirs.force_unlock());

@@ -30,7 +30,7 @@ struct latch_world : common_world {
 
 asio::awaitable<void> count_to_zero(count_down_latch latch) {
   check_equal(co_await latch.async_try_set_count(2), true);
-  check_equal(co_await latch.async_wait_for(5ms), false);
+  check_equal(co_await latch.async_wait_for(brief_wait), false);
   co_await latch.async_count_down();
   check_equal(co_await latch.async_count(), 1);
   co_await latch.async_count_down();
@@ -178,7 +178,7 @@ TEST_CASE("latch: blocking, future and coroutine callers", "[server][kind]") {
 TEST_CASE("latch: a wait can be cancelled, ends in time and ends with the client", "[server][kind]") {
   latch_world w;
   w.latch.try_set_count(1);
-  CHECK_FALSE(w.latch.wait_for(30ms));
+  CHECK_FALSE(w.latch.wait_for(brief_wait));
   asio::cancellation_signal stop;
   auto waiter = w.latch.async_wait(asio::bind_cancellation_slot(stop.slot(), asio::use_future));
   REQUIRE(wait_until([&] { return w.own.snapshot().waiting == 1; }));

@@ -31,8 +31,8 @@ asio::awaitable<void> take_and_give(permit_semaphore permits) {
   std::string const leased = co_await permits.async_acquire(10s);
   auto const none = co_await permits.async_try_acquire();
   check_equal(none.has_value(), false);
-  check_equal((co_await permits.async_try_acquire(50ms)).has_value(), false);
-  check_equal((co_await permits.async_try_acquire(50ms, 1s)).has_value(), false);
+  check_equal((co_await permits.async_try_acquire(brief_wait)).has_value(), false);
+  check_equal((co_await permits.async_try_acquire(brief_wait, 1s)).has_value(), false);
   check_equal(co_await permits.async_update_lease_time(leased, 20s), true);
   check_equal(co_await permits.async_acquired_permits(), 2);
   check_equal(co_await permits.async_try_release(id), true);
@@ -326,7 +326,7 @@ TEST_CASE("permit semaphore: a permit releases itself, in its destructor and whe
     CHECK(w.taken().at(one.id()) == score_of_no_lease);
     CHECK(w.taken().contains(two.id()));
     CHECK(w.own.snapshot().held == 2);
-    permit three = w.permits.acquire_permit({.wait = 10ms});
+    permit three = w.permits.acquire_permit({.wait = brief_wait});
     CHECK_FALSE(three);
     CHECK(three.id().empty());
     CHECK(one.release() == release_result::released);

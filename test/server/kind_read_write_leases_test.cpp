@@ -140,7 +140,7 @@ TEST_CASE("read/write lock: read holds of Redisson and of ours live side by side
   CHECK(about(w.ttl(w.name), 60s));  // it has found our key
   CHECK(mine.release() == release_result::released);
   CHECK(about(w.ttl(w.name), 30s));  // and we have found its one
-  lease writes = w.writes.acquire({.wait = 10ms});
+  lease writes = w.writes.acquire({.wait = brief_wait});
   CHECK_FALSE(writes);
   auto waiter = w.writes.async_acquire(asio::use_future);
   REQUIRE(wait_until([&] { return w.listeners() == 1; }));
@@ -201,7 +201,8 @@ TEST_CASE("case 26: read/write lock: a key of another kind is left alone", "[ser
 TEST_CASE("case 28: read/write lock: a holder without a time to live is waited for with a cap", "[server][kind]") {
   rw_world w;
   w.admin.ok("HSET", w.name, "mode", "write", "somebody:1:write", 1);
-  CHECK_FALSE(w.reads.try_lock(50ms));
+  w.own.connect();
+  CHECK_FALSE(w.reads.try_lock(brief_wait));
   CHECK(w.log.wait_for(event_type::no_time_to_live, w.name));
   CHECK(w.reads.remaining_time_to_live() == milliseconds::max());
   CHECK(w.writes.force_unlock());

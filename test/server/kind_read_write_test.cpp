@@ -72,7 +72,7 @@ TEST_CASE("read/write lock: any number of readers or one writer", "[server][kind
   CHECK(w.their_reads.try_lock());
   CHECK_FALSE(error_in(w.reads.async_lock(somebody, asio::use_future)));
   CHECK(w.admin.hash(w.name).size() == 4);
-  CHECK_FALSE(w.their_writes.acquire({.wait = 30ms}));
+  CHECK_FALSE(w.their_writes.acquire({.wait = brief_wait}));
   CHECK_FALSE(value_of(w.writes.async_try_lock(owner::make(), asio::use_future)));
   w.reads.unlock();
   w.their_reads.unlock();
@@ -80,7 +80,7 @@ TEST_CASE("read/write lock: any number of readers or one writer", "[server][kind
   CHECK_FALSE(error_in(w.reads.async_unlock(somebody, asio::use_future)));
   CHECK(w.their_writes.try_lock());
   CHECK_FALSE(w.reads.try_lock());
-  CHECK_FALSE(w.reads.try_lock(30ms));
+  CHECK_FALSE(w.reads.try_lock(brief_wait));
   CHECK_FALSE(w.writes.try_lock());
   w.their_writes.unlock();
   CHECK(w.writes.try_lock());

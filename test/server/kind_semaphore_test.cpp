@@ -40,8 +40,8 @@ asio::awaitable<void> take_and_give(semaphore permits) {
   co_await permits.async_acquire();
   check_equal(co_await permits.async_try_acquire(2), true);
   check_equal(co_await permits.async_try_acquire(), false);
-  check_equal(co_await permits.async_try_acquire(1, 5ms), false);
-  check_equal(co_await permits.async_try_acquire_for(5ms), false);
+  check_equal(co_await permits.async_try_acquire(1, brief_wait), false);
+  check_equal(co_await permits.async_try_acquire_for(brief_wait), false);
   co_await permits.async_release(2);
   co_await permits.async_release();
   check_equal(co_await permits.async_available_permits(), 3);
@@ -296,8 +296,8 @@ TEST_CASE("semaphore: a wait ends in time with false, and closing ends it with a
   semaphore_world w;
   w.permits.try_set_permits(0);
   stopwatch since;
-  CHECK_FALSE(w.permits.try_acquire(1, 50ms));
-  CHECK(since.passed() >= 50ms);
+  CHECK_FALSE(w.permits.try_acquire(1, brief_wait));
+  CHECK(since.passed() >= brief_wait);
   auto waiter = w.permits.async_acquire(asio::use_future);
   REQUIRE(wait_until([&] { return w.own.snapshot().waiting == 1; }));
   w.own.close();

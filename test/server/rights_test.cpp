@@ -248,7 +248,7 @@ TEST_CASE("case 53: commands that a server may not know are not used, and a miss
   client own(proxy.uri(), steady_config());
   auto const lock = own.get_lock("lock");
   lock.lock();
-  CHECK_FALSE(value_of(lock.async_try_lock(owner::make(), 50ms, asio::use_future)));
+  CHECK_FALSE(value_of(lock.async_try_lock(owner::make(), brief_wait, asio::use_future)));
   lock.unlock();
   for (auto const* unused : {"HELLO", "WAIT", "WAITAOF", "SPUBLISH", "SSUBSCRIBE", "FCALL"})
     CHECK(proxy.requests().count(unused) == 0);
