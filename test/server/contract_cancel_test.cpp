@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -264,10 +265,11 @@ TEST_CASE("after release has returned no callback runs, however close the loss w
   event_log log;
   client own(common_server().uri(), steady_config(log));
   std::atomic<int> late{0};
-  for (int i = 0; i < 10; ++i) {
-    auto const lock = own.get_lock(new_name());
+  // They end one after the other.
+  std::vector<lease> all;
+  for (int i = 0; i < 10; ++i) all.push_back(own.get_lock(new_name()).acquire({.lease = brief_lease + 20ms * i}));
+  for (lease& held : all) {
     auto alive = std::make_shared<std::atomic<bool>>(true);
-    lease held = lock.acquire({.lease = brief_lease});
     held.on_lost([alive, &late] { late += !*alive; });
     while (held.remaining() > 1ms) std::this_thread::yield();
     static_cast<void>(held.release());

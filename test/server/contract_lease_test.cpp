@@ -208,7 +208,7 @@ TEST_CASE("extend ends the renewal of a watchdog hold", "[server][contract]") {
   client own(common_server().uri(), settings);
   auto const lock = own.get_lock(new_name());
   lease held = lock.acquire();
-  CHECK(held.extend(300ms));
+  CHECK(held.extend(brief_lease));
   CHECK(log.wait_for(event_type::lost, lock.name()));
   CHECK_FALSE(held.held());
   CHECK(wait_until([&] { return !lock.is_locked(); }));
@@ -251,13 +251,15 @@ TEST_CASE("extend refuses a length that is no lease and leaves the hold alone", 
 
 TEST_CASE("max_hold ends the hold, and says so", "[server][contract]") {
   event_log log;
-  client own(common_server().uri(), quick_config(log));
+  auto settings = quick_config(log);
+  settings.lock_watchdog_timeout = 1s * slowness;
+  client own(common_server().uri(), settings);
   auto const lock = own.get_lock(new_name());
   stopwatch since;
-  lease held = lock.acquire({.max_hold = 300ms});
+  lease held = lock.acquire({.max_hold = brief_lease});
   CHECK(log.wait_for(event_type::max_hold_reached, lock.name()));
   CHECK(log.wait_for(event_type::lost, lock.name()));
-  CHECK(since.passed() >= 300ms);
+  CHECK(since.passed() >= brief_lease);
   CHECK_FALSE(held.held());
   CHECK(wait_until([&] { return !lock.is_locked(); }));
 }

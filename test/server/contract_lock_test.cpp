@@ -228,9 +228,9 @@ TEST_CASE("a release never leaves a lock without a time to live, also if another
   }
   io.stop();
   runner.join();
-  REQUIRE(lock.try_lock(patience, 50ms));
+  REQUIRE(lock.try_lock(patience, brief_lease));
   REQUIRE(lock.try_lock(patience));
-  std::this_thread::sleep_for(60ms);
+  std::this_thread::sleep_for(brief_lease + 10ms);
   lock.unlock();
   CHECK(wait_until([&] { return w.admin.integer("PTTL", w.name) == -2; }));
   CHECK(w.admin.integer("EXISTS", w.name) == 0);

@@ -131,7 +131,7 @@ TEST_CASE("permit semaphore: an ended lease gives its permit back by itself, and
   permit_world w;
   w.permits.try_set_permits(1);
   channel_ear heard(common_server(), w.channel);
-  auto const id = w.permits.acquire(300ms);
+  auto const id = w.permits.acquire(brief_lease);
   REQUIRE(wait_until([&] { return w.permits.available_permits() == 1; }));
   CHECK(heard.next() == "1");
   CHECK(w.taken().empty());
@@ -145,7 +145,7 @@ TEST_CASE("permit semaphore: a waiter goes on when the next lease ends, with nob
   client other(common_server().uri(), steady_config());
   w.permits.try_set_permits(2);
   auto const kept = w.permits.acquire();
-  static_cast<void>(w.permits.acquire(300ms));
+  static_cast<void>(w.permits.acquire(brief_lease));
   stopwatch since;
   auto const id = other.get_permit_semaphore(w.name).try_acquire(patience);
   CHECK(id.has_value());
@@ -279,7 +279,7 @@ TEST_CASE("permit semaphore: permits come back where the server has no memory le
   permits.try_set_permits(4);
   auto const id = permits.acquire();
   auto one = permits.acquire_permit();
-  static_cast<void>(permits.acquire(300ms));
+  static_cast<void>(permits.acquire(brief_lease));
   w.admin.ok("CONFIG", "SET", "maxmemory", "1");
   CHECK(wait_until([&] { return permits.available_permits() == 2; }));
   CHECK(error_of([&] { return permits.try_acquire(); }) == errc::server_error);
@@ -343,7 +343,7 @@ TEST_CASE("permit semaphore: a permit releases itself, in its destructor and whe
 TEST_CASE("permit semaphore: a permit learns that its lease has ended or that it was taken away", "[server][kind]") {
   permit_world w;
   w.permits.try_set_permits(2);
-  permit one = w.permits.acquire_permit({.lease = 200ms});
+  permit one = w.permits.acquire_permit({.lease = brief_lease});
   std::promise<error_code> told;
   one.on_lost([&](error_code why) { told.set_value(why); });
   CHECK(value_of(told.get_future()) == errc::lease_lost);

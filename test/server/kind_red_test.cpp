@@ -302,7 +302,7 @@ TEST_CASE("A13: red lock: the same member twice, no members, leases shorter than
 
 TEST_CASE("E66: red lock: the loss is told when the validity ends, not when the leases do", "[server][red]") {
   five_servers w;
-  auto held = w.red->acquire({.lease = brief_lease * 4});
+  auto held = w.red->acquire({.lease = brief_lease * 2});
   REQUIRE(held.held());
   auto const end = held.valid_until();
   REQUIRE(wait_until([&] { return held.lost().stop_requested(); }));

@@ -7,7 +7,7 @@
 namespace latchkey::test {
 
 // A lease that is soon over, and not before its grant was answered even on a busy machine.
-inline constexpr milliseconds brief_lease = 150ms * slowness;
+inline constexpr milliseconds brief_lease = 300ms + 100ms * slowness;
 
 // A wait that is soon over, and not before its try was answered even on a busy machine, if the client is connected.
 inline constexpr milliseconds brief_wait = 100ms + 50ms * slowness;
