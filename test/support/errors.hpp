@@ -30,6 +30,18 @@ lock_error thrown_by(Call&& call) {
   return lock_error(error_code{});
 }
 
+// The call got no lock in its wait. If its last try was not answered by then it throws errc::timeout, which is no grant
+// either; another error goes through.
+template <class Call>
+bool waits_in_vain(Call&& call) {
+  try {
+    return !call();
+  } catch (lock_error const& error) {
+    if (error.code() != errc::timeout) throw;
+    return true;
+  }
+}
+
 // The error of an operation that gave a future, which is waited for; none if it succeeded.
 template <class T>
 error_code error_in(std::future<T>&& future, std::chrono::milliseconds limit = patience) {
