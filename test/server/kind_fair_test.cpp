@@ -58,6 +58,7 @@ TEST_CASE("fair lock: a release passes it on inside the client only if that wait
   auto second = w.fair.async_acquire({.owner = b}, asio::use_future);
   REQUIRE(w.listening(b));
   auto const before = w.score("java:1");
+  CHECK(value_of(w.fair.async_is_locked(asio::use_future)));  // answered behind the look of who has just subscribed
   held.release();
   held = value_of(std::move(first));
   CHECK(w.own.snapshot().handed_off == 1);

@@ -123,6 +123,7 @@ TEST_CASE("latch: one request answers all who wait", "[server][kind]") {
   auto const latch = w.own.get_count_down_latch(w.name);
   latch.try_set_count(1);
   constexpr int waiters = 200;
+  auto const before = w.own.snapshot().scripts;
   std::vector<std::future<void>> all;
   for (int i = 0; i < waiters; ++i) all.push_back(latch.async_wait(asio::use_future));
   REQUIRE(wait_until([&] {
@@ -130,6 +131,9 @@ TEST_CASE("latch: one request answers all who wait", "[server][kind]") {
                .elements.at(1)
                .integer == 1;
   }));
+  // The look after the confirmation is answered before what is asked behind it.
+  REQUIRE(wait_until([&] { return w.own.snapshot().scripts >= before + 2; }));
+  CHECK(value_of(latch.async_count(asio::use_future)) == 1);
   command_counter counter(w.server);
   w.admin.ok("EVAL", "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0')", "2", w.name,
              "redisson_countdownlatch__channel__{" + w.name + "}");
