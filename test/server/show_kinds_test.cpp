@@ -49,9 +49,10 @@ std::uint64_t sent_by(many_clients const& all) {
   return sum;
 }
 
+constexpr int pairs = 100 / slowness;
+
 // Commands of one acquisition and its release. Everything that happens once has happened before.
 double free_pair(lock_kind const& kind, many_clients const& own) {
-  constexpr int turns = 100 / slowness;
   auto const lock = kind.make(own, new_name());
   auto const turn = [&] {
     lock.lock();
@@ -66,8 +67,8 @@ double free_pair(lock_kind const& kind, many_clients const& own) {
     });
   }));
   auto const before = sent_by(own);
-  for (int i = 0; i < turns; ++i) turn();
-  return double(sent_by(own) - before) / turns;
+  for (int i = 0; i < pairs; ++i) turn();
+  return double(sent_by(own) - before) / pairs;
 }
 
 void lock_and_unlock(distributed_lock const& lock, int turns) {
@@ -105,8 +106,9 @@ TEST_CASE("every exclusive kind: a free pair costs two commands for each server"
     auto const few = contended_turn(kind, a, b, 1);
     auto const many = contended_turn(kind, a, b, 8);
     std::printf("| `%s` | %.1f | %.1f | %.1f |\n", kind.name.c_str(), alone, few, many);
-    // Of several servers those that answer late may find the lock released again, and are asked for both at once.
-    CHECK(alone <= 2.0 * kind.servers);
+    // Of several servers those that answer late may find the lock released again, and are asked for both at once; or
+    // for what was left of the pair before the first one.
+    CHECK(alone <= 2.0 * kind.servers + (kind.servers - 1.0) / pairs);
     if (kind.servers == 1) CHECK(alone == 2.0);
     CHECK(few > 0);
     CHECK(many > 0);

@@ -117,11 +117,12 @@ TEST_CASE("1,000 waiters of a client cost the health ping and nothing else", "[s
   settings.ping_interval = 500ms;
   idle_world w(settings);
   w.resolve();
+  stopwatch since;
   auto const commands = w.own.snapshot().commands;
   auto const cost = measure("pinging", 2s);
   auto const pings = static_cast<long>(w.own.snapshot().commands - commands);
   CHECK(pings >= 4);
-  CHECK(pings <= 15);  // three connections, each at most every 500 ms
+  CHECK(pings <= 3 * (since.passed() / settings.ping_interval + 1));  // three connections
   // For each ping the thread wakes for the time and for the answer; what it posts to itself may be a sleep more.
   CHECK(cost.voluntary <= 4 * pings + 4 + 2 * foreign_wakes_per_second);
 }
@@ -130,11 +131,12 @@ TEST_CASE("1,000 waiters of a client cost the health ping and nothing else", "[s
 //
 // The bounds are those of the design. Some are spans of time: the hint as it was read, the end of a lease, the pause
 // before a reconnection. They are asserted with the factor 1.2. Others are round trips: on a machine whose cores are
-// all taken a thread may wait longer for a core than the network takes, so a round trip counts as `noise`.
+// all taken a thread may wait longer for a core than the network takes, so a round trip counts as `noise`. A message
+// that is lost costs more than all of them: the hint, 30 s.
 
 namespace {
 
-constexpr auto noise = 250ms * slowness;
+constexpr auto noise = 2s * slowness;
 // Reconnecting is a chain: address, handshake, subscription, one try. Each step may wait for a core.
 constexpr auto reconnection = 2 * noise;
 
@@ -248,7 +250,7 @@ TEST_CASE("wake-up after the key was deleted, renamed or ran out: the hint as it
   w.start_waiting();
   if (how == "deleted") holder.remove();
   if (how == "renamed") holder.rename("elsewhere");
-  proceeds_within(how, w.proceeded_after(w.started), hint, 0ms);
+  proceeds_within(how, w.proceeded_after(w.started), hint, noise);
 }
 
 TEST_CASE("wake-up, subscription killed with the unlock: a reconnection", "[server][show]") {
@@ -330,5 +332,5 @@ TEST_CASE("wake-up after a restart that kept the lock: the end of its lease", "[
     w.start_waiting();
   }
   w.server.restart();
-  proceeds_within("restart with data, lease ended", w.proceeded_after(w.started + half), half, 0ms);
+  proceeds_within("restart with data, lease ended", w.proceeded_after(w.started + half), half, noise);
 }
