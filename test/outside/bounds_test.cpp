@@ -27,6 +27,9 @@ namespace asio = boost::asio;
 constexpr milliseconds wait_time = 100ms;
 // The machine may be loaded. One answer is awaited for 3 s: whoever waits for that is far beyond.
 constexpr milliseconds most = 1'500ms;
+// The same where one answer is awaited for longer.
+config patient() { return {.timeout = 20s}; }
+constexpr milliseconds most_of_the_patient = 8s;
 
 // One way of taking something, with a wait; throws what it ends with.
 struct way {
@@ -96,7 +99,7 @@ error_code error_in(std::function<bool()> const& take, std::string& words) {
 
 TEST_CASE("a wait bounds a call of any kind to a server that has stopped", "[outside][edge-13]") {
   server redis;
-  client own(redis.uri());
+  client own(redis.uri(), patient());
   auto const ways = all_ways(own);
   REQUIRE(test::wait_until([&] { return own.snapshot().held == 0; }));
   auto const size = redis.cli({"DBSIZE"});
@@ -106,7 +109,7 @@ TEST_CASE("a wait bounds a call of any kind to a server that has stopped", "[out
     test::stopwatch const watch;
     std::string words;
     auto const error = error_in(one.take, words);
-    CHECK(watch.passed() < most);
+    CHECK(watch.passed() < most_of_the_patient);
     CHECK((error == errc::timeout || error == errc::connect_failed || error == errc::connection_lost));
   }
   redis.resume();
@@ -119,7 +122,7 @@ TEST_CASE("a waiter is not told busy whose latest try a stopped server has not a
           "[outside][edge-9][edge-13]") {
   server redis;
   client holder(redis.uri());
-  client own(redis.uri());
+  client own(redis.uri(), patient());
   own.connect();
   auto const rw = fresh_name();
   auto const joined = fresh_name();
@@ -133,17 +136,21 @@ TEST_CASE("a waiter is not told busy whose latest try a stopped server has not a
         return of.get_multi_lock({of.get_lock(joined), of.get_lock(joined + "2")});
       },
   };
+  std::vector<lease> held;
+  for (auto const& kind : kinds) held.push_back(kind(holder).acquire({.lease = 3s}));
+  std::vector<std::future<bool>> waiting;
   for (auto const& kind : kinds) {
-    auto const lock = kind(own);
-    INFO(lock.name());
-    auto held = kind(holder).acquire({.lease = 600ms});
-    auto waiting = std::async(std::launch::async, [&] { return lock.try_lock(1s); });
-    REQUIRE(test::wait_until([&] { return own.snapshot().waiting >= 1; }));
-    redis.pause();
-    CHECK(test::error_in(std::move(waiting)) == errc::timeout);
-    redis.resume();
-    CHECK(test::wait_until([&] { return redis.cli({"DBSIZE"}) == "0"; }));
+    auto const before = own.snapshot().waiting;
+    waiting.push_back(std::async(std::launch::async, [lock = kind(own)] { return lock.try_lock(5s); }));
+    REQUIRE(test::wait_until([&] { return own.snapshot().waiting > before; }));
   }
+  redis.pause();
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    INFO(kinds[i](own).name());
+    CHECK(test::error_in(std::move(waiting[i])) == errc::timeout);
+  }
+  redis.resume();
+  CHECK(test::wait_until([&] { return redis.cli({"DBSIZE"}) == "0"; }));
 }
 
 TEST_CASE("a wait bounds a call of any kind to a server that is busy for long", "[outside][edge-13][edge-15]") {
@@ -153,7 +160,7 @@ TEST_CASE("a wait bounds a call of any kind to a server that is busy for long", 
         "READONLY You can't write against a read only replica.",
         "OOM command not allowed when used memory > 'maxmemory'."}) {
     test::fault_proxy proxy(redis.where());
-    client own(proxy.uri());
+    client own(proxy.uri(), patient());
     auto const ways = all_ways(own);
     for (auto const* name : {"EVALSHA", "EVAL"}) proxy.inject(name, "-" + words + "\r\n", 1'000'000);
     for (auto const& one : ways) {
@@ -161,7 +168,7 @@ TEST_CASE("a wait bounds a call of any kind to a server that is busy for long", 
       test::stopwatch const watch;
       std::string said;
       auto const error = error_in(one.take, said);
-      CHECK(watch.passed() < most);
+      CHECK(watch.passed() < most_of_the_patient);
       CHECK((error == errc::timeout || error == errc::connect_failed || error == errc::connection_lost));
       // A future throws the code alone, and of a majority one member may have been too late to be told.
       bool const whole = !one.name.ends_with("async") && !one.name.starts_with("red");
@@ -172,7 +179,7 @@ TEST_CASE("a wait bounds a call of any kind to a server that is busy for long", 
 
 TEST_CASE("a caller who sleeps in the socket wakes up when a stop is asked for", "[outside][edge-13]") {
   server redis;
-  client own(redis.uri());
+  client own(redis.uri(), patient());
   auto const lock = own.get_lock(fresh_name());
   for (int i = 0; i < 10; ++i) REQUIRE(lock.acquire());
   redis.pause();
@@ -183,7 +190,7 @@ TEST_CASE("a caller who sleeps in the socket wakes up when a stop is asked for",
   test::stopwatch const watch;
   stop.request_stop();
   CHECK_FALSE(test::value_of(std::move(waiting)));
-  CHECK(watch.passed() < most);
+  CHECK(watch.passed() < most_of_the_patient);
   redis.resume();
   CHECK(test::wait_until([&] { return !redis.exists(lock.name()); }));
 }
@@ -288,12 +295,12 @@ TEST_CASE("an error tells whether a hold may be left", "[outside][edge-9]") {
 TEST_CASE("an answer that comes after its lease has ended is a late answer", "[outside][edge-9]") {
   server redis;
   test::fault_proxy proxy(redis.where());
-  client own(proxy.uri());
+  client own(proxy.uri(), patient());
   auto const lock = own.get_lock(fresh_name());
   REQUIRE(lock.try_lock());
   lock.unlock();
   proxy.hold(test::fault_proxy::way::replies, true);
-  auto asked = lock.async_try_lock(owner::make(), 10s, 100ms, asio::use_future);
+  auto asked = lock.async_try_lock(owner::make(), 30s, 1s * test::slowness, asio::use_future);
   REQUIRE(test::wait_until([&] { return redis.exists(lock.name()); }));
   REQUIRE(test::wait_until([&] { return !redis.exists(lock.name()); }));
   proxy.hold(test::fault_proxy::way::replies, false);
@@ -359,11 +366,15 @@ TEST_CASE("a single try behind a waiter whom the server refuses is refused, too"
   std::stop_source stop;
   auto waiting = std::async(std::launch::async, [&] { return bool(lock.acquire({}, stop.get_token())); });
   REQUIRE(test::wait_until([&] { return own.snapshot().waiting == 1; }));
+  int refused = 0;
   for (int i = 0; i < 20; ++i) {
     auto const error = test::thrown_by([&] { return lock.try_lock(); });
+    if (error.code() == errc::timeout) continue;  // on a busy machine
+    ++refused;
     CHECK(error.code() == errc::server_error);
     CHECK(error.server_text().find("OOM") != std::string::npos);
   }
+  CHECK(refused >= 10);
   CHECK_FALSE(redis.exists(lock.name()));
   stop.request_stop();
   CHECK_FALSE(test::value_of(std::move(waiting)));

@@ -52,7 +52,7 @@ TEST_CASE("message connections that do not last: events, few attempts, and waite
   CHECK_FALSE(ours.get_lock(name).try_lock(2s));
   CHECK(log.wait_for(event_type::disconnected, 3));
   CHECK(proxy.accepted() < few);
-  CHECK(ours.snapshot().messages_refused);
+  CHECK(wait_until([&] { return ours.snapshot().messages_refused; }));
   redis.cli({"DEL", name});  // nobody is told of that
   CHECK(ours.get_lock(name).try_lock(10s));
   ours.get_lock(name).unlock();
@@ -139,14 +139,15 @@ TEST_CASE("a server in protected mode: its words in the error", "[outside][edge-
 TEST_CASE("one channel that is refused: others are heard", "[outside][edge-23]") {
   server& redis = shared_server();
   fault_proxy proxy(redis.where());
-  client ours(proxy.uri());
+  event_log log;
+  client ours(proxy.uri(), heard_by(log));
   client second(redis.uri());
   auto const refused = fresh_name(), heard = fresh_name();
   lease one = second.get_lock(refused).acquire({.lease = 60s});
   lease other = second.get_lock(heard).acquire({.lease = 60s});
   proxy.inject("SUBSCRIBE", "-NOPERM no permissions to access one of the channels used as arguments\r\n", 1);
   auto first = ours.get_lock(refused).async_acquire(boost::asio::use_future);
-  REQUIRE(wait_until([&] { return ours.snapshot().messages_refused; }));
+  REQUIRE(log.wait_for(event_type::subscribe_refused));
   auto next = ours.get_lock(heard).async_acquire(boost::asio::use_future);
   REQUIRE(wait_until([&] {
     return redis.cli({"PUBSUB", "CHANNELS", "*" + heard + "*"}).find(heard) != std::string::npos;
