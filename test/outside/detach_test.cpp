@@ -2,6 +2,7 @@
 #include <outside/outsider.hpp>
 #include <support/catch.hpp>
 #include <support/child_process.hpp>
+#include <support/configs.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
 
@@ -68,7 +69,7 @@ TEST_CASE_METHOD(two_clients, "a detached hold stays, and is adopted by another 
 }
 
 TEST_CASE_METHOD(one_lock, "of a hold that is over there is no token, and its lease is empty", "[outside][detach]") {
-  lease held = lock.acquire({.lease = 100ms});
+  lease held = lock.acquire({.lease = test::brief_lease});
   std::promise<void> told;
   held.on_lost([&](error_code const&) { told.set_value(); });
   REQUIRE(told.get_future().wait_for(10s) == std::future_status::ready);

@@ -1,6 +1,7 @@
 // What events and counters say of calls, and of those that end without a hold.
 #include <outside/outsider.hpp>
 #include <support/catch.hpp>
+#include <support/configs.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
 
@@ -114,7 +115,7 @@ TEST_CASE_METHOD(watched, "a context comes back in every event of the hold", "[o
   CHECK_FALSE(lost.extend(1min));
   CHECK(told(13) == std::vector{event_type::attempt, event_type::granted, event_type::lost});
 
-  lease bounded = lock.acquire({.max_hold = 20ms, .context = 14});
+  lease bounded = lock.acquire({.max_hold = test::brief_lease, .context = 14});
   REQUIRE(log.wait_for(event_type::lost, 2));
   CHECK(told(14) ==
         std::vector{event_type::attempt, event_type::granted, event_type::max_hold_reached, event_type::lost});

@@ -1,6 +1,7 @@
 // lock_delay and progress_within, as callers see them.
 #include <outside/outsider.hpp>
 #include <support/catch.hpp>
+#include <support/configs.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
 
@@ -25,7 +26,7 @@ TEST_CASE_METHOD(one_lock, "a lock delay keeps others out after the lease is ove
   CHECK_FALSE(shared_server().exists(name));
 
   auto future = std::promise<error_code>();
-  lease lost = lock.acquire({.lease = 50ms, .lock_delay = 5min});
+  lease lost = lock.acquire({.lease = test::brief_lease, .lock_delay = 5min});
   lost.on_lost([&](error_code why) { future.set_value(why); });
   CHECK(test::value_of(future.get_future()) == errc::lease_lost);
   CHECK(lost.release() == release_result::expired);
@@ -36,11 +37,11 @@ TEST_CASE_METHOD(one_lock, "a lock delay keeps others out after the lease is ove
 
 TEST_CASE("work that hangs loses its lock, and work that goes on does not", "[outside][lease]") {
   test::event_log log;
-  client own(shared_server().uri(), {.lock_watchdog_timeout = 150ms, .on_event = log.callback()});
+  client own(shared_server().uri(), {.lock_watchdog_timeout = 1500ms * test::slowness, .on_event = log.callback()});
   auto const other = own.get_lock(fresh_name());
   auto const lock = own.get_lock(fresh_name());
   auto const joined = own.get_multi_lock({other, own.get_lock(fresh_name())});
-  lease going = joined.acquire({.progress_within = 3s});
+  lease going = joined.acquire({.progress_within = 1min});
   lease hanging = lock.acquire({.progress_within = 1ms, .context = 5});
   hanging.progress();
   REQUIRE(log.wait_for(event_type::lost, lock.name()));

@@ -59,7 +59,7 @@ TEST_CASE("what is held to the end of close() is left to its lease, and an event
   auto const name = fresh_name(), theirs = fresh_name(), mine = fresh_name();
   lease held;
   {
-    client ours(redis.uri(), closing_within(200ms, log));
+    client ours(redis.uri(), closing_within(1s * slowness, log));
     held = ours.get_lock(name).acquire({.lease = 20s});
     std::thread([&] { ours.get_lock(theirs).lock(20s); }).join();
     ours.get_lock(mine).lock();

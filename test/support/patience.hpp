@@ -42,6 +42,18 @@ bool wait_until(Predicate holds, std::chrono::milliseconds limit = patience) {
   return true;
 }
 
+// A predicate for that: what `look` sees has stayed the same for so long.
+template <class Look>
+auto unchanged(Look look, std::chrono::milliseconds how_long) {
+  return [look, how_long, seen = look(), since = clock::now()]() mutable {
+    if (auto const now = look(); now != seen) {
+      seen = now;
+      since = clock::now();
+    }
+    return clock::now() - since >= how_long;
+  };
+}
+
 // For what stands around a test: without it there is no use in going on.
 inline void must_happen(bool met, char const* what) {
   if (!met) throw std::runtime_error(std::string("never: ") + what);
