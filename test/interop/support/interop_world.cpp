@@ -77,6 +77,14 @@ void write(std::string const& line) {
 
 }  // namespace
 
+std::string demand_prompt(std::vector<std::chrono::microseconds> wake_ups) {
+  std::sort(wake_ups.begin(), wake_ups.end());
+  auto const usual = wake_ups[wake_ups.size() / 2];
+  demand(usual < 500ms, "the usual wake-up took " + std::to_string(usual.count()) + " us");
+  demand(wake_ups.back() < 10s, "a wake-up took " + std::to_string(wake_ups.back().count()) + " us");
+  return "median " + std::to_string(usual.count()) + " us";
+}
+
 void demand(bool fulfilled, std::string const& otherwise) {
   if (!fulfilled) throw check_failed(otherwise);
 }

@@ -50,6 +50,10 @@ struct direction {
 void cell(std::string const& check, std::string const& kind, std::string const& direction,
           std::function<std::string()> const& body);
 
+// What a cell shows of these wake-ups. The usual one is prompt; the slowest may have met a busy machine, and is far
+// from the time after which a waiter looks by itself.
+std::string demand_prompt(std::vector<std::chrono::microseconds> wake_ups);
+
 // Several cells of one check, filled beside each other since each takes its time.
 struct cell_job {
   std::string kind;
