@@ -199,7 +199,7 @@ class Look(Case):
         self.assertEqual([next_line(), next_line()], [(self.name, False, None), (other, False, None)])
         holder = self.hold(self.name, "--kind", "write")
         self.assertEqual(next_line(), (self.name, True, "write"))
-        self.server.cli("SET", other, "01234567-0123-0123-0123-0123456789ab:7", "PX", "500")
+        self.server.cli("SET", other, "01234567-0123-0123-0123-0123456789ab:7", "PX", "2000")
         self.assertEqual(next_line(), (other, True, "plain"))
         self.assertEqual(next_line(), (other, False, None))
         holder.stdin.close()

@@ -26,7 +26,7 @@ class Loss(Case):
         self.assertEqual(process.stdout.readline(), "TERM\n")
         told = time.monotonic()
         self.assertEqual(process.wait(support.PATIENCE), 79)
-        self.assertGreater(time.monotonic() - told, 0.55)
+        self.assertGreater(time.monotonic() - told, 0.3)
         self.assertLess(time.monotonic() - told, 0.6 + LATE)
         self.assertEqual(processes_of(self.name), [])
         self.assertIn("lost", process.stderr.read())
@@ -90,10 +90,11 @@ class Loss(Case):
         self.assertEqual(processes_of(self.name), [])
 
     def test_R1_is_renewed(self):
-        process = self.begin_run("--lease", "1s", self.name, "sh", "-c", "echo began; sleep 2.5")
+        process = self.begin_run("--lease", "2s", self.name, "sh", "-c", "echo began; sleep 3.5")
         while process.poll() is None:
             if processes_of(self.name):
                 self.assertTrue(int(self.server.cli("PTTL", self.name)) > 0 or not processes_of(self.name))
+            time.sleep(0.02)
         self.assertEqual(process.returncode, 0)
 
     def test_max_hold(self):
@@ -108,8 +109,8 @@ class Loss(Case):
 
     def test_semaphore(self):
         """Its permits are renewed too, and end with their lease."""
-        words = ("--kind", "semaphore", "--permits", "2", "--lease", "600ms")
-        first = self.begin_run(*words, self.name, "sh", "-c", "echo began; sleep 1.5")
+        words = ("--kind", "semaphore", "--permits", "2", "--lease", "2s")
+        first = self.begin_run(*words, self.name, "sh", "-c", "echo began; sleep 3.5")
         second = self.begin_run(*words, self.name, "sh", "-c", "echo began; exec sleep 60")
         self.assertEqual(self.latchkey("run", "-n", *words, self.name, "true").returncode, 75)
         self.assertEqual(first.wait(support.PATIENCE), 0)

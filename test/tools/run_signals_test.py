@@ -36,7 +36,7 @@ class Signals(Case):
             self.assertEqual(processes_of(name), [])
 
     def test_R3_the_tool_waits(self):
-        process = self.begin_run(self.name, "sh", "-c", "trap 'sleep 0.4; echo cleaned; exit 3' TERM; echo began;"
+        process = self.begin_run(self.name, "sh", "-c", "trap 'sleep 1.5; echo cleaned; exit 3' TERM; echo began;"
                                  "while :; do sleep 0.02; done")
         process.send_signal(signal.SIGTERM)
         time.sleep(0.1)
