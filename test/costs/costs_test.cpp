@@ -358,17 +358,12 @@ double bytes_of_a_hold() {
   return (allocated_bytes() - before) / many;
 }
 
-}  // namespace
+struct waiter_cost {
+  double bytes;
+  std::uint64_t commands;  // of all of them
+};
 
-TEST_CASE("bytes of a hold", "[costs]") {
-  // A buffer of a connection may have been larger than usual, and counts, too: the least of three.
-  double bytes = 1e9;
-  for (int i = 0; i < 3; ++i) bytes = std::min(bytes, bytes_of_a_hold());
-  std::printf("a hold: %.0f bytes\n", bytes);
-  CHECK(bytes <= 1'076);  // of which 16, in a cluster or not, say which server has the name
-}
-
-TEST_CASE("bytes and commands of a waiter", "[costs]") {
+waiter_cost cost_of_a_waiter() {
   client const holder(common_server().uri(), exact_config());
   auto const name = new_name();
   auto const held = holder.get_lock(name).acquire();
@@ -383,15 +378,35 @@ TEST_CASE("bytes and commands of a waiter", "[costs]") {
   };
   wait(10);
   REQUIRE(run_until(a.io, [&] { return a.own.snapshot().in_doubt == 0; }));
-  a.io.run_for(50ms * slowness);  // the try that follows the subscription
-  auto const commands = a.own.snapshot().commands;
+  auto const sent = [&] { return a.own.snapshot().commands; };
+  REQUIRE(run_until(a.io, unchanged(sent, 200ms)));  // after the try that follows the subscription
+  auto const commands = sent();
   auto const before = allocated_bytes();
   wait(many);
-  auto const bytes = (allocated_bytes() - before) / many;
-  std::printf("a waiter: %.0f bytes\n", bytes);
+  return {(allocated_bytes() - before) / many, sent() - commands};
+}
+
+}  // namespace
+
+TEST_CASE("bytes of a hold", "[costs]") {
+  // A buffer of a connection may have been larger than usual, and counts, too: the least of three.
+  double bytes = 1e9;
+  for (int i = 0; i < 3; ++i) bytes = std::min(bytes, bytes_of_a_hold());
+  std::printf("a hold: %.0f bytes\n", bytes);
+  CHECK(bytes <= 1'076);  // of which 16, in a cluster or not, say which server has the name
+}
+
+TEST_CASE("bytes and commands of a waiter", "[costs]") {
+  // A buffer may have grown as above, and a connection may have been asked whether it lives: the least of three.
+  auto least = cost_of_a_waiter();
+  for (int i = 1; i < 3; ++i) {
+    auto const next = cost_of_a_waiter();
+    least = {std::min(least.bytes, next.bytes), std::min(least.commands, next.commands)};
+  }
+  std::printf("a waiter: %.0f bytes\n", least.bytes);
   // 16 of them so that no step looks through the other waiters of the name, 16 for whose hold was adopted.
-  CHECK(bytes <= 1'044);
-  CHECK(a.own.snapshot().commands == commands);
+  CHECK(least.bytes <= 1'044);
+  CHECK(least.commands == 0);
 }
 
 TEST_CASE("hand-offs among the callers of a process: one command each, and few wake-ups", "[costs]") {

@@ -204,7 +204,7 @@ void run_thread(slot& own) {
   own.kind().leased ? run_permit_thread(own) : run_semaphore_thread(own);
 }
 
-// Nobody stops these workers: where they stand still all the same, the machine has other things to do.
+// Where a worker stands still and nobody has stopped it, the machine has other things to do.
 void note_stalls(std::stop_token over, workplace& in) {
   constexpr std::int64_t nap = 20 * ms, longest_nap = 200 * ms;
   while (!over.stop_requested()) {
@@ -260,8 +260,7 @@ int run_worker(options const& run) {
     std::vector<client> clients;
     for (auto const& one : run.servers) patiently([&] { clients.emplace_back(one, settings); });
     workplace in{run, shared, log, clients, settings};
-    std::jthread ticks;
-    if (!run.topology.empty()) ticks = std::jthread([&](std::stop_token over) { note_stalls(std::move(over), in); });
+    std::jthread const ticks([&](std::stop_token over) { note_stalls(std::move(over), in); });
     run_slots(in);
     come_to_rest(in);
     slot closing(in, 0, 0, false);

@@ -268,7 +268,7 @@ TEST_CASE("fair lock: with dying, cancelling and impatient waiters and clocks ap
   CHECK(came > 0);
   CHECK(found.free.size() >= 100);
   CHECK(found.percentile(0.99) < 50ms * slowness);
-  CHECK(found.longest() < 1s * slowness);
+  CHECK(found.longest() < 2s * slowness);
 }
 
 }  // namespace stress_fair_shares
