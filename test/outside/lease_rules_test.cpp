@@ -1,6 +1,7 @@
 // Who ends what: only its lease ends a hold that a lease shows.
 #include <outside/outsider.hpp>
 #include <support/catch.hpp>
+#include <support/configs.hpp>
 #include <support/errors.hpp>
 #include <support/event_log.hpp>
 #include <support/fault_proxy.hpp>

@@ -10,6 +10,7 @@
 #include <future>
 #include <map>
 #include <string>
+#include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
