@@ -114,10 +114,10 @@ bool tell_updates(options const& run, sets const& all, int failovers) {
 
 void tell_not_run(options const& run) {
   std::printf(
-      "Not run: %sTAKEOVER, two failovers at a time, clocks that differ, links between clients and servers that are\n"
-      "cut for longer than a moment%s.\n",
+      "Not run: %stwo failovers at a time, clocks that differ, links between clients and servers that are cut for\n"
+      "longer than a moment%s.\n",
       run.redisson ? "" : "Redisson (--redisson); ",
-      run.topology == "cluster" ? "" : "; slots and FORCE (--topology cluster has them)");
+      run.topology == "cluster" ? "" : "; slots, FORCE and TAKEOVER (--topology cluster has them)");
 }
 
 bool tell(options const& run, sets const& all, std::string const& folder) {

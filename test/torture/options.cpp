@@ -2,6 +2,7 @@
 #include <torture/kinds.hpp>
 #include <torture/nemesis.hpp>
 #include <torture/options.hpp>
+#include <torture/topology.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -37,8 +38,11 @@ docs/reliability.md says must not be there.
   --topology sentinel|cluster
                     instead of one server: a master, two replicas and three sentinels, or three masters with a replica
                     each. A master after the other is replaced, one failover at a time: it is asked to, killed,
-                    stopped, cut off from its replicas; sentinels are stopped, slots move, connections are cut.
-                    Histories as above, and counters that are read and written back under locks of several settings
+                    stopped, cut off from its replicas, or not asked (FORCE, TAKEOVER); masters stand still for less
+                    than it takes to be replaced, sentinels are stopped, slots move, connections are cut. Histories as
+                    above, and counters that are read and written back under locks of several settings
+  --mishap M,...|all
+                    what befalls these servers (default all): %s
   --failovers N     ends when so many have been, or after --minutes if that stands behind (default: no limit)
   --sets N          so many sets of servers at the same time (default 1)
   --synced N|all    min_synced_replicas of the histories (default all)
@@ -81,6 +85,22 @@ bool read_nemeses(std::string_view word, options& out) {
 bool read_broken(std::string_view word, options& out) {
   out.broken = word == "early" ? broken::early : word == "slow" ? broken::slow : broken::ignore;
   return word == "early" || word == "ignore" || word == "slow";
+}
+
+std::vector<std::string> mishap_names() {
+  std::vector<std::string> made;
+  for (std::uint32_t i = 0; i < mishaps; ++i) made.push_back(name_of(static_cast<mishap>(i)));
+  return made;
+}
+
+bool read_mishaps(std::string_view word, options& out) {
+  out.mishaps.clear();
+  if (word == "all") return true;
+  auto const all = mishap_names();
+  out.mishaps = test::between_commas(word);
+  return !out.mishaps.empty() && std::all_of(out.mishaps.begin(), out.mishaps.end(), [&](auto const& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  });
 }
 
 char const* name_of(broken how) { return how == broken::early ? "early" : how == broken::slow ? "slow" : "ignore"; }
@@ -150,7 +170,7 @@ void print_help() {
     shown.resize(14, ' ');
     faults += "                      " + shown + nemesis_about(name) + "\n";
   }
-  std::printf(help, joined(kinds).c_str(), faults.c_str());
+  std::printf(help, joined(kinds).c_str(), faults.c_str(), joined(mishap_names()).c_str());
 }
 
 }  // namespace
@@ -170,6 +190,7 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
       .text("--show", out.show)
       .value("--experiment", [&](auto word) { return read_experiment(word, out); })
       .value("--topology", [&](auto word) { return read_topology(word, out); })
+      .value("--mishap", [&](auto word) { return read_mishaps(word, out); })
       .value("--failovers",
              [&](auto word) {
                out.minutes = 24 * 60;
@@ -198,6 +219,7 @@ std::optional<int> read_options(int count, char const* const* words, options& ou
 std::string command_for(options const& run) {
   if (!run.topology.empty())
     return "scripts/torture --topology " + run.topology +
+           (run.mishaps.empty() ? "" : " --mishap " + joined(run.mishaps)) +
            (run.failovers > 0 ? " --failovers " + std::to_string(run.failovers) : "") + " --minutes " +
            number(run.minutes) + " --sets " + std::to_string(run.sets) + " --synced " + synced_text(run) +
            " --quarantine " + std::to_string(run.quarantine.count()) + " --rest " + std::to_string(run.rest.count()) +

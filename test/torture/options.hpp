@@ -25,12 +25,13 @@ struct options {
   bool pauses = false;      // the experiment
 
   // --- with failovers ---
-  std::string topology{};      // "sentinel" or "cluster"; empty: one server behind proxies
-  int failovers = 0;           // so many; 0: as many as there is time for
-  int sets = 1;                // of servers, beside each other
-  int synced = -1;             // min_synced_replicas of the histories
-  milliseconds quarantine{0};  // of the counters that have one
-  milliseconds rest{0};        // most time between two failovers of a set
+  std::string topology{};              // "sentinel" or "cluster"; empty: one server behind proxies
+  std::vector<std::string> mishaps{};  // what befalls its servers; empty: all that can
+  int failovers = 0;                   // so many; 0: as many as there is time for
+  int sets = 1;                        // of servers, beside each other
+  int synced = -1;                     // min_synced_replicas of the histories
+  milliseconds quarantine{0};          // of the counters that have one
+  milliseconds rest{0};                // most time between two failovers of a set
   bool redisson = false;
 
   // --- for worker processes ---

@@ -5,6 +5,7 @@
 #include <torture/stage.hpp>
 #include <torture/topology.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +32,14 @@ std::vector<std::string> names_of(options const& run) {
 
 std::unique_ptr<topology> begin(options const& run) {
   return run.topology == "cluster" ? make_cluster(names_of(run)) : make_sentinels();
+}
+
+std::vector<mishap> chosen(options const& run, std::vector<mishap> all) {
+  auto const& names = run.mishaps;
+  if (!names.empty())
+    std::erase_if(all, [&](mishap one) { return std::find(names.begin(), names.end(), name_of(one)) == names.end(); });
+  if (all.empty()) throw std::invalid_argument("nothing of --mishap befalls these servers");
+  return all;
 }
 
 std::string made_folder(std::string const& path) {
@@ -70,6 +79,7 @@ class server_set::scene {
       : of_(of),
         dice_(simulation::mix(of.histories_.seed, 4711)),
         servers_(begin(of.histories_)),
+        mishaps_(chosen(of.histories_, servers_->mishaps_by_weight())),
         writers_(with_server(of.histories_), of.folder_),
         counters_(with_server(of.updates_), updates_folder(of.folder_)) {
     for (auto* const one : {&writers_, &counters_})
@@ -129,8 +139,7 @@ class server_set::scene {
 
   // False: there are to be no more.
   bool strike() {
-    auto const& all = servers_->mishaps_by_weight();
-    auto const what = all[dice_.below(all.size())];
+    auto const what = mishaps_[dice_.below(mishaps_.size())];
     auto const most = of_.histories_.failovers;
     if (replaces(what) && of_.with_.begun++ >= most && most > 0) return false;
     record line;
@@ -163,6 +172,7 @@ class server_set::scene {
   server_set& of_;
   simulation::dice dice_;
   std::unique_ptr<topology> servers_;
+  std::vector<mishap> const mishaps_;  // the frequent ones several times
   stage writers_, counters_;
   std::optional<redisson_updates> by_redisson_;
 };

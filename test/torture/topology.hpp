@@ -23,11 +23,15 @@ enum class mishap : std::uint32_t {
   deaf,     // the same as asked or killed, while a sentinel stands still
   moved,    // a slot moves
   links,    // all connections of clients to a master are cut
+  taken,    // the replica takes over, and asks neither its master nor for votes
+  paused,   // the master stands still, and goes on before it counts as dead
 };
-constexpr std::uint32_t mishaps = 8;
+constexpr std::uint32_t mishaps = 10;
 char const* name_of(mishap what);
 // Does a replica take over?
-constexpr bool replaces(mishap what) { return what != mishap::moved && what != mishap::links; }
+constexpr bool replaces(mishap what) {
+  return what != mishap::moved && what != mishap::links && what != mishap::paused;
+}
 
 // In a history a mishap is a fault of this number.
 constexpr std::uint32_t first_mishap = 1'000;
@@ -69,6 +73,9 @@ bool look_until(Predicate holds, milliseconds limit) {
 
 // So long a server that is struck is silent before it counts as dead.
 constexpr milliseconds dead_after{800};
+
+// It stands still for so long.
+void pause_for(test::redis_server& one, milliseconds length);
 
 std::unique_ptr<topology> make_sentinels();
 // `names`: the slot of one of them is what moves.

@@ -27,8 +27,8 @@ class nodes_of_three final : public topology {
 
   std::vector<mishap> const& mishaps_by_weight() const override {
     using enum mishap;
-    static std::vector<mishap> const all{asked,  asked,  asked,  asked,   asked, asked, asked, asked,
-                                         forced, forced, killed, stopped, cut,   cut,   moved, links};
+    static std::vector<mishap> const all{asked, asked, asked,  asked,   asked, asked, asked, asked, forced, forced,
+                                         taken, taken, killed, stopped, cut,   cut,   moved, links, paused};
     return all;
   }
 
@@ -40,8 +40,10 @@ class nodes_of_three final : public topology {
     auto const master = masters_[shard], replica = replica_of(shard);
     if (what == mishap::links) return static_cast<void>(set_.node(master).admin().kill_clients("name=torture"));
     if (what == mishap::moved) return move_slot(by);
+    if (what == mishap::paused) return pause_for(set_.node(master), milliseconds(by.between(50, 800)));
     switch (what) {
       case mishap::forced: set_.fail_over(replica, "FORCE"); break;
+      case mishap::taken: take_over(replica); break;
       case mishap::killed: kill(master, replica); break;
       case mishap::stopped:
         count_as_dead_after(dead_after);
@@ -107,6 +109,26 @@ class nodes_of_three final : public topology {
     set_.node(master).kill();
     set_.await_master(replica);
     start(set_.node(master));
+  }
+
+  // It makes up an epoch. If that is another master's, as it has not heard of that yet, and is of the same slots, both
+  // have them for a while.
+  void take_over(std::size_t replica) {
+    must_happen(look_until([&] { return epoch_seen_by(replica) == newest_epoch(); }, test::patience),
+                "a replica knows the newest epoch");
+    set_.fail_over(replica, "TAKEOVER");
+  }
+
+  int epoch_seen_by(std::size_t node) {
+    std::string_view constexpr before = "cluster_current_epoch:";
+    auto const told = set_.node(node).admin().text("CLUSTER", "INFO");
+    return std::stoi(told.substr(told.find(before) + before.size()));
+  }
+
+  int newest_epoch() {
+    int newest = 0;
+    for (std::size_t i = 0; i < nodes; ++i) newest = std::max(newest, epoch_seen_by(i));
+    return newest;
   }
 
   // It takes commands, counts nobody as failed and three as masters with slots.

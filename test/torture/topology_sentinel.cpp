@@ -21,8 +21,16 @@ char const* name_of(mishap what) {
     case mishap::deaf: return "deaf";
     case mishap::moved: return "moved";
     case mishap::links: return "links";
+    case mishap::taken: return "taken";
+    case mishap::paused: return "paused";
   }
   return "?";
+}
+
+void pause_for(test::redis_server& one, milliseconds length) {
+  one.pause();
+  std::this_thread::sleep_for(length);
+  one.resume();
 }
 
 namespace behind_sentinels {
@@ -61,8 +69,8 @@ class several final : public topology {
 
   std::vector<mishap> const& mishaps_by_weight() const override {
     using enum mishap;
-    static std::vector<mishap> const all{asked,  asked,   asked, asked, asked, asked,
-                                         killed, stopped, cut,   cut,   deaf,  links};
+    static std::vector<mishap> const all{asked,   asked, asked, asked, asked, asked, killed,
+                                         stopped, cut,   cut,   deaf,  links, paused};
     return all;
   }
 
@@ -76,6 +84,7 @@ class several final : public topology {
       case mishap::cut: cut_and_replace(by); break;
       case mishap::deaf: replace_unheard(by); break;
       case mishap::links: set_.node(master_).admin().kill_clients("name=torture"); return;
+      case mishap::paused: pause_for(set_.node(master_), milliseconds(by.between(50, 3'000))); return;
       default: ask();
     }
     heal();
