@@ -102,7 +102,8 @@ answer settled(peer& redisson, Arguments const&... arguments) {
   answer got;
   wait_until([&] {
     got = redisson.call(arguments...);
-    return got.ok || (got.value != "RedisNodeNotFoundException" && got.value != "RedisException");
+    return got.ok || (got.value != "RedisNodeNotFoundException" && got.value != "RedisException" &&
+                      got.value != "RedisConnectionException");
   });
   return got;
 }
