@@ -81,10 +81,11 @@ void reset(descriptor& socket) {
 }
 
 // Empty at the end of the stream.
-std::string read_some(descriptor& socket) {
+std::string read_some(descriptor& socket, std::atomic<int>* resets = nullptr) {
   std::array<char, 65536> buffer;
   auto const got = ::recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (got > 0) return {buffer.data(), static_cast<std::size_t>(got)};
+  if (got < 0 && errno == ECONNRESET && resets) ++*resets;
   if (got == 0 || (errno != EAGAIN && errno != EINTR)) socket.close();
   return {};
 }
@@ -199,7 +200,7 @@ void fault_proxy::loop::accept_one() {
 }
 
 void fault_proxy::loop::from_client(proxy_link& link) {
-  auto const bytes = read_some(link.client);
+  auto const bytes = read_some(link.client, &proxy_.resets_);
   if (bytes.empty()) return;
   if (!link.pretending) return take_requests(link, bytes);
   if (!link.half_closed) link.to_client += pretended;

@@ -78,6 +78,8 @@ class fault_proxy {
 
   // --- what was seen ---
   int accepted() const { return accepted_; }
+  // Connections whose clients have reset them, as was seen while reading.
+  int resets() const { return resets_; }
   int open();
   // Bytes passed so far, all connections together.
   std::size_t passed(way which);
@@ -95,6 +97,7 @@ class fault_proxy {
   std::optional<temp_folder> folder_;  // of a Unix socket
   endpoint where_;
   std::atomic<int> accepted_{0};
+  std::atomic<int> resets_{0};
   std::atomic<bool> cut_happened_{false};
   std::unique_ptr<loop> loop_;
   std::thread thread_;
