@@ -132,6 +132,7 @@ TEST_CASE("case 72: plain text to a port of TLS ends in time, and says so", "[se
   stopwatch since;
   auto const error = thrown_by([&] { return own.get_lock("lock").try_lock(); });
   CHECK(since.passed() < 2s * slowness);
+  CHECK(error.code() == errc::connect_failed);
   INFO(error.what());
   CHECK(error.server_text().find("TLS") != std::string::npos);
 }
