@@ -3,6 +3,7 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
+#include <support/unit/topologies.hpp>
 #include <wire/commands.hpp>
 
 using namespace latchkey;
@@ -94,4 +95,27 @@ TEST_CASE("a server whose clock differs by more than clock_margin is told", "[un
   CHECK(said(2s, with_margin()).empty());
   CHECK(said(-2s, with_margin()).empty());
   CHECK(said(5s, seen_by_the_server()).empty());
+}
+
+// Its copies of leases end so much earlier: they are written as times of day.
+TEST_CASE("a new master whose clock is ahead by more than clock_margin is told", "[unit][machine][case-t50]") {
+  for (bool const told : {true, false}) {
+    config given = told ? with_margin(impatient()) : impatient();
+    given.check_sentinels_list = false;  // whose warnings are no matter
+    failover f(1, given);
+    f.next.clock_ahead = 5s;
+    auto& held = f.w.await(f.w.acquire(1, {.lease = 60s}));
+    f.w.pass(500ms);
+    CHECK(warnings(f.w).empty());
+    f.copy();
+    CHECK(f.next.ttl("k") == 54'500);
+    f.promote();
+    f.w.run();
+    if (told)
+      CHECK(warnings(f.w) ==
+            std::vector<std::string>{"node1:1: its clock is 5000 ms ahead of this machine's: more than clock_margin"});
+    else
+      CHECK(warnings(f.w).empty());
+    f.w.await(f.w.release(held));
+  }
 }

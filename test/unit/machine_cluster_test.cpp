@@ -108,6 +108,26 @@ TEST_CASE("cluster: channels are sharded unless the settings forbid it", "[unit]
   }
 }
 
+TEST_CASE("cluster: addresses of nodes can be mapped, those in MOVED, too", "[unit][machine][cluster][case-t11]") {
+  config given = impatient();
+  given.nat_map = [](std::string const& host, std::uint16_t port) {
+    return std::pair("real" + host.substr(4), static_cast<std::uint16_t>(port + 1));
+  };
+  cluster c(1, given);
+  c.w.await(c.w.acquire(1, {.name = "other"}));
+  nodes::move(c.w, "k", 1);
+  auto& held = c.w.await(c.w.acquire(2));
+  CHECK(c.second.count("k", c.w.field(2)) == 1);
+  auto const told = [&](event_type what, std::string_view words) {
+    return std::any_of(c.w.notes.begin(), c.w.notes.end(),
+                       [&](auto const& one) { return one.type == what && one.text.find(words) != std::string::npos; });
+  };
+  CHECK(told(event_type::topology_changed, "to real0:2"));
+  CHECK(told(event_type::redirected, "to real1:2"));
+  CHECK_FALSE(told(event_type::topology_changed, "node"));
+  c.w.await(c.w.release(held));
+}
+
 TEST_CASE("cluster: connections to a node that is not needed are closed, but for the last",
           "[unit][machine][cluster]") {
   cluster c;
@@ -220,9 +240,12 @@ TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit]
     auto& waits = c.w.acquire(2, options);
     c.w.pass(1s);
     CHECK_FALSE(waits.done());
+    auto const tries = [&] { return c.second.ran(fair ? "EVALSHA fair_acquire k " : "EVALSHA acquire k "); };
+    REQUIRE(tries() == 0);
     nodes::move(c.w, "k", 1);
     c.w.pass(300ms);
     CHECK(c.second.subscriptions() > 0);
+    CHECK(tries() == 1);
     auto const released = c.w.now;
     c.w.release(held);
     c.w.await(waits);

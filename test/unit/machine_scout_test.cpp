@@ -1,3 +1,4 @@
+#include <machine/guide.hpp>
 #include <machine/sentinel_scout.hpp>
 #include <support/catch.hpp>
 #include <wire/sentinel_answer.hpp>
@@ -40,8 +41,9 @@ config scout_settings() {
 struct watch_room final : scout_user {
   using need = sentinel_scout::need;
 
-  explicit watch_room(std::vector<node_address> seeds, std::string password = {})
-      : scout(shared, {std::move(seeds), "m", {}, std::move(password)}, *this) {
+  explicit watch_room(std::vector<node_address> seeds, std::string password = {}, std::string user = {},
+                      config const& given = scout_settings())
+      : shared{given}, scout(shared, {std::move(seeds), "m", std::move(user), std::move(password)}, *this) {
     shared.out = &out;
     shared.now = beginning;
   }
@@ -55,7 +57,7 @@ struct watch_room final : scout_user {
     complaints.push_back(why.message() + (transient ? ": " : "! ") + std::string(text));
     last_error = why;
   }
-  node_address reached_by(node_address const& at) const override { return at; }
+  node_address reached_by(node_address const& at) const override { return detail::reached_by(shared, at); }
 
   // A turn; answers which hosts are connected to now, in order.
   std::string turn(need wanted = need::watch) {
@@ -99,7 +101,7 @@ struct watch_room final : scout_user {
     shared.now = end;
   }
 
-  context shared{scout_settings()};
+  context shared;
   actions out;
   io_actions io;
   std::map<std::string, std::vector<std::uint32_t>> serials;
@@ -316,6 +318,40 @@ TEST_CASE("scout: others are learned of, each once and not without end", "[unit]
   for (int i = 0; i < 40; ++i) others += as_list({"ip", "x" + std::to_string(i % 35), "port", "1"});
   r.answer("a", found("n", 1, others));
   CHECK(r.scout.known() == 32);
+}
+
+TEST_CASE("scout: others are not learned of if the settings say so", "[unit][machine]") {
+  config given = scout_settings();
+  given.sentinels_discovery = false;
+  watch_room r({{"a", 1}}, {}, {}, given);
+  r.turn();
+  r.reach("a");
+  CHECK(r.said().find("SENTINELS") == std::string::npos);
+  r.answer("a", as_list({"n", "7"}) + as_list({"name", "m", "config-epoch", "1"}));
+  CHECK(r.claims.size() == 1);
+  CHECK(r.scout.known() == 1);
+}
+
+TEST_CASE("scout: addresses of others that are learned of can be mapped", "[unit][machine][case-t11]") {
+  config given = scout_settings();
+  given.nat_map = [](std::string const& host, std::uint16_t port) {
+    return std::pair("real-" + host, static_cast<std::uint16_t>(port + 1));
+  };
+  watch_room r({{"a", 1}}, {}, {}, given);
+  r.turn();
+  r.reach("a");
+  r.answer("a", found("n", 1, "*1\r\n" + as_list({"ip", "b", "port", "1"})));
+  REQUIRE(r.scout.known() == 2);
+  r.scout.distrust();
+  r.pass(150ms);
+  CHECK(r.seen.find("real-b ") != std::string::npos);
+}
+
+TEST_CASE("scout: a sentinel is told the user and the password that it asks for", "[unit][machine]") {
+  watch_room r({{"a", 1}}, "secret", "watcher");
+  r.turn();
+  r.reach("a");
+  CHECK(r.said().starts_with(as_list({"AUTH", "watcher", "secret"})));
 }
 
 TEST_CASE("scout: whoever was wrong is asked last", "[unit][machine]") {

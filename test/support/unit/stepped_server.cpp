@@ -89,7 +89,8 @@ model::lua_scripts& stepped_server::interpreter() {
 }
 
 void stepped_server::set_clock() {
-  redis.data.microseconds = std::chrono::floor<std::chrono::microseconds>(now_.time_since_epoch()).count();
+  redis.data.microseconds =
+      std::chrono::floor<std::chrono::microseconds>((now_ + clock_ahead).time_since_epoch()).count();
   redis.data.now = redis.data.microseconds / 1'000;
 }
 

@@ -61,7 +61,8 @@ class stepped_server final : public model::server_user {
   void answer_with(detail::script const& one, std::string_view lua);
   // What a node of a cluster says instead of running this; empty: it runs it. `asking`: ASKING stood before it.
   std::function<std::string(words const& command, bool asking)> elsewhere;
-  std::string noise;  // sent to whoever connects
+  std::string noise;                        // sent to whoever connects
+  std::chrono::milliseconds clock_ahead{};  // of the world's time
 
   // --- other clients ---
   // What nobody's connection would be answered.
