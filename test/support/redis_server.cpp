@@ -160,6 +160,14 @@ void await_replication(redis_server const& one) {
               "the replicas have everything");
 }
 
+bool lives_longer(redis_server const& one, std::string_view key, std::chrono::milliseconds than) {
+  auto admin = one.admin();
+  return wait_until([&] {
+    auto const left = admin.command("PTTL", key);
+    return !left.is_error() && left.integer > than.count();
+  });
+}
+
 void cut_replication(redis_server const& replica) {
   auto admin = replica.admin();
   admin.ok("CONFIG", "SET", "masterauth", "wrong");

@@ -85,6 +85,8 @@ class redis_server {
 // Waits until the replicas of this one, of which there is one at least, have all that it has. (WAIT on a connection
 // that has written nothing does not wait.)
 void await_replication(redis_server const& one);
+// Waits until this key has longer to live than this; false if that does not come. Errors are no answer.
+bool lives_longer(redis_server const& one, std::string_view key, std::chrono::milliseconds than);
 // From here on this replica hears nothing of its master, but could still be promoted.
 void cut_replication(redis_server const& replica);
 

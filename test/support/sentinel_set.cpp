@@ -111,11 +111,11 @@ std::size_t sentinel_set::master() {
 }
 
 // Sentinels whose votes were split vote again 6 s later.
-void sentinel_set::await_successor(std::size_t of) {
+void sentinel_set::await_successor(std::size_t of, int many) {
   must_happen(wait_until(
                   [&] {
                     return std::count_if(sentinels_.begin(), sentinels_.end(),
-                                         [&](auto const& one) { return index_of(one->master()) != of; }) >= 2;
+                                         [&](auto const& one) { return index_of(one->master()) != of; }) >= many;
                   },
                   4 * patience),
               "another node is promoted");
@@ -123,13 +123,17 @@ void sentinel_set::await_successor(std::size_t of) {
 
 void sentinel_set::fail_over() {
   std::size_t const before = master();
+  begin_fail_over();
+  await_successor(before);
+}
+
+void sentinel_set::begin_fail_over() {
   // Until the sentinels have heard of a replica's state there may be no good one.
   must_happen(wait_until([&] {
                 auto const said = sentinels_[0]->admin().command("SENTINEL", "FAILOVER", "m");
                 return !said.is_error() || said.text.starts_with("INPROG");
               }),
               "a failover can begin");
-  await_successor(before);
 }
 
 void sentinel_set::cut_replication(std::size_t replica) { test::cut_replication(*nodes_[replica]); }

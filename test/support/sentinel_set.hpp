@@ -54,10 +54,12 @@ class sentinel_set {
   // Which of the nodes this sentinel names, and the first that answers.
   std::size_t named_by(std::size_t sentinel) const { return index_of(sentinels_[sentinel]->master()); }
   std::size_t master();
-  // Returns as soon as a majority of the sentinels names another one than this.
-  void await_successor(std::size_t of);
+  // Returns as soon as so many of the sentinels, a majority otherwise, name another one than this.
+  void await_successor(std::size_t of, int many = 2);
   // The master and a replica change places, both being well.
   void fail_over();
+  // The same, but comes back when a sentinel has begun with it.
+  void begin_fail_over();
   // This replica hears nothing of its master any more, but could still be promoted.
   void cut_replication(std::size_t replica);
   // As many replicas follow this one.

@@ -8,17 +8,21 @@ using namespace latchkey;
 using namespace latchkey::test;
 
 TEST_CASE("case t21: a master dies, and its replica keeps what is held", "[topologies][cluster][case-t21]") {
-  cluster_world w(1s);
+  cluster_world w(1s, {.lock_watchdog_timeout = 6s * slowness});
   auto const name = w.servers.name_on(0);
+  stopwatch age;
   auto held = w.own->get_lock(name).acquire({.wait = patience});
   REQUIRE(held.held());
   w.servers.replicated();
-  auto const renewals = w.own->snapshot().renewals;
   w.servers.node(0).kill();
   w.servers.await_master(3);
   stopwatch since;
-  CHECK(wait_until([&] { return w.own->snapshot().renewals > renewals; }));
-  CHECK(since.passed() < 900ms * slowness);
+  if (age.passed() > 5s * slowness) {
+    WARN("the election took almost as long as the lease");
+    return;
+  }
+  CHECK(lives_longer(w.servers.node(3), name, 5s * slowness));
+  CHECK(since.passed() < bound(300ms, 900ms));
   CHECK(w.log.wait_for(event_type::topology_changed, 4));
   CHECK(held.release() == release_result::released);
   CHECK_FALSE(w.has(3, name));
@@ -26,7 +30,7 @@ TEST_CASE("case t21: a master dies, and its replica keeps what is held", "[topol
 }
 
 TEST_CASE("case t49: quarantine is of the shard that failed over", "[topologies][cluster][case-t49]") {
-  cluster_world w(1s, 3s);  // begins with one for each shard: who knows what was before
+  cluster_world w(1s, {.failover_quarantine = 3s});  // begins with one for each shard: who knows what was before
   auto held = w.own->get_lock(w.servers.name_on(0)).acquire({.wait = patience});
   REQUIRE(held.held());
   w.servers.replicated();
@@ -53,9 +57,31 @@ TEST_CASE("case t22: a grant that dies with its master is told", "[topologies][c
   w.servers.await_master(3);
   stopwatch since;
   CHECK(wait_until([&] { return !held.held(); }));
-  CHECK(since.passed() < 900ms * slowness);
+  CHECK(since.passed() < bound(300ms, 900ms));
   CHECK(w.log.wait_for(event_type::lost));
   CHECK(w.log.count_after(*w.own, event_type::lost) == 1);
+}
+
+TEST_CASE("case t25: an acquire that waits in a stopped master of a cluster is granted by its replica",
+          "[topologies][cluster][case-t25]") {
+  cluster_world w(1s);
+  auto const name = w.servers.name_on(0);
+  auto const lock = w.own->get_lock(name);
+  REQUIRE(lock.acquire({.wait = patience}).release() == release_result::released);
+  w.servers.replicated();
+  w.servers.node(0).pause();
+  auto late = lock.async_acquire({.wait = patience}, boost::asio::use_future);
+  w.servers.await_master(3);
+  lease held = late.get();
+  REQUIRE(held.held());
+  CHECK(w.has(3, name));
+  w.servers.node(0).resume();
+  // What waited in it runs, or not, and nobody here believes what it says of that.
+  w.servers.follower(0, 3);
+  CHECK(held.held());
+  CHECK(held.release() == release_result::released);
+  CHECK_FALSE(w.has(3, name));
+  CHECK(w.log.count_after(*w.own, event_type::lost) == 0);
 }
 
 TEST_CASE("case t30: a replica takes over without asking anybody", "[topologies][cluster][case-t30]") {
@@ -80,18 +106,30 @@ TEST_CASE("case t30: a replica takes over without asking anybody", "[topologies]
 TEST_CASE("cases t34, t35: a whole shard is down, and comes back", "[topologies][cluster][case-t34][case-t35]") {
   cluster_world w(1s);
   auto const name = w.servers.name_on(0);
+  auto const asked = clock::now();
   auto held = w.own->get_lock(name).acquire({.wait = patience, .lease = 4s});
+  auto const granted = clock::now();
   REQUIRE(held.held());
+  auto lost = std::async(std::launch::async, [&] {
+    w.log.wait_for(event_type::lost, name);
+    return clock::now();
+  });
+  auto beside = w.own->get_lock(w.servers.name_on(1)).acquire({.wait = patience});  // or it had no connection at all
+  REQUIRE(beside.held());
   w.servers.replicated();
   for (std::size_t i = 0; i < 6; ++i)
     w.servers.node(i).admin().ok("CONFIG", "SET", "cluster-require-full-coverage", "no");
   for (std::size_t const one : {0u, 3u}) w.servers.node(one).pause();
-  stopwatch since;
-  auto const error = thrown_by([&] { return w.own->get_lock(w.servers.name_on(0)).acquire({.wait = 1s}); });
-  CHECK((error.code() == errc::timeout || error.code() == errc::no_master || error.code() == errc::connect_failed));
-  CHECK(since.passed() < 1'500ms * slowness);
+  for (milliseconds const wait : {500ms, 1'500ms}) {  // by the second one the node is known not to answer
+    stopwatch since;
+    CHECK(error_of([&] { return w.own->get_lock(w.servers.name_on(0)).acquire({.wait = wait}); }) == errc::timeout);
+    CHECK(since.passed() < wait + 500ms * slowness);
+  }
   CHECK(w.own->get_lock(w.servers.name_on(1)).acquire({.wait = patience}).held());
-  CHECK(wait_until([&] { return !held.held(); }));  // by its deadline
+  auto const told = lost.get();  // at its deadline
+  CHECK(told >= asked + 4s);
+  CHECK(told < granted + 4s + 1s * slowness);
+  CHECK_FALSE(held.held());
   waiter waits(*w.own, name);
   CHECK(w.log.wait_for(event_type::attempt, 4));
   for (std::size_t const one : {0u, 3u}) w.servers.node(one).resume();

@@ -24,11 +24,11 @@ inline config cluster_config(event_log const& log) {
 }
 
 struct cluster_world {
-  explicit cluster_world(std::chrono::milliseconds node_timeout = std::chrono::minutes(1),
-                         std::chrono::milliseconds quarantine = {})
+  explicit cluster_world(std::chrono::milliseconds node_timeout = std::chrono::minutes(1), config const& given = {})
       : servers(node_timeout) {
     config settings = cluster_config(log);
-    settings.failover_quarantine = quarantine;
+    settings.failover_quarantine = given.failover_quarantine;
+    settings.lock_watchdog_timeout = given.lock_watchdog_timeout;
     own.emplace(servers.uri(), settings);
     own->connect(patience);
   }
