@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, 8> passing = {"LOADING",    "BUSY",     "
 // Its connection is closed afterwards; another one may find room.
 constexpr std::string_view too_many_clients = "ERR max number of clients";
 
+// Redis 7 begins with `ERR Script attempted`, Redis 6.2 with `Lua script attempted`, Valkey with `ERR Attempted`.
+constexpr std::string_view key_elsewhere = "ttempted to access a non local key in a cluster node";
+
 bool digit_or_blank(char c) { return c == ' ' || (c >= '0' && c <= '9'); }
 
 // Takes `@user_script: 12: ` off the front.
@@ -41,9 +44,11 @@ std::string_view first_word(std::string_view text) noexcept {
   return text.substr(0, text.find_first_of(" \r\n"));
 }
 
+bool names_key_elsewhere(std::string_view text) noexcept { return text.find(key_elsewhere) != text.npos; }
+
 bool passes_by_itself(std::string_view text) noexcept {
   return std::find(passing.begin(), passing.end(), first_word(text)) != passing.end() ||
-         without_place(text).starts_with(too_many_clients);
+         without_place(text).starts_with(too_many_clients) || names_key_elsewhere(text);
 }
 
 }  // namespace latchkey::detail

@@ -108,6 +108,13 @@ void request_writer::synced(link& on, reply const& said) {
   }
 }
 
+namespace {
+
+// Keys are on their way: it concerns nothing else of their server.
+bool keys_move(std::string_view text) { return first_word(text) == "TRYAGAIN" || names_key_elsewhere(text); }
+
+}  // namespace
+
 void request_writer::on_script(sent_call& call, reply const& answer, bool met, std::string_view why_not) {
   if (answer.is_error()) {
     auto const why = classify(answer.text);
@@ -128,7 +135,6 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     outcome found;
     owner_state* state = i < call.owners.size() ? call.owners[i] : nullptr;
     renewal* renewal = state ? nullptr : call.renewals[i - call.owners.size()];
-    request const* was = state ? &state->ask_ : nullptr;
     if (whole) found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
     if (renewal) renewal->sent_on = {};
     found.unsynced = !met;
@@ -140,15 +146,17 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     auto const why = found.text.empty() ? server_error{} : classify(found.text);
     if (!met && (found.what == outcome::type::granted || found.what == outcome::type::extended)) found.text = why_not;
     turned_away = turned_away || why.reconnect;
-    if (why.transient) fell_ill(sickness::writes, why, found.text);
+    bool const moves = at_.in_cluster && keys_move(found.text);
+    if (why.transient && !moves) fell_ill(sickness::writes, why, found.text);
     if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);
     // A release is never given up for trouble that passes: nothing else may end what it ends.
-    bool const gives_back = state && (was->what == ask::release || was->what == ask::hand_off);
-    bool const again = gives_back && found.what == outcome::type::refused && why.transient &&
+    bool const gives_back = state && (state->ask_.what == ask::release || state->ask_.what == ask::hand_off);
+    bool const again = state && (moves || gives_back) && found.what == outcome::type::refused && why.transient &&
                        why.executed == server_error::ran::no && name_machine::goes_again(*state, shared_.now);
-    goes_again = goes_again || again;
+    goes_again = goes_again || (again && !moves);
     if (state && found.what == outcome::type::released && state->of.at_ != &at_)
       state->of.at_->requests.tell(state->of.which(), state->of.name());
+    if (again && moves) come_again(state->ask_.sent_on, state->of.at_->requests);
     if (again)
       state->of.not_run(*state, &why, found.text);
     else if (state)
@@ -248,18 +256,19 @@ bool request_writer::goes_apart(sent_call& call, std::string_view text) {
   return true;
 }
 
-// Some keys of one name are at one server and some at another: it concerns nothing else there.
+void request_writer::come_again(detour& of, outbox& at) {
+  of.tire();
+  at.rest(of);
+}
+
+// Some keys of one name are at one server and some at another.
 void request_writer::come_again(sent_call& call) {
-  auto const wait = [&](detour& of, outbox& at) {
-    of.tire();
-    at.rest(of);
-  };
-  for (owner_state* state : call.owners) wait(state->ask_.sent_on, state->of.at_->requests);
-  if (call.plain) wait(call.plain->sent_on, plain_.requests_of(*call.plain));
+  for (owner_state* state : call.owners) come_again(state->ask_.sent_on, state->of.at_->requests);
+  if (call.plain) come_again(call.plain->sent_on, plain_.requests_of(*call.plain));
 }
 
 void request_writer::nothing_ran(sent_call& call, server_error const& why, std::string_view text) {
-  if (at_.in_cluster && first_word(text) == "TRYAGAIN") {
+  if (at_.in_cluster && keys_move(text)) {
     come_again(call);
   } else {
     fell_ill(sickness::all, why, text);
@@ -296,7 +305,9 @@ void request_writer::on_plain(sent_call& call, reply const& answer) {
       return;
     }
     if (goes_elsewhere(call, answer.text)) return;
-    if (why.executed == server_error::ran::no && why.transient) return nothing_ran(call, why, answer.text);
+    bool const only_read = call.plain && call.plain->what == operation::type::query && names_key_elsewhere(answer.text);
+    bool const unchanged = why.executed == server_error::ran::no || only_read;
+    if (unchanged && why.transient) return nothing_ran(call, why, answer.text);
   } else {
     recovered(sickness::all);
   }

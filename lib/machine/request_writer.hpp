@@ -96,6 +96,7 @@ class request_writer {
   void send_again(sent_call& call);
   bool goes_elsewhere(sent_call& call, std::string_view text);
   bool goes_apart(sent_call& call, std::string_view text);
+  static void come_again(detour& of, outbox& at);
   void come_again(sent_call& call);
   void fell_ill(sickness::part what, server_error const& why, std::string_view text);
   void recovered(sickness::part what);

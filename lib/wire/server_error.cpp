@@ -70,6 +70,7 @@ server_error classify(std::string_view text) {
     made.reconnect = known->reconnect;
     made.transient = made.transient || made.code == errc::read_only;
   }
+  if (names_key_elsewhere(text)) made.executed = server_error::ran::no;  // of one item: docs/safety.md, F9
   // Said by a call inside a script, whose earlier calls may have done something.
   if (text.find(" script: ") != text.npos && !made.no_script) made.executed = server_error::ran::unknown;
   return made;

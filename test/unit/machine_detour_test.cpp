@@ -5,6 +5,7 @@
 #include <support/unit/topologies.hpp>
 #include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
+#include <wire/scripts.hpp>
 
 #include <algorithm>
 
@@ -186,6 +187,87 @@ TEST_CASE("cluster: keys on their way keep their own lock waiting, and no other 
   c.w.pass(1'100ms);
   CHECK(one.granted());
   c.w.await(c.w.release(one));
+}
+
+namespace {
+
+// A read hold of each owner, whose scripts meet a key that is none of their KEYS and on its way.
+struct half_moved_reads : cluster {
+  half_moved_reads() : cluster() {
+    for (task** one : {&extends, &releases}) {
+      *one = &w.acquire(one == &extends ? 1 : 2, reads);
+      w.await(**one);
+    }
+  }
+  void say(std::string const& words) {
+    std::string const lua = "local made = {} for i = 1, #KEYS do made[i] = '" + words + "' end return made";
+    for (auto const* one : {&detail::read_write_acquire(), &detail::read_write_release(), &detail::read_write_extend()})
+      first.answer_with(*one, words.empty() ? std::string_view() : std::string_view(lua));
+  }
+  how const reads{.wait = 30s, .lease = 60s, .which = &detail::read_write_kind()};
+  task* extends = nullptr;
+  task* releases = nullptr;
+};
+
+// As Redis 7, Redis 6.2 and Valkey say it.
+constexpr char const* redis_7 = "ERR Script attempted to access a non local key in a cluster node";
+constexpr char const* redis_6 = "@user_script: 41: Lua script attempted to access a non local key in a cluster node";
+constexpr char const* valkey = "ERR Attempted to access a non local key in a cluster node";
+
+}  // namespace
+
+TEST_CASE("cluster: a script that meets a key on its way did nothing, and comes again",
+          "[unit][machine][cluster][case-t20]") {
+  half_moved_reads c;
+  c.say(GENERATE(redis_7, redis_6, valkey));
+  auto& waits = c.w.acquire(3, c.reads);
+  auto& once = c.w.once(4, c.reads);
+  auto& extended = c.w.extend(*c.extends, 90s);
+  auto& released = c.w.release(*c.releases);
+  c.w.pass(300ms);
+  for (task const* one : {&waits, &once, &extended, &released}) CHECK_FALSE(one->done());
+  c.say({});
+  c.w.pass(1'100ms);
+  CHECK((waits.granted() && once.granted()));
+  for (task const* one : {&extended, &released}) CHECK((one->done() && !one->error));
+  CHECK(released.released == release_result::released);
+  CHECK(c.w.noted(event_type::warning) == 0);
+  CHECK(c.w.snapshot().in_doubt == 0);
+}
+
+TEST_CASE("cluster: a script that goes on to meet keys on their way rests, and no other of the node does",
+          "[unit][machine][cluster][case-t20]") {
+  half_moved_reads c;
+  c.say(redis_7);
+  auto& waits = c.w.acquire(3, c.reads);
+  auto& once = c.w.once(4, c.reads);
+  auto& released = c.w.release(*c.releases);
+  CHECK(pairs_meanwhile(c, 5s) >= 4'900 / slowness);
+  c.w.pass(12s);
+  CHECK(once.error == errc::server_error);
+  CHECK(once.text == redis_7);
+  CHECK_FALSE(waits.done());
+  CHECK(scripts_of(c.first, "acquire k") > 5);
+  CHECK(scripts_of(c.first, "acquire k") < 50);
+  CHECK(scripts_of(c.first, "release k") < 50);
+  c.say({});
+  c.w.pass(1'100ms);
+  CHECK(waits.granted());
+  CHECK(c.first.count("k", c.w.field(2)) == 0);
+  CHECK_FALSE(released.error == errc::lease_lost);
+}
+
+TEST_CASE("cluster: a question that meets a key on its way is asked again", "[unit][machine][cluster][case-t20]") {
+  half_moved_reads c;
+  int told = 0;
+  c.first.elsewhere = [&, usual = c.first.elsewhere](stepped_server::words const& command, bool asking) {
+    bool const asks = command[0] == "EVAL" && command[1] == detail::read_write_rest;
+    return asks && ++told <= 3 ? std::string(redis_7) + " script: 0, on @user_script:1." : usual(command, asking);
+  };
+  auto& query = c.w.ask(detail::query::rest, 1, c.reads);
+  c.w.await(query);
+  CHECK_FALSE(query.error);
+  CHECK(query.value > 50'000);
 }
 
 TEST_CASE("cluster: names of one tag at both ends of the way are asked about one by one, at once",

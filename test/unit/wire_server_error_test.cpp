@@ -67,6 +67,14 @@ TEST_CASE("the answers of a cluster ran nothing", "[unit][wire]") {
   check({"ASK 3999 127.0.0.1:6381", errc::server_error, true});
   check({"TRYAGAIN Multiple keys request during rehashing of slot", errc::server_error, true, true});
   check({"CLUSTERDOWN The cluster is down", errc::server_error, true, true});
+  // Inside a script, where Redis 7, Redis 6.2 and Valkey meet a key that none of the KEYS names.
+  check({"ERR Script attempted to access a non local key in a cluster node", errc::server_error, true, true});
+  check({"@user_script: 41: Lua script attempted to access a non local key in a cluster node", errc::server_error, true,
+         true});
+  check({"ERR Attempted to access a non local key in a cluster node", errc::server_error, true, true});
+  // Of a script that does not catch it.
+  check({"ERR Script attempted to access a non local key in a cluster node script: 0, on @user_script:1.",
+         errc::server_error, false, true});
   check({"CROSSSLOT Keys in request don't hash to the same slot", errc::cross_slot, true});
 }
 
