@@ -47,9 +47,9 @@ enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_
 ///
 /// \par Errors
 /// Blocking calls throw `lock_error`; asynchronous ones complete with the same code. Common to all:
-/// `closed`, `bad_argument`, `timeout`, `connection_lost`, `connect_failed`, `tls_failed`, `auth_failed`, `wrong_type`,
-/// `read_only`, `server_error`, `protocol_error`; blocking ones also `would_deadlock` on a thread that runs the
-/// client's executor. After any error the caller holds what it held before; see `may_still_be_held`.
+/// `closed`, `bad_argument`, `timeout`, `connection_lost`, `connect_failed`, `no_master`, `tls_failed`, `auth_failed`,
+/// `wrong_type`, `read_only`, `server_error`, `protocol_error`; blocking ones also `would_deadlock` on a thread that
+/// runs the client's executor. After any error the caller holds what it held before; see `may_still_be_held`.
 ///
 /// \par Cancellation
 /// Waiting operations accept terminal, partial and total cancellation and complete with
@@ -82,8 +82,8 @@ class LATCHKEY_EXPORT distributed_lock {
   /// Waits at most `wait`, connecting and sending again included, whatever the server does; a try that is on its way is
   /// awaited for 50 ms where that is longer. False: still busy. Zero or less: one attempt.
   /// \throws lock_error `timeout`: the wait ended without an answer, or the server took no requests (`LOADING`, `BUSY`,
-  /// `OOM` ...: its words are in the text); a grant that is still under way is given back. `connect_failed`: nothing
-  /// was ever sent.
+  /// `OOM` ...: its words are in the text); a grant that is still under way is given back. `connect_failed`, or
+  /// `no_master` where no node of a cluster has the slot: nothing was ever sent.
   [[nodiscard]] bool try_lock(timespan wait) const;
   /// The same with a fixed lease.
   [[nodiscard]] bool try_lock(timespan wait, timespan lease) const;
@@ -315,7 +315,7 @@ class LATCHKEY_EXPORT std_mutex {
   /// As `distributed_lock::try_lock`.
   [[nodiscard]] bool try_lock() const;
   /// As `distributed_lock::try_lock_for`, but also false where the server did not answer in time or could not be
-  /// reached (`timeout`, `connection_lost`, `connect_failed`): an event, `warning`, says which and why.
+  /// reached (`timeout`, `connection_lost`, `connect_failed`, `no_master`): an event, `warning`, says which and why.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> wait) const {
     return try_for(wait);

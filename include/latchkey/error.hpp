@@ -58,7 +58,8 @@ enum class errc {
   /// words. Nothing is left behind on the server.
   tls_failed,
   /// By `redis-sentinel://`: no sentinel knows a master of this name, in its own words. By `redis-cluster://`: no node
-  /// has slots, or, with `config::check_slots_coverage`, some have no node. Nothing is left behind on any server.
+  /// has slots, or the slot of the name had no node until the call ended, or, with `config::check_slots_coverage`, some
+  /// have none. Nothing is left behind on any server.
   no_master,
 };
 

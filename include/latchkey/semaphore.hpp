@@ -42,8 +42,8 @@ namespace latchkey {
 ///
 /// \par Errors
 /// Blocking calls throw `lock_error`; asynchronous ones complete with the same code. Common to all:
-/// `closed`, `bad_argument` (nothing was sent), `timeout`, `connection_lost`, `connect_failed`, `tls_failed`,
-/// `auth_failed`, `wrong_type`, `read_only`, `server_error` (also for a value that is no number),
+/// `closed`, `bad_argument` (nothing was sent), `timeout`, `connection_lost`, `connect_failed`, `no_master`,
+/// `tls_failed`, `auth_failed`, `wrong_type`, `read_only`, `server_error` (also for a value that is no number),
 /// `protocol_error`; blocking ones also `would_deadlock` on a thread that runs the client's executor. After a server's
 /// refusal nothing has changed.
 ///

@@ -228,7 +228,7 @@ void report(detail::lock_key const& key, event_type type, error_code const& why,
 }
 
 bool unanswered(error_code const& why) {
-  return why == errc::timeout || why == errc::connection_lost || why == errc::connect_failed;
+  return why == errc::timeout || why == errc::connection_lost || why == errc::connect_failed || why == errc::no_master;
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ void cluster_guide::confirm(std::vector<cluster_master> const& masters, std::vec
 
 // Once for the same slots, until all have a node that are asked for.
 void cluster_guide::note_uncovered() {
+  servers_.shards().front()->names().unserved = true;
   std::vector<slot_map::range> missing;
   if (!servers_.shards().front()->names().requests.empty()) missing = slots_.uncovered();
   if (!missing.empty() && missing != uncovered_)
@@ -201,6 +202,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   shared_.forget_ended_releases();
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   auto const& all = servers_.shards();
+  all.front()->names().unserved = false;
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
   for (auto const& shard : all) shard->expect_successor(false);
   shared_.trouble = text;

@@ -1,8 +1,10 @@
 #include <machine/context.hpp>
 #include <machine/home.hpp>
+#include <wire/cluster.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 namespace latchkey::detail {
 
@@ -52,13 +54,17 @@ void context::complete(operation& call) {
   --under_way;
 }
 
-void context::explain(operation& call) const {
+void context::explain(operation& call, home const& whose) const {
   if (!call.error) return;
   if (call.what == operation::type::connect) {  // it leaves nothing, and says what it heard last
     if (call.error == errc::timeout && call.text.empty()) call.text = trouble;
     return;
   }
   bool const nothing_left = !call.unseen && !call.goes_on();
+  if (call.error == errc::timeout && nothing_left && whose.unserved) {
+    call.error = errc::no_master;
+    if (call.text.empty()) call.text = "slot " + std::to_string(slot_of(call.name)) + " has no node";
+  }
   if (call.error == errc::timeout && nothing_left && !counters.connected) call.error = errc::connect_failed;
   if (call.unseen && call.what != operation::type::release && !may_still_be_held(call.error)) {
     if (call.text.empty()) call.text = call.error.message();

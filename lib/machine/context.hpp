@@ -111,7 +111,7 @@ struct context {
   void complete(operation& call);
   // Makes the error of a call that ends tell what may be left behind, and its text why: may_still_be_held asks for no
   // more than the code.
-  void explain(operation& call) const;
+  void explain(operation& call, home const& whose) const;
 
   // The counters of a kind.
   kind_stats& tally(std::string_view kind);

@@ -118,7 +118,7 @@ void name_machine::complete(operation& call, error_code error, std::string_view 
   call.where = operation::place::idle;
   call.error = error;
   if (!text.empty()) call.text = text;
-  shared_.explain(call);
+  shared_.explain(call, *at_);
   if (call.what == operation::type::acquire && !call.yes && !call.untried) note_gave_up(call);
   shared_.timers.drop(call.expiry);
   shared_.complete(call);

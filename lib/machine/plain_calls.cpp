@@ -92,7 +92,7 @@ void plain_calls::expire(operation& call, error_code const& why) {
   shared_.timers.drop(call.expiry);
   call.where = operation::place::idle;
   call.error = why;
-  shared_.explain(call);
+  shared_.explain(call, user_.home_of(call));
   shared_.complete(call);
 }
 

@@ -74,6 +74,39 @@ TEST_CASE("cluster: a slot that no node has is told of once, and waited for", "[
   CHECK(c.second.exists("k"));
 }
 
+TEST_CASE("cluster: whoever asks until the end for a slot that no node has hears that", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::uncover(c.w, "k");
+  std::string const words = "slot " + std::to_string(detail::slot_of("k")) + " has no node";
+  auto& alone = c.w.acquire(1, {.wait = 1s});  // nothing else is asked of any node
+  c.w.await(alone);
+  CHECK(alone.error == errc::no_master);
+  CHECK(alone.text == words);
+  c.w.await(c.w.acquire(8, {.name = "other"}));
+  std::vector<task*> const all{&c.w.acquire(1, {.wait = 2s}), &c.w.acquire(2, {.wait = 2s}), &c.w.once(3),
+                               &c.w.ask(detail::query::is_locked), &c.w.force_unlock()};
+  c.w.pass(60s);
+  for (task const* one : all) {
+    CHECK(one->error == errc::no_master);
+    CHECK(one->text == words);
+  }
+  auto& other = c.w.acquire(8, {.name = "other"});
+  c.w.await(other);
+  CHECK(other.granted());
+}
+
+TEST_CASE("cluster: who asks for a slot while no node answers hears no more than that", "[unit][machine][cluster]") {
+  cluster c;
+  nodes::uncover(c.w, "k");
+  auto& waits = c.w.acquire(1, {.wait = 8s});
+  c.w.pass(2s);
+  c.w.unreachable = "no route";
+  for (auto* node : {&c.first, &c.second}) node->hang_up();
+  c.w.lose(role::scout, fate::gone);
+  c.w.await(waits);
+  CHECK(waits.error == errc::connect_failed);
+}
+
 TEST_CASE("cluster: one that has to be whole is refused until it is, once", "[unit][machine][cluster]") {
   config given = impatient();
   given.check_slots_coverage = true;

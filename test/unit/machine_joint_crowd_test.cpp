@@ -222,6 +222,16 @@ TEST_CASE("joint: rounds follow each other soon, however many were lost", "[unit
   }
 }
 
+TEST_CASE("joint: who waited in vain hears what kept nothing behind, as it was", "[unit][joint]") {
+  error_code const why = GENERATE(errc::connect_failed, errc::no_master);
+  joint_script none(in_order(2), {.deadline = instant(1h) + 100ms});
+  none.begin();
+  none.now += 100ms;
+  none.fail(0, why, "none");
+  CHECK(none.machine.error() == why);
+  CHECK(none.machine.text() == "none");
+}
+
 TEST_CASE("joint: a single attempt says busy if anybody did, else why", "[unit][joint]") {
   joint_script busy(majority(3), {.once = true});
   busy.begin();

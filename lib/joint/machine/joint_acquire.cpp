@@ -279,8 +279,9 @@ void joint_acquire::cancel_asked() {
 void joint_acquire::no_more() {
   give_everything_back();
   if (busy_seen_ && !may_be_left()) return finish(false);
-  bool const nothing_left = !may_be_left() && !took_ && error_ == errc::connect_failed;
-  fail(nothing_left ? errc::connect_failed : errc::timeout, std::move(text_));
+  bool const no_server = error_ == errc::connect_failed || error_ == errc::no_master;
+  bool const nothing_left = !may_be_left() && !took_ && no_server;
+  fail(nothing_left ? error_ : error_code(errc::timeout), std::move(text_));
 }
 
 void joint_acquire::fail(error_code why, std::string text) {
