@@ -141,7 +141,8 @@ struct config {
   /// as soon as something is, nothing of `tls` is.
   tls_options sentinel_tls{};
   /// In a cluster: do waiters listen on sharded channels (SSUBSCRIBE), as Redisson's `shardedSubscriptionMode`? Empty:
-  /// where servers have them, from Redis 7 on. All clients that share locks have to agree, or do not hear each other.
+  /// where servers have them, from Redis 7 on; the right to INFO is not needed. All clients that share locks have to
+  /// agree, or do not hear each other.
   std::optional<bool> sharded_subscription{};
   /// True: a cluster in which some slots have no node is refused with `errc::no_master` until it has been seen whole,
   /// as by Redisson when it starts. False: only the slot that is asked for counts.

@@ -43,6 +43,7 @@ class connections {
     int database = 0;
     std::string address;  // of the server, for texts
     node_address at{};    // the same, to connect to
+    bool in_cluster = false;
   };
   // Which of them somebody wants.
   struct needs {

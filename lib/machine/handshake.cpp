@@ -55,6 +55,32 @@ void name_library(link& connection, context& shared) {
   shared.out->turn = true;
 }
 
+// CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
+connections::facts facts_of(std::string_view info) {
+  auto const version = line_of(info, "\nredis_version:");
+  return {std::string(line_of(info, "\nrun_id:")), is_at_least(version, {7, 2}), is_at_least(version, {7, 0})};
+}
+
+// A node that may not be asked how old it is. The answer comes behind all others.
+void ask_for_shards(link& connection, context& shared, connections::identity const& who) {
+  if (!who.in_cluster || shared.settings.sharded_subscription) return;
+  words command;
+  for (std::string_view word : {"PUBSUB", "SHARDNUMSUB"}) command.add(word);
+  connection.write(shared, command, {.what = sent_call::type::hello, .step = hello::shards});
+  shared.out->turn = true;
+}
+
+// One from before sharded channels does not know the name of what it refuses.
+bool has_shards(reply const& answer) {
+  return !answer.is_error() ||
+         (answer.text.starts_with("NOPERM") && answer.text.find("shardnumsub") != std::string::npos);
+}
+
+bool awaits_shards(link const& connection) {
+  auto const& all = connection.unanswered;
+  return std::any_of(all.begin(), all.end(), [](auto const& call) { return call.step == hello::shards; });
+}
+
 // How its clock differs from ours by more than the margin, if it does. The server read it at some time between the
 // question and now.
 std::string clocks_apart(context const& shared, instant asked, reply const& answer) {
@@ -124,6 +150,8 @@ void connections::learn_scripts(reply const& answer) {
 void connections::on_hello(link& connection, sent_call const& call, reply const& answer) {
   if (call.step == hello::library) return;
   if (call.step == hello::scripts) return learn_scripts(answer);
+  if (call.step == hello::shards) server_.shards_channels = has_shards(answer);
+  if (call.step == hello::shards) return greeted(connection);
   if (call.step == hello::time) {
     if (auto const text = clocks_apart(shared_, call.sent, answer); !text.empty())
       shared_.note(event_type::warning, {}, 0, {}, at_address(text));
@@ -145,6 +173,7 @@ void connections::on_hello(link& connection, sent_call const& call, reply const&
     bool const announced = shared_.settings.announce && shared_.settings.client_name.starts_with("latchkey:");
     if (call.step == hello::name && !announced) shared_.note(event_type::warning, {}, 0, why.code, answer.text);
     if (call.step == hello::probe) user_.on_kill_refused(answer.text);
+    if (call.step == hello::server) ask_for_shards(connection, shared_, who_);
     if (call.step != hello::info) return;
     user_.on_kill_refused(answer.text);
     return greeted(connection);
@@ -161,10 +190,7 @@ void connections::on_hello(link& connection, sent_call const& call, reply const&
       }
       return;
     case hello::server:
-      server_.run_id = line_of(answer.text, "\nrun_id:");
-      // CLIENT SETINFO came with 7.2; one before would answer each with an error, and count it.
-      server_.knows_libraries = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 2});
-      server_.shards_channels = is_at_least(line_of(answer.text, "\nredis_version:"), {7, 0});
+      server_ = facts_of(answer.text);
       if (server_.knows_libraries) name_library(connection, shared_);
       return;
     case hello::probe:
@@ -193,6 +219,7 @@ void connections::on_role(link& connection, reply const& answer, instant asked) 
 }
 
 void connections::greeted(link& connection) {
+  if (awaits_shards(connection)) return;
   if (connection.of == role::shared) {
     if (server_.run_id.empty() && has_no_address(connection.address) && !connection.was_up)
       shared_.note(event_type::warning, {}, 0, errc::server_error,

@@ -35,7 +35,19 @@ struct sent_call {
     unsubscribe,
     may_subscribe,  // asks for a channel of our own, to hear whether SUBSCRIBE is allowed
   };
-  enum class hello_step : unsigned char { auth, select, name, info, probe, role, server, scripts, library, time };
+  enum class hello_step : unsigned char {
+    auth,
+    select,
+    name,
+    info,
+    probe,
+    role,
+    server,
+    scripts,
+    library,
+    time,
+    shards
+  };
 
   type what = type::ping;
   hello_step step = hello_step::auth;

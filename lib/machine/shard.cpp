@@ -20,6 +20,7 @@ shard::~shard() = default;
 std::unique_ptr<session> shard::made(node_address const& at) {
   connections::identity who = as_;
   who.at = at;
+  who.in_cluster = names_.in_cluster;
   if (!at.host.empty()) who.address = to_string(at);
   session_user& me = *this;
   return std::make_unique<session>(shared_, names_, std::move(who), me, plain_);

@@ -161,6 +161,55 @@ TEST_CASE("cluster: addresses of nodes can be mapped, those in MOVED, too", "[un
   c.w.await(c.w.release(held));
 }
 
+namespace {
+
+void refuse_info(stepped_server& one) {
+  one.refuse("INFO server", "NOPERM this user has no permissions to run the 'info' command", -1);
+}
+
+}  // namespace
+
+TEST_CASE("cluster: a server that does not say how old it is is asked for sharded channels",
+          "[unit][machine][cluster]") {
+  auto const [said, sharded] = GENERATE(table<std::string, bool>({
+      {"", true},
+      {"NOPERM this user has no permissions to run the 'pubsub|shardnumsub' command", true},
+      {"NOPERM this user has no permissions to run the 'pubsub' command or its subcommand", false},
+      {"ERR Unknown subcommand or wrong number of arguments for 'SHARDNUMSUB'. Try PUBSUB HELP.", false},
+  }));
+  cluster c(2);
+  refuse_info(c.first);
+  if (!said.empty()) c.first.refuse("PUBSUB SHARDNUMSUB", said, -1);
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  auto& waits = c.w.acquire(1, {.client = 1});
+  c.w.pass(10ms);
+  CHECK((c.first.ran("SSUBSCRIBE") > 0) == sharded);
+  CHECK((c.first.ran("SUBSCRIBE") > 0) != sharded);
+  c.w.release(held);
+  c.w.pass(10ms);
+  CHECK(waits.granted());
+  CHECK(c.first.ran("PUBSUB SHARDNUMSUB") == 2);  // each client once
+  auto const first = [&](std::string_view start) {
+    return std::find_if(c.first.log.begin(), c.first.log.end(),
+                        [=](auto const& one) { return one.starts_with(start); });
+  };
+  CHECK(first("PUBSUB") < first("EVAL"));  // which publishes
+}
+
+TEST_CASE("cluster: no server is asked for sharded channels without need", "[unit][machine][cluster]") {
+  config given = impatient();
+  given.sharded_subscription = true;
+  cluster told(1, given), says;
+  refuse_info(told.first);
+  world alone;
+  refuse_info(alone.server);
+  for (world* one : {&told.w, &says.w, &alone}) {
+    one->await(one->acquire(1));
+    CHECK(one->server.ran("PUBSUB") == 0);
+  }
+}
+
 TEST_CASE("cluster: connections to a node that is not needed are closed, but for the last",
           "[unit][machine][cluster]") {
   cluster c;

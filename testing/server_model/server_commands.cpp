@@ -28,8 +28,8 @@ constexpr own_command own_commands[] = {
     {"ping", 1},       {"pubsub", 2},    {"role", 1},         {"scan", 2},        {"script", 2},  {"select", 2},
     {"ssubscribe", 2}, {"subscribe", 2}, {"sunsubscribe", 1}, {"unsubscribe", 1}, {"wait", 3}};
 constexpr std::string_view subcommands[] = {"client|id",      "client|info",     "client|kill",   "client|list",
-                                            "client|setname", "pubsub|channels", "pubsub|numsub", "script|exists",
-                                            "script|flush",   "script|load"};
+                                            "client|setname", "pubsub|channels", "pubsub|numsub", "pubsub|shardnumsub",
+                                            "script|exists",  "script|flush",    "script|load"};
 
 own_command const* find_own(std::string_view name) {
   for (auto const& one : own_commands)
@@ -243,15 +243,16 @@ reply server::run_stored(words_view words) {
 }
 
 reply server::run_pubsub(words_view words) const {
+  bool const shards = is(words[1], "shardnumsub");
   std::map<std::string, std::int64_t, std::less<>> listeners;
   for (auto const& [which, one] : connections_)
-    for (auto const& channel : one.channels) ++listeners[channel];
+    for (auto const& channel : shards ? one.sharded : one.channels) ++listeners[channel];
   reply made = array();
   if (is(words[1], "channels")) {
     for (auto const& [channel, count] : listeners) made.elements.push_back(text(channel));
     return made;
   }
-  if (!is(words[1], "numsub")) return error("ERR unknown subcommand");
+  if (!shards && !is(words[1], "numsub")) return error("ERR unknown subcommand");
   for (auto const& channel : words.subspan(2)) {
     auto const found = listeners.find(channel);
     made.elements.push_back(text(channel));

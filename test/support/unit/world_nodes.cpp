@@ -27,8 +27,9 @@ std::vector<std::string> keys_of(stepped_server::words const& command) {
     auto const count = static_cast<std::ptrdiff_t>(std::stoul(command.at(2)));
     return {command.begin() + 3, command.begin() + 3 + count};
   }
-  static constexpr std::string_view without[] = {"AUTH", "CLIENT", "INFO",        "PING",      "ROLE",  "SCRIPT",
-                                                 "WAIT", "SELECT", "UNSUBSCRIBE", "SUBSCRIBE", "MULTI", "TIME"};
+  static constexpr std::string_view without[] = {"AUTH",      "CLIENT", "INFO", "PING",   "ROLE",
+                                                 "SCRIPT",    "PUBSUB", "WAIT", "SELECT", "UNSUBSCRIBE",
+                                                 "SUBSCRIBE", "MULTI",  "TIME"};
   if (std::find(std::begin(without), std::end(without), command[0]) != std::end(without)) return {};
   return {command.at(1)};
 }
