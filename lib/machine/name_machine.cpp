@@ -132,13 +132,15 @@ void name_machine::watch_deadline(operation& call) {
   shared_.timers.set(call.expiry, call.deadline);
 }
 
+namespace {
+
 // A try that is on its way when the wait of its call ends is awaited for a moment: its answer is worth more than a
 // guess. So is a first one that leaves now, or only waits for its owner to have left the server's queue after an
 // earlier call.
-instant name_machine::answer_awaited_until(owner_state const& state, operation const& call) const {
+instant answer_awaited_until(owner_state const& state, operation const& call, bool own_channel, bool connected) {
   request const& asked = state.ask_;
-  bool const next = call.where == operation::place::behind_owner && kind_.rules().own_channel && !asked.call;
-  bool const leaves_now = asked.where == request::place::outbox && shared_.counters.connected;
+  bool const next = call.where == operation::place::behind_owner && own_channel && !asked.call;
+  bool const leaves_now = asked.where == request::place::outbox && connected;
   bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
   if (call.late || !(call.where == operation::place::trying || next)) return {};
   if (!call.waited) return leaves_now || sent ? call.limit() : instant{};
@@ -147,12 +149,15 @@ instant name_machine::answer_awaited_until(owner_state const& state, operation c
   return after(std::min(group.sent, call.deadline), first_try_time);
 }
 
+}  // namespace
+
 void name_machine::expire(operation& call) {
   if (call.where == operation::place::idle) return;
   if (shared_.now < call.deadline) return watch_deadline(call);
   owner_state& state = *call.of_owner;
   if (call.what == operation::type::acquire) {
-    if (instant const end = answer_awaited_until(state, call); end > shared_.now) {
+    instant const end = answer_awaited_until(state, call, kind_.rules().own_channel, shared_.counters.connected);
+    if (end > shared_.now) {
       call.late = true;
       call.deadline = end;
       return watch_deadline(call);

@@ -133,7 +133,6 @@ class name_machine final : private waited_name, public namesakes {
   void send(owner_state& state, bool may_go_direct);
   void complete(operation& call, error_code error = {}, std::string_view text = {}) override;
   void watch_deadline(operation& call);
-  instant answer_awaited_until(owner_state const& state, operation const& call) const;
   void tidy(owner_state& state);
   void tidy_served();
   wait_queue& queue() const { return waiters_->queue(); }
