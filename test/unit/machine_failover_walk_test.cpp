@@ -189,8 +189,10 @@ class walk {
   }
 
   void fault() {
+    if (w_.random(3) > 0) return;
     constexpr fate fates[] = {fate::gone, fate::ran, fate::late, fate::silent};
-    if (w_.random(3) == 0) w_.lose(static_cast<role>(w_.random(3)), fates[w_.random(4)], w_.random(clients));
+    auto const as = static_cast<role>(w_.random(4));
+    w_.lose(as, as == role::scout ? fate::gone : fates[w_.random(4)], w_.random(clients));
   }
 
   void end() {
@@ -239,6 +241,7 @@ class sentinel_walk final : public walk {
  public:
   sentinel_walk(std::uint64_t seed, int needed, bool exclusive)
       : walk(seed, needed, exclusive, world::known::by_sentinel) {
+    w_.sentinel_count = 3;
     w_.add_server();  // so that a world knows that what one server says is not all
     w_.resolve_to(w_.server);
     become_master(w_.server);
@@ -248,13 +251,12 @@ class sentinel_walk final : public walk {
  private:
   void become_master(stepped_server& one) {
     master_ = &one;
+    one.redis.read_only = false;
     copy_ = one.redis.data;
     linked_ = true;
   }
 
   std::string before(stepped_server& one, stepped_server::words const& command) override {
-    if (&one != master_ && &one != deposed_ && command[0].starts_with("EVAL"))
-      return "READONLY You can't write against a read only replica.";
     if (command[0] == "WAIT") {
       bool const all = &one == master_ && linked_;
       if (all) copy_ = one.redis.data;
@@ -276,16 +278,18 @@ class sentinel_walk final : public walk {
       case 8: return fail_over_twice();
       case 9:
       case 10: linked_ = false; return;
-      default: return;
+      default: return sentinels::hear(w_, any_sentinel(), any_sentinel(), w_.random(2) == 0);
     }
   }
+
+  std::size_t any_sentinel() { return w_.random(w_.sentinel_count); }
 
   // Nobody has heard of the one between.
   void there_and_back() {
     if (deposed_ || failovers_ >= most_failovers) return;
     promote_to(*master_, *master_, copy_);
-    sentinels::promote(w_, *master_, false);
-    sentinels::promote(w_, *master_, w_.random(4) == 0);
+    sentinels::elect(w_, *master_, any_sentinel(), false);
+    sentinels::elect(w_, *master_, any_sentinel(), w_.random(4) == 0);
     master_->hang_up();
     become_master(*master_);
   }
@@ -304,8 +308,11 @@ class sentinel_walk final : public walk {
     bool const back = replica_ && w_.random(3) > 0;
     stepped_server& next = back ? *std::exchange(replica_, nullptr) : w_.add_server();
     promote_to(next, old, copy_);
-    if (!back) watch(next);
-    sentinels::promote(w_, next, w_.random(2) == 0);
+    if (!back) {
+      watch(next);
+      w_.resolve_to(old);  // until it is elected
+    }
+    sentinels::elect(w_, next, any_sentinel(), w_.random(2) == 0);
     deposed_ = &old;
     become_master(next);
     if (w_.random(2) == 0) end_of_deposed();
@@ -316,6 +323,7 @@ class sentinel_walk final : public walk {
   void end_of_deposed() {
     auto* const old = std::exchange(deposed_, nullptr);
     if (!old) return;
+    old->redis.read_only = true;
     if (w_.random(2) == 0) return old->restart(false);
     old->hang_up();
     replica_ = old;
@@ -323,6 +331,7 @@ class sentinel_walk final : public walk {
 
   void heal() override {
     end_of_deposed();
+    sentinels::tell_all(w_);
     linked_ = true;
   }
 
@@ -342,10 +351,11 @@ class sentinel_walk final : public walk {
   bool linked_ = true;                 // replicas follow
 };
 
-// Two shards, between which the slot of `k` moves.
+// Two shards, between which the slot of `k` moves, and a master that has no slots and hears of all that.
 class cluster_walk final : public walk {
  public:
   cluster_walk(std::uint64_t seed, int needed, bool exclusive) : walk(seed, needed, exclusive, world::known::by_nodes) {
+    w_.add_server();
     w_.add_server();
     for (std::size_t i = 0; i < 2; ++i) {
       watch(nodes::at(w_, i));
@@ -354,9 +364,15 @@ class cluster_walk final : public walk {
   }
 
  private:
+  // Was its master, goes on, and does not know it.
+  struct deposed {
+    std::size_t node = 0;
+    model::keyspace passed_on{};
+  };
   struct side {
     std::size_t node = 0;
     std::optional<std::size_t> replica{};  // was its master
+    std::optional<deposed> before{};
     model::keyspace copy{};
     bool linked = true;
   };
@@ -391,15 +407,50 @@ class cluster_walk final : public walk {
       case 10: master(one).run_left_behind(); return;
       case 11:
       case 12: one.linked = false; return;
-      default: return;
+      case 13: return end_of_deposed(one);
+      default: return hear();
     }
+  }
+
+  std::size_t any_node() { return w_.random(last_ + 1); }
+
+  void hear() {
+    std::size_t const number = any_node();
+    for (side& of : sides_)
+      if (of.before && of.before->node == number) return end_of_deposed(of);
+    w_.random(2) == 0 ? nodes::hear_all(w_, number) : nodes::hear(w_, number, any_node());
+  }
+
+  // Who was late to hear that a slot has left the node that is elected would hold on to its claim for ever:
+  // docs/topologies.md.
+  void elect_unheard() {
+    hear_everything();
+    hold_back_some();
+  }
+
+  void hold_back_some() {
+    for (std::size_t i = 0; i <= last_; ++i)
+      if (w_.random(2) == 0) nodes::hold_back(w_, i);
+  }
+
+  // What waits there for a WAIT is told, and ends with its connection.
+  void end_of_deposed(side& of) {
+    auto old = std::exchange(of.before, std::nullopt);
+    if (!old) return;
+    stepped_server& one = nodes::at(w_, old->node);
+    if (w_.random(4) == 0) one.restart(true);
+    nodes::hear_all(w_, old->node);
+    if (lost_more_than_releases(one.redis.data, old->passed_on)) one.hang_up();
   }
 
   // Nobody has heard of the one between. A WAIT for what was lost ends with its connection.
   void there_and_back(side& of) {
     if (failovers_ >= most_failovers) return;
+    end_of_deposed(of);
     bool const lost = lost_more_than_releases(master(of).redis.data, of.copy);
     promote_to(master(of), master(of), of.copy);
+    elect_unheard();
+    nodes::hear_all(w_, of.node);
     nodes::take_over(w_, of.node, of.node, false);
     if (lost || w_.random(2) == 0) master(of).hang_up();
     of.linked = true;
@@ -412,13 +463,17 @@ class cluster_walk final : public walk {
     fail_over(of);
   }
 
-  // MIGRATE waits for no replica: what moves is taken to be everywhere at once.
+  // MIGRATE waits for no replica: what moves is taken to be everywhere at once. It begins when all masters have heard
+  // of the last move: docs/topologies.md.
   void move_on() {
+    for (side& one : sides_) end_of_deposed(one);
     side const& to = sides_[0].node == nodes::owner_of(w_, detail::slot_of("k")) ? sides_[1] : sides_[0];
     if (!half_moved_) {
+      hear_everything();
       nodes::begin_move(w_, "k", to.node);
       if (w_.random(2) == 0) nodes::move_keys(w_, "k", to.node);
     } else {
+      hold_back_some();
       nodes::move(w_, "k", to.node);
     }
     half_moved_ = !half_moved_;
@@ -427,23 +482,32 @@ class cluster_walk final : public walk {
 
   void fail_over(side& of) {
     if (failovers_ >= most_failovers) return;
+    end_of_deposed(of);
     bool const back = of.replica && w_.random(3) > 0;
     bool const gone = w_.random(2) == 0;
     std::size_t const next = back ? *of.replica : ++last_;
     stepped_server& one = back ? nodes::at(w_, next) : w_.add_server();
-    bool const lost = lost_more_than_releases(master(of).redis.data, of.copy);
     promote_to(one, master(of), of.copy);
     if (!back) watch(one);
+    elect_unheard();
     std::size_t const before = std::exchange(of.node, next);
+    gone ? nodes::hear_all(w_, before) : nodes::hold_back(w_, before);
     nodes::take_over(w_, before, next, gone);
-    if (lost) nodes::at(w_, before).hang_up();  // as above: it may come back
     of.replica = before;
+    if (!gone) of.before = {before, of.copy};
+    if (w_.random(2) == 0) end_of_deposed(of);
     of.linked = true;
     replicate(of);
   }
 
+  void hear_everything() {
+    for (side& one : sides_) end_of_deposed(one);
+    for (std::size_t i = 0; i <= last_; ++i) nodes::hear_all(w_, i);
+  }
+
   void heal() override {
     if (half_moved_) move_on();
+    hear_everything();
     for (side& one : sides_) one.linked = true;
   }
 
@@ -464,7 +528,7 @@ class cluster_walk final : public walk {
 
   side sides_[2];
   bool half_moved_ = false;
-  std::size_t last_ = 1;
+  std::size_t last_ = 2;
 };
 
 template <class Walk>

@@ -124,6 +124,7 @@ class world {
   bool lanes_resolve_anew = false;    // lanes go where the name leads now, not to the peer
   bool late_bytes = true;             // what was left behind runs before time passes
   int named_replicas = 2;             // by sentinels, of the master
+  std::size_t sentinel_count = 1;     // clients begin with the first one
   bool nodes_announce_names = false;  // name0, name1, ... of hosts
   std::uint64_t any_order = 0;        // not zero: a seed; of several events that could be next any is
   bool borrower_stuck = false;        // whoever borrowed the lane does not look at its answer
@@ -165,6 +166,10 @@ class world {
   friend struct sentinels;
   friend struct nodes;
 
+  struct answer {
+    std::string bytes;
+    std::uint64_t epoch = 0;
+  };
   struct connection {
     role as;
     std::string host{};
@@ -172,8 +177,11 @@ class world {
     stepped_server::id at = 0;
     bool deaf = false;
     bool muted = false;
-    bool lendable = false;  // direct: callers may borrow it, and the engine does not look
-    bool dead = false;      // nobody has noticed
+    bool lendable = false;      // direct: callers may borrow it, and the engine does not look
+    bool dead = false;          // nobody has noticed
+    std::deque<answer> said{};  // by a sentinel or by a node that is asked for the others
+    bool listens = false;       // to a sentinel
+    bool outdated = false;      // begun after its client had heard of a later master
   };
   struct loan {
     task* of;
@@ -186,6 +194,7 @@ class world {
     bool turn_posted = false;
     std::map<std::uint32_t, connection> connections;
     std::map<std::uint32_t, loan> lent;  // by the number of the lane
+    std::uint64_t heard = 0;             // the latest epoch that a sentinel has told
   };
   struct token {
     enum class type : unsigned char { turn, open, execute, deliver, ended, loan_over, said };
@@ -195,7 +204,7 @@ class world {
     role as = role::shared;
     bool to_peer = false;
     std::uint32_t leader = 0;  // open: whose peer
-    std::string text{};        // open: the host; said: the words of the sentinel
+    std::string text{};        // open: the host
     stepped_server* server = nullptr;
     stepped_server::id at = 0;
   };
@@ -208,6 +217,8 @@ class world {
   void take_turn(std::size_t client);
   void open(token const& what);
   void deliver(token const& what);
+  void will_hear(std::size_t client, std::uint32_t serial, std::string bytes, std::uint64_t epoch = 0);
+  void deliver_said(std::size_t client, std::uint32_t serial);
   void lane_reply(std::size_t client, std::uint32_t serial, std::string const& bytes);
   void broken(std::size_t client, std::uint32_t serial);
   bool blocked(token const& what) const;
@@ -233,12 +244,27 @@ class world {
     std::size_t owner = 0;
     std::size_t moves_to = nowhere;
   };
-  std::map<std::uint16_t, slot> slots_;  // that are not where `most_at_` says
-  std::size_t most_at_ = 0;              // the node that has all others
-  std::map<std::size_t, std::uint64_t> epochs_;
+  struct slot_table {
+    std::map<std::uint16_t, slot> slots;          // that are not where `most_at` says
+    std::size_t most_at = 0;                      // the node that has all others
+    std::map<std::size_t, std::uint64_t> epochs;  // of masters
+    std::size_t owner_of(std::uint16_t slot) const {
+      auto const found = slots.find(slot);
+      return found == slots.end() ? most_at : found->second.owner;
+    }
+  };
+  slot_table slots_;
+  std::map<std::size_t, slot_table> late_nodes_;  // what those know that have not heard of all
   std::set<std::size_t> gone_;
   std::map<std::string, int> questions_;  // by the host that was asked
+  struct election {
+    stepped_server* master = nullptr;
+    std::uint64_t epoch = 0;
+  };
+  election elected() const { return {resolved_, epoch_}; }
   std::uint64_t epoch_ = 0;
+  std::map<stepped_server const*, std::uint64_t> epochs_;  // of masters, when they were elected last
+  std::map<std::size_t, election> late_sentinels_;         // what those know that have not heard of the last one
   std::vector<std::unique_ptr<node>> clients_;
   std::deque<token> events_;
   std::vector<std::string> history_;
@@ -260,6 +286,12 @@ struct nodes {
   // All that this one has goes to one that had nothing, with the data that it has: its replica. Clients are told
   // nothing; the old one sends them to the new one, or is gone.
   static void take_over(world& in, std::size_t from, std::size_t to, bool gone);
+  // It hears of nothing until it hears of one node or of all; but a slot that moves is known where it is and where it
+  // goes. A master that is replaced meanwhile serves what it had.
+  static void hold_back(world& in, std::size_t number);
+  // A heartbeat: the slots of that node, and its epoch.
+  static void hear(world& in, std::size_t number, std::size_t of);
+  static void hear_all(world& in, std::size_t number);
   // It is no part of the cluster any more, and hears nobody.
   static void leave(world& in, std::size_t number);
   static bool has_left(world const& in, std::string const& host);
@@ -278,15 +310,31 @@ struct nodes {
   // --- of the world ---
   static void join(world& in, stepped_server& one, std::size_t number);
   static void asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes);
+
+ private:
+  static world::slot_table const& known_by(world const& in, std::size_t number);
+  static void end_foreign_channels(world& in, std::size_t number);
+  static std::uint64_t latest_epoch(world const& in);
 };
 
-// The sentinel of a world that is watched.
+// The sentinels of a world that is watched.
 struct sentinels {
   // This one is the master from now on, with the data that it has; `announced`: those who listen are told.
   static void promote(world& in, stepped_server& one, bool announced = true);
+  // The same, and one sentinel alone knows it.
+  static void elect(world& in, stepped_server& one, std::size_t leader, bool announced);
+  // What that other one knows, if it is news.
+  static void hear(world& in, std::size_t number, std::size_t from, bool announced);
+  static void tell_all(world& in) { in.late_sentinels_.clear(); }
   // The first server is node0, those that were added are node1, node2 ... Without a name: where names lead now.
   static stepped_server* named(world& in, std::string const& host);
   static void asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes);
+  // Whether the master of that name was replaced, and the client knows it.
+  static bool outdated(world& in, std::size_t client, std::string const& host);
+
+ private:
+  static world::election known_by(world const& in, std::size_t number);
+  static void announce(world& in, std::size_t number);
 };
 
 }  // namespace latchkey::test

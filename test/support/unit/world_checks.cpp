@@ -108,7 +108,7 @@ void world::check_at_rest() {
   for (auto const& one : tasks_)
     if (one->completions != 1) fail(one->label + " was not completed exactly once");
   for (std::size_t i = 0; i <= (how_ == known::by_nodes ? others_.size() : 0); ++i) {
-    if (how_ == known::by_nodes && !epochs_.contains(i)) continue;  // has no names any more
+    if (how_ == known::by_nodes && !slots_.epochs.contains(i)) continue;  // has no names any more
     for (auto const& there : nodes::at(*this, i).all())
       if (there.find("/client") != std::string::npos) fail("a hold without an owner is left: " + there);
   }

@@ -1,5 +1,7 @@
 #include <support/unit/world.hpp>
 
+#include <algorithm>
+
 namespace latchkey::test {
 
 using detail::reply_reader;
@@ -43,7 +45,9 @@ void world::take_turn(std::size_t index) {
                        .to_peer = one.to_peer,
                        .leader = one.leader,
                        .text = one.to.host});
-  for (auto const& one : io.open) me.connections[one.serial] = {.as = one.as};
+  for (auto const& one : io.open)
+    me.connections[one.serial] = {.as = one.as,
+                                  .outdated = one.as != role::scout && sentinels::outdated(*this, index, one.to.host)};
   for (auto const& one : io.write) say(index, one.serial, one.bytes);
   perform(index);
 }
@@ -54,6 +58,7 @@ void world::say(std::size_t index, std::uint32_t serial, std::string const& byte
   connection& one = found->second;
   if (one.as == role::scout && how_ == known::by_nodes) return nodes::asked(*this, index, serial, bytes);
   if (one.as == role::scout) return sentinels::asked(*this, index, serial, bytes);
+  if (one.outdated && bytes.find("EVAL") != bytes.npos) fail("asks a master that it knows to be replaced");
   if (one.dead || !one.server->alive(one.at)) {
     events_.push_back({.what = token::type::ended, .server = one.server, .at = one.at});
     return;
@@ -104,6 +109,21 @@ void world::deliver(token const& what) {
   if (me.lent.contains(serial)) return lane_reply(index, serial, *bytes);
   me.machine.received(serial, *bytes, now, me.out);
   perform(index);
+}
+
+void world::will_hear(std::size_t index, std::uint32_t serial, std::string bytes, std::uint64_t epoch) {
+  clients_[index]->connections.at(serial).said.push_back({std::move(bytes), epoch});
+  events_.push_back({.what = token::type::said, .client = index, .serial = serial});
+}
+
+void world::deliver_said(std::size_t index, std::uint32_t serial) {
+  node& me = *clients_[index];
+  auto const found = me.connections.find(serial);
+  if (found == me.connections.end()) return;
+  answer const next = std::move(found->second.said.front());
+  found->second.said.pop_front();
+  me.heard = std::max(me.heard, next.epoch);
+  hear(serial, next.bytes, index);
 }
 
 void world::lane_reply(std::size_t index, std::uint32_t serial, std::string const& bytes) {
@@ -157,7 +177,7 @@ world::connection const* world::find(stepped_server const* of, stepped_server::i
 
 world::connection* world::find(role as, std::size_t client, std::uint32_t* serial) {
   for (auto& [number, one] : clients_[client]->connections)
-    if (one.as == as && (one.server || as == role::scout)) {
+    if (one.as == as && (as == role::scout ? !one.host.empty() : one.server != nullptr)) {
       if (serial) *serial = number;
       return &one;
     }

@@ -50,24 +50,65 @@ stepped_server& nodes::at(world& in, std::size_t number) {
   return number == 0 ? in.server : *in.others_.at(number - 1);
 }
 
-std::size_t nodes::owner_of(world const& in, std::uint16_t slot) {
-  auto const found = in.slots_.find(slot);
-  return found == in.slots_.end() ? in.most_at_ : found->second.owner;
+std::uint64_t nodes::latest_epoch(world const& in) {
+  std::uint64_t most = 0;
+  for (auto const& [number, epoch] : in.slots_.epochs) most = std::max(most, epoch);
+  return most;
+}
+
+std::size_t nodes::owner_of(world const& in, std::uint16_t slot) { return in.slots_.owner_of(slot); }
+
+world::slot_table const& nodes::known_by(world const& in, std::size_t number) {
+  auto const late = in.late_nodes_.find(number);
+  return late == in.late_nodes_.end() ? in.slots_ : late->second;
+}
+
+void nodes::hold_back(world& in, std::size_t number) { in.late_nodes_.try_emplace(number, in.slots_); }
+
+// Redis: clusterUpdateSlotsConfigWith.
+void nodes::hear(world& in, std::size_t number, std::size_t of) {
+  auto const late = in.late_nodes_.find(number);
+  world::slot_table const& said = known_by(in, of);
+  auto const epoch = said.epochs.find(of);
+  if (late == in.late_nodes_.end() || number == of || epoch == said.epochs.end()) return;
+  world::slot_table& mine = late->second;
+  mine.epochs[of] = epoch->second;
+  auto const take = [&](std::size_t& owner) {
+    auto const known = mine.epochs.find(owner);
+    if (owner != of && (known == mine.epochs.end() || known->second < epoch->second)) owner = of;
+  };
+  for (auto const& [slot, one] : said.slots) mine.slots.try_emplace(slot, world::slot{mine.most_at});
+  for (auto& [slot, one] : mine.slots)
+    if (said.owner_of(slot) == of) take(one.owner);
+  if (said.most_at == of) take(mine.most_at);
+  end_foreign_channels(in, number);
+}
+
+void nodes::hear_all(world& in, std::size_t number) {
+  if (in.late_nodes_.erase(number) > 0) end_foreign_channels(in, number);
+}
+
+void nodes::end_foreign_channels(world& in, std::size_t number) {
+  auto const& known = known_by(in, number);
+  at(in, number).redis.end_channels([&](std::string_view channel) {
+    return known.owner_of(slot_of(channel)) != number;
+  });
 }
 
 // Redis: getNodeByQuery.
 void nodes::join(world& in, stepped_server& one, std::size_t number) {
   one.redis.version = "7.0.15";
-  in.epochs_[number] = number;
+  in.slots_.epochs[number] = number;
   one.elsewhere = [&in, &one, number](stepped_server::words const& command, bool asking) -> std::string {
     auto const keys = keys_of(command);
     if (keys.empty()) return {};
     std::uint16_t const slot = slot_of(keys.front());
     for (auto const& key : keys)
       if (slot_of(key) != slot) return "CROSSSLOT Keys in request don't hash to the same slot";
-    auto const found = in.slots_.find(slot);
-    std::size_t const moves_to = found == in.slots_.end() ? world::nowhere : found->second.moves_to;
-    std::size_t const owner = owner_of(in, slot);
+    world::slot_table const& known = known_by(in, number);
+    auto const found = known.slots.find(slot);
+    std::size_t const moves_to = found == known.slots.end() ? world::nowhere : found->second.moves_to;
+    std::size_t const owner = known.owner_of(slot);
     std::string const at = std::to_string(slot) + ' ';
     bool const channel = is_one_of(command[0], {"SSUBSCRIBE", "SPUBLISH"});
     auto const here =
@@ -88,14 +129,15 @@ void nodes::join(world& in, stepped_server& one, std::size_t number) {
 void nodes::begin_move(world& in, std::string_view name, std::size_t to) {
   std::uint16_t const slot = slot_of(name);
   std::size_t const owner = owner_of(in, slot);
-  in.slots_[slot] = {owner, to};
+  for (std::size_t const one : {owner, to}) hear_all(in, one);
+  in.slots_.slots[slot] = {owner, to};
 }
 
-void nodes::uncover(world& in, std::string_view name) { in.slots_[slot_of(name)] = {world::nowhere}; }
+void nodes::uncover(world& in, std::string_view name) { in.slots_.slots[slot_of(name)] = {world::nowhere}; }
 
 void nodes::cover(world& in, std::string_view name, std::size_t by) {
-  in.slots_[slot_of(name)] = {by};
-  ++in.epochs_[by];
+  in.slots_.slots[slot_of(name)] = {by};
+  ++in.slots_.epochs[by];
 }
 
 void nodes::move_keys(world& in, std::string_view name, std::size_t to) {
@@ -111,33 +153,32 @@ void nodes::move(world& in, std::string_view name, std::size_t to) {
   std::uint16_t const slot = slot_of(name);
   std::size_t const before = owner_of(in, slot);
   move_keys(in, name, to);
-  in.slots_[slot] = {to};
-  std::uint64_t most = 0;
-  for (auto const& [number, epoch] : in.epochs_) most = std::max(most, epoch);
-  in.epochs_[to] = most + 1;
-  at(in, before).redis.end_channels([&](std::string_view channel) { return slot_of(channel) == slot; });
+  for (std::size_t const one : {before, to}) hear_all(in, one);
+  in.slots_.slots[slot] = {to};
+  in.slots_.epochs[to] = latest_epoch(in) + 1;
+  end_foreign_channels(in, before);
 }
 
 void nodes::take_over(world& in, std::size_t from, std::size_t to, bool gone) {
   in.remember(node_name(to) + " takes over from " + node_name(from));
-  if (in.most_at_ == from) in.most_at_ = to;
-  for (auto& [slot, one] : in.slots_) {
+  hear_all(in, to);
+  if (in.slots_.most_at == from) in.slots_.most_at = to;
+  for (auto& [slot, one] : in.slots_.slots) {
     if (one.owner == from) one.owner = to;
     if (one.moves_to == from) one.moves_to = to;
   }
-  std::uint64_t most = 0;
-  for (auto const& [number, epoch] : in.epochs_) most = std::max(most, epoch);
-  in.epochs_.erase(from);
-  in.epochs_[to] = most + 1;
+  std::uint64_t const epoch = latest_epoch(in) + 1;
+  in.slots_.epochs.erase(from);
+  in.slots_.epochs[to] = epoch;
   if (gone)
     at(in, from).restart(true);
-  else
+  else if (!in.late_nodes_.contains(from))
     at(in, from).redis.end_channels([](std::string_view) { return true; });
 }
 
 void nodes::leave(world& in, std::size_t number) {
   in.remember(node_name(number) + " leaves");
-  in.epochs_.erase(number);
+  in.slots_.epochs.erase(number);
   in.gone_.insert(number);
   at(in, number).restart(false);
 }
@@ -149,33 +190,36 @@ bool nodes::has_left(world const& in, std::string const& host) {
 void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes) {
   reply_reader reader;
   reader.feed(bytes);
+  std::string const& host = in.clients_[client]->connections.at(serial).host;
+  world::slot_table const& known = known_by(in, std::stoul(host.substr(4)));
   std::string said;
   for (reply command; reader.next(command) == reply_reader::result::reply;) {
     if (command.elements.at(0).text != "CLUSTER") in.fail("a scout says " + shortened(bytes));
-    ++in.questions_[in.clients_[client]->connections.at(serial).host];
+    ++in.questions_[host];
     std::string text;
     for (std::size_t i = 0; i <= in.others_.size(); ++i) {
       if (in.gone_.contains(i)) continue;
-      bool const master = in.epochs_.contains(i);
+      auto const epoch = known.epochs.find(i);
+      bool const master = epoch != known.epochs.end();
       text += "id" + std::to_string(i) + ' ' + node_name(i) + ":1@2" + announced(in, i) + ' ' +
-              (master ? "master" : "slave") + " - 0 0 " + std::to_string(master ? in.epochs_[i] : 0) + " connected";
-      if (in.most_at_ == i) {  // all but those that are elsewhere
+              (master ? "master" : "slave") + " - 0 0 " + std::to_string(master ? epoch->second : 0) + " connected";
+      if (known.most_at == i) {  // all but those that are elsewhere
         int first = 0;
-        for (auto const& [slot, one] : in.slots_) {
+        for (auto const& [slot, one] : known.slots) {
           if (one.owner == i) continue;
           if (first < slot) text += ' ' + std::to_string(first) + '-' + std::to_string(slot - 1);
           first = slot + 1;
         }
         if (first < detail::slot_count) text += ' ' + std::to_string(first) + "-16383";
       } else {
-        for (auto const& [slot, one] : in.slots_)
+        for (auto const& [slot, one] : known.slots)
           if (one.owner == i) text += ' ' + std::to_string(slot);
       }
       text += '\n';
     }
     said += '$' + std::to_string(text.size()) + "\r\n" + text + "\r\n";
   }
-  in.events_.push_back({.what = world::token::type::said, .client = client, .serial = serial, .text = std::move(said)});
+  in.will_hear(client, serial, std::move(said));
 }
 
 }  // namespace latchkey::test
