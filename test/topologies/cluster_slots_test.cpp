@@ -45,7 +45,7 @@ TEST_CASE("case t17: a slot moves while a lock in it is waited for", "[topologie
   CHECK(w.is_listened_to(1));
   CHECK(held.release() == release_result::released);
   auto const released = std::chrono::steady_clock::now();
-  CHECK(waits.had.get() - released < bound(50ms, 150ms));  // it has not looked by itself
+  CHECK(waits.had.get() - released < bound(50ms, 1s));  // it has not looked by itself
 }
 
 TEST_CASE("case t12, t14: a lock in a slot that is half moved", "[topologies][cluster][case-t12][case-t14]") {
@@ -58,14 +58,14 @@ TEST_CASE("case t12, t14: a lock in a slot that is half moved", "[topologies][cl
   CHECK(held.extend(20s));  // its key is still at the source
   stopwatch at_source;
   CHECK(stays.release() == release_result::released);
-  CHECK(at_source.passed() < bound(50ms, 150ms));
+  CHECK(at_source.passed() < bound(50ms, 1s));
   CHECK_FALSE(w.has(0, stays.name()));
   w.servers.move(name, 0, 1);
   stopwatch time;
   CHECK(held.extend(20s));
   CHECK(w.own->get_lock(name).is_locked());
   CHECK(held.release() == release_result::released);
-  CHECK(time.passed() < bound(50ms, 150ms));
+  CHECK(time.passed() < bound(50ms, 1s));
   auto again = w.own->get_lock(name).acquire({.wait = patience});
   REQUIRE(again.held());
   CHECK(w.has(0, name) == false);
@@ -130,7 +130,7 @@ TEST_CASE("case t15: a fair lock stands while its keys are on their way, and no 
   stopwatch meanwhile;
   auto const beside = w.servers.name_on(0);
   for (int i = 0; i < 100; ++i) CHECK(w.own->get_lock(beside).acquire({.wait = patience}).held());
-  CHECK(meanwhile.passed() < 500ms * slowness);  // nothing else of the node waits
+  CHECK(meanwhile.passed() < bound(500ms, 5s));  // nothing else of the node waits
   CHECK(released.wait_for(0s) == std::future_status::timeout);
   w.servers.move_all(name, 0, 1);
   w.servers.end_move(name, 0, 1);
@@ -152,7 +152,7 @@ TEST_CASE("case t18: who waits at the source hears that the lock was released at
   w.servers.move(name, 0, 1);
   CHECK(held.release() == release_result::released);
   auto const released = std::chrono::steady_clock::now();
-  CHECK(waits.had.get() - released < 300ms * slowness);  // it has not looked by itself
+  CHECK(waits.had.get() - released < bound(300ms, 1s));  // it has not looked by itself
   w.servers.move_all(name, 0, 1);
   w.servers.end_move(name, 0, 1);
 }

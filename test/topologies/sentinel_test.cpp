@@ -139,7 +139,7 @@ TEST_CASE("case t4: a sentinel that is stopped delays a client little", "[topolo
   servers.sentinel(0).pause();
   auto const delayed = first();
   servers.sentinel(0).resume();
-  CHECK(delayed < usual + bound(150ms, 300ms));
+  CHECK(delayed < usual + bound(150ms, 800ms));
 }
 
 TEST_CASE("case t5: what a stale sentinel says is not believed", "[topologies][case-t5]") {
@@ -228,7 +228,7 @@ TEST_CASE("case t21: the master is killed under a hold, which is kept", "[topolo
     return;
   }
   CHECK(lives_longer(w.servers.node(next), lock.name(), 5s * slowness));
-  CHECK(since.passed() < bound(300ms, 900ms));
+  CHECK(since.passed() < bound(300ms, 2s));
   CHECK(w.log.wait_for(event_type::topology_changed, 2));
   CHECK(held.held());
   CHECK(w.has(next, lock.name()));
@@ -251,7 +251,7 @@ TEST_CASE("case t22: a grant that was not replicated is lost with its master, an
     w.succeed_by_all();
     stopwatch since;
     CHECK(w.log.wait_for(event_type::lost, lock.name()));
-    CHECK(since.passed() < bound(300ms, 900ms));
+    CHECK(since.passed() < bound(300ms, 2s));
     CHECK_FALSE(held.held());
     CHECK(lock.acquire({.wait = patience}).held());
   }
@@ -324,7 +324,7 @@ TEST_CASE("case t31: a release that was not replicated does not come back", "[to
   stopwatch time;
   REQUIRE(w.log.wait_for(event_type::topology_changed, 2));
   CHECK(wait_until([&] { return !w.has(next, lock.name()); }));
-  CHECK(time.passed() < 300ms * slowness);
+  CHECK(time.passed() < bound(300ms, 2s));
   // Another client gets it long before the lease of the ghost is over.
   event_log log;
   client other(w.servers.uri(), sentinel_config(log));
@@ -384,6 +384,7 @@ TEST_CASE("case t42: replicas that stand still delay callers by the time that th
   event_log log;
   config settings = sentinel_config(log);
   settings.replicas_sync_timeout = 200ms;
+  settings.timeout = 10s;
   settings.retry_attempts = 0;
   client own(calm_set().uri(), settings);
   REQUIRE(own.get_lock(new_name()).acquire({.wait = patience}).held());
@@ -409,9 +410,9 @@ TEST_CASE("case t42: replicas that stand still delay callers by the time that th
   auto const took = since.passed();
   for (std::size_t const replica : {1u, 2u}) calm_set().node(replica).resume();
   CHECK(unsynced == 1'000);
-  CHECK(first < 450ms * slowness);
+  CHECK(first < bound(450ms, 2s));
   // Who comes while a WAIT is under way waits for that one, too; and Redis sees that it is over a tenth of a second
   // late.
-  CHECK(took < 900ms * slowness);
+  CHECK(took < bound(900ms, 4s));
   CHECK(wait_until([&] { return own.get_lock(new_name()).acquire({.wait = patience}).held(); }));
 }
