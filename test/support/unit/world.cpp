@@ -197,7 +197,7 @@ void world::act(token const& what) {
       return;
     }
     case token::type::deliver: return deliver(what);
-    case token::type::said: return deliver_said(what.client, what.serial);
+    case token::type::said: return scouts::deliver(*this, what.client, what.serial);
     case token::type::ended: {
       std::size_t client = 0;
       std::uint32_t serial = 0;

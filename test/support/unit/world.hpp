@@ -165,6 +165,7 @@ class world {
   friend struct transfers;
   friend struct sentinels;
   friend struct nodes;
+  friend struct scouts;
 
   struct answer {
     std::string bytes;
@@ -217,8 +218,6 @@ class world {
   void take_turn(std::size_t client);
   void open(token const& what);
   void deliver(token const& what);
-  void will_hear(std::size_t client, std::uint32_t serial, std::string bytes, std::uint64_t epoch = 0);
-  void deliver_said(std::size_t client, std::uint32_t serial);
   void lane_reply(std::size_t client, std::uint32_t serial, std::string const& bytes);
   void broken(std::size_t client, std::uint32_t serial);
   bool blocked(token const& what) const;
@@ -261,7 +260,6 @@ class world {
     stepped_server* master = nullptr;
     std::uint64_t epoch = 0;
   };
-  election elected() const { return {resolved_, epoch_}; }
   std::uint64_t epoch_ = 0;
   std::map<stepped_server const*, std::uint64_t> epochs_;  // of masters, when they were elected last
   std::map<std::size_t, election> late_sentinels_;         // what those know that have not heard of the last one
@@ -270,6 +268,13 @@ class world {
   std::vector<std::string> history_;
   int steps_ = 0;
   int wakes_ = 0;
+};
+
+// What sentinels and nodes say of others, in the order in which they said it on each connection.
+struct scouts {
+  static void will_hear(world& in, std::size_t client, std::uint32_t serial, std::string bytes,
+                        std::uint64_t epoch = 0);
+  static void deliver(world& in, std::size_t client, std::uint32_t serial);
 };
 
 // The cluster of a world. The first server has all slots, those that were added have none: node0, node1, ...
@@ -333,6 +338,7 @@ struct sentinels {
   static bool outdated(world& in, std::size_t client, std::string const& host);
 
  private:
+  static world::election elected(world const& in) { return {in.resolved_, in.epoch_}; }
   static world::election known_by(world const& in, std::size_t number);
   static void announce(world& in, std::size_t number);
 };

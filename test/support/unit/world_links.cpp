@@ -111,19 +111,19 @@ void world::deliver(token const& what) {
   perform(index);
 }
 
-void world::will_hear(std::size_t index, std::uint32_t serial, std::string bytes, std::uint64_t epoch) {
-  clients_[index]->connections.at(serial).said.push_back({std::move(bytes), epoch});
-  events_.push_back({.what = token::type::said, .client = index, .serial = serial});
+void scouts::will_hear(world& in, std::size_t index, std::uint32_t serial, std::string bytes, std::uint64_t epoch) {
+  in.clients_[index]->connections.at(serial).said.push_back({std::move(bytes), epoch});
+  in.events_.push_back({.what = world::token::type::said, .client = index, .serial = serial});
 }
 
-void world::deliver_said(std::size_t index, std::uint32_t serial) {
-  node& me = *clients_[index];
+void scouts::deliver(world& in, std::size_t index, std::uint32_t serial) {
+  world::node& me = *in.clients_[index];
   auto const found = me.connections.find(serial);
   if (found == me.connections.end()) return;
-  answer const next = std::move(found->second.said.front());
+  world::answer const next = std::move(found->second.said.front());
   found->second.said.pop_front();
   me.heard = std::max(me.heard, next.epoch);
-  hear(serial, next.bytes, index);
+  in.hear(serial, next.bytes, index);
 }
 
 void world::lane_reply(std::size_t index, std::uint32_t serial, std::string const& bytes) {

@@ -219,7 +219,7 @@ void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::stri
     }
     said += '$' + std::to_string(text.size()) + "\r\n" + text + "\r\n";
   }
-  in.will_hear(client, serial, std::move(said));
+  scouts::will_hear(in, client, serial, std::move(said));
 }
 
 }  // namespace latchkey::test

@@ -41,12 +41,12 @@ bool sentinels::outdated(world& in, std::size_t client, std::string const& host)
 
 world::election sentinels::known_by(world const& in, std::size_t number) {
   auto const late = in.late_sentinels_.find(number);
-  return late == in.late_sentinels_.end() ? in.elected() : late->second;
+  return late == in.late_sentinels_.end() ? elected(in) : late->second;
 }
 
 void sentinels::asked(world& in, std::size_t client, std::uint32_t serial, std::string const& bytes) {
   auto& link = in.clients_[client]->connections.at(serial);
-  world::election known = in.elected();
+  world::election known = elected(in);
   for (std::size_t i = 0; i < in.sentinel_count; ++i)
     if (name_of(i) == link.host) known = known_by(in, i);
   std::size_t number = 0;
@@ -69,7 +69,7 @@ void sentinels::asked(world& in, std::size_t client, std::uint32_t serial, std::
     if (what == "+switch-master") said += "*3\r\n" + resp_text("subscribe") + resp_text(what) + ":1\r\n";
     link.listens = link.listens || words[0].text == "SUBSCRIBE";
   }
-  in.will_hear(client, serial, std::move(said), told);
+  scouts::will_hear(in, client, serial, std::move(said), told);
 }
 
 void sentinels::promote(world& in, stepped_server& one, bool announced) {
@@ -80,7 +80,7 @@ void sentinels::promote(world& in, stepped_server& one, bool announced) {
 void sentinels::elect(world& in, stepped_server& one, std::size_t leader, bool announced) {
   in.remember("another server takes over");
   for (std::size_t i = 0; i < in.sentinel_count; ++i)
-    if (i != leader) in.late_sentinels_.try_emplace(i, in.elected());
+    if (i != leader) in.late_sentinels_.try_emplace(i, elected(in));
   in.late_sentinels_.erase(leader);
   in.resolved_ = &one;
   in.epochs_[&one] = ++in.epoch_;
@@ -98,7 +98,7 @@ void sentinels::announce(world& in, std::size_t number) {
   for (std::size_t i = 0; i < in.clients_.size(); ++i)
     for (auto const& [serial, link] : in.clients_[i]->connections)
       if (link.listens && link.host == name_of(number))
-        in.will_hear(i, serial, resp_list({"message", "+switch-master", "m a 1 b 2"}));
+        scouts::will_hear(in, i, serial, resp_list({"message", "+switch-master", "m a 1 b 2"}));
 }
 
 }  // namespace latchkey::test
