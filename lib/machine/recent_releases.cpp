@@ -59,10 +59,11 @@ bool recent_releases::take_owed(owner_state const& state, unsigned char mode) {
   return true;
 }
 
-std::vector<recent_releases::entry> recent_releases::at(home const& ran_at) const {
+// Also what ran elsewhere, behind an ASK: its slot may have gone there, and come back without it, unheard.
+std::vector<recent_releases::entry> recent_releases::at(home const& at) const {
   std::vector<entry> made;
   std::copy_if(all_.begin(), all_.end(), std::back_inserter(made),
-               [&](entry const& released) { return released.ran_at == &ran_at; });
+               [&](entry const& released) { return released.ran_at == &at || released.of == &at; });
   return made;
 }
 

@@ -58,7 +58,7 @@ class recent_releases {
 
   // --- who has taken over, or not ---
   // Another server may have less of it. It stays: the next one that takes over may know as little.
-  std::vector<entry> at(home const& ran_at) const;
+  std::vector<entry> at(home const& at) const;
   // Names go where this says: what of them has gone elsewhere.
   std::vector<entry> move(std::function<home&(std::string_view)> const& where);
   // This one is not asked any more.

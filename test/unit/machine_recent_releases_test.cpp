@@ -289,3 +289,20 @@ TEST_CASE("releases: what ran behind an ASK is not taken along by other slots th
   CHECK_FALSE(c.second.exists("k"));
   static_cast<void>(third);
 }
+
+TEST_CASE("releases: what ran behind an ASK, and is lost there, does not come back with the slot",
+          "[unit][machine][cluster]") {
+  cluster c;
+  auto& held = c.held_and_half_moved();
+  auto const copy = c.second.redis.data;
+  c.w.await(c.w.release(held));
+  CHECK_FALSE(c.second.exists("k"));
+  // The slot goes there, is led by one that has not heard of the release, and comes back.
+  nodes::move(c.w, "k", 1);
+  nodes::take_over(c.w, 1, 1, false);
+  c.second.redis.data = copy;
+  nodes::move(c.w, "k", 0);
+  REQUIRE(c.first.exists("k"));
+  c.w.pass(6s);
+  CHECK_FALSE(c.first.exists("k"));
+}
