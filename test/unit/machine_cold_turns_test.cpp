@@ -144,19 +144,6 @@ TEST_CASE("turns: a release that was sent is made no hand-off") {
 }
 
 // The message of the release that let it in comes on another connection, and often later than the grant.
-TEST_CASE("turns: a force-unlock of the same client is asked after at once, however young the hold is") {
-  world w(with_turns());
-  granted(w, w.acquire(1));
-  w.watch_holds = false;
-  auto const before = asked(w);
-  task& forces = w.force_unlock();
-  task& again = w.acquire(1, {.direct = true});
-  w.run();
-  CHECK(forces.done());
-  CHECK(again.done());
-  CHECK(asked(w) > before + 1);
-}
-
 TEST_CASE("turns: what is heard behind a grant is asked after if the hold lasts, or once somebody waits") {
   world w(with_turns());
   task* held = &granted(w, w.acquire(1));
