@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -50,6 +51,17 @@ std::string name_in(bool lower) {
     std::string made = new_name();
     if ((detail::slot_of(made) < middle) == lower) return made;
   }
+}
+
+// What a sentinel with this certificate is told.
+std::vector<std::string> tls_lines(std::uint16_t port, std::string const& certificate) {
+  auto const& files = common_certificates();
+  return {"tls-port " + std::to_string(port),
+          "tls-ca-cert-file " + files.certificate("ca"),
+          "tls-cert-file " + files.certificate(certificate),
+          "tls-key-file " + files.key(certificate),
+          "tls-auth-clients no",
+          "tls-replication yes"};
 }
 
 }  // namespace
@@ -97,11 +109,7 @@ TEST_CASE("sentinel: certificates of sentinels may be of another authority", "[t
   auto const& files = common_certificates();
   tls_server master;
   std::uint16_t const port = free_port();
-  sentinel_process const sentinel(
-      master.port, 1,
-      {"tls-port " + std::to_string(port), "tls-ca-cert-file " + files.certificate("ca"),
-       "tls-cert-file " + files.certificate("stranger"), "tls-key-file " + files.key("stranger"), "tls-auth-clients no",
-       "tls-replication yes"});
+  sentinel_process const sentinel(master.port, 1, tls_lines(port, "stranger"));
   std::string const uri = "rediss-sentinel://127.0.0.1:" + std::to_string(port) + "/m";
   event_log log;
   config settings = with_tls(steady_config(log));
@@ -132,11 +140,7 @@ TEST_CASE("sentinel: where a file of the sentinels' is bad none of the servers' 
   put("sentinels", "ca");
   tls_server master;
   std::uint16_t const port = free_port();
-  sentinel_process const sentinel(
-      master.port, 1,
-      {"tls-port " + std::to_string(port), "tls-ca-cert-file " + files.certificate("ca"),
-       "tls-cert-file " + files.certificate("server"), "tls-key-file " + files.key("server"), "tls-auth-clients no",
-       "tls-replication yes"});
+  sentinel_process const sentinel(master.port, 1, tls_lines(port, "server"));
   config settings = with_tls(steady_config());
   settings.check_lock_synced_replicas = false;
   settings.tls.ca_file = mine.certificate("servers");

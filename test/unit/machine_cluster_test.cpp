@@ -124,20 +124,28 @@ TEST_CASE("cluster: one that has to be whole is refused until it is, once", "[un
   c.w.await(c.w.release(held));
 }
 
+namespace {
+
+void check_woken_by_channel(cluster& c, bool sharded) {
+  auto& held = c.w.acquire(1);
+  c.w.await(held);
+  auto& waits = c.w.acquire(1, {.client = 1});
+  c.w.pass(10ms);
+  CHECK((c.first.ran("SSUBSCRIBE") > 0) == sharded);
+  CHECK((c.first.ran("SUBSCRIBE") > 0) != sharded);
+  c.w.release(held);
+  c.w.pass(10ms);
+  CHECK(waits.granted());
+}
+
+}  // namespace
+
 TEST_CASE("cluster: channels are sharded unless the settings forbid it", "[unit][machine][cluster]") {
   for (bool const sharded : {true, false}) {
     config given = impatient();
     if (!sharded) given.sharded_subscription = false;
     cluster c(2, given);
-    auto& held = c.w.acquire(1);
-    c.w.await(held);
-    auto& waits = c.w.acquire(1, {.client = 1});
-    c.w.pass(10ms);
-    CHECK((c.first.ran("SSUBSCRIBE") > 0) == sharded);
-    CHECK((c.first.ran("SUBSCRIBE") > 0) != sharded);
-    c.w.release(held);
-    c.w.pass(10ms);
-    CHECK(waits.granted());
+    check_woken_by_channel(c, sharded);
   }
 }
 
@@ -180,15 +188,7 @@ TEST_CASE("cluster: a server that does not say how old it is is asked for sharde
   cluster c(2);
   refuse_info(c.first);
   if (!said.empty()) c.first.refuse("PUBSUB SHARDNUMSUB", said, -1);
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
-  auto& waits = c.w.acquire(1, {.client = 1});
-  c.w.pass(10ms);
-  CHECK((c.first.ran("SSUBSCRIBE") > 0) == sharded);
-  CHECK((c.first.ran("SUBSCRIBE") > 0) != sharded);
-  c.w.release(held);
-  c.w.pass(10ms);
-  CHECK(waits.granted());
+  check_woken_by_channel(c, sharded);
   CHECK(c.first.ran("PUBSUB SHARDNUMSUB") == 2);  // each client once
   auto const first = [&](std::string_view start) {
     return std::find_if(c.first.log.begin(), c.first.log.end(),
