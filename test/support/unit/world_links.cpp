@@ -122,8 +122,11 @@ void scouts::deliver(world& in, std::size_t index, std::uint32_t serial) {
   if (found == me.connections.end()) return;
   world::answer const next = std::move(found->second.said.front());
   found->second.said.pop_front();
-  me.heard = std::max(me.heard, next.epoch);
-  in.hear(serial, next.bytes, index);
+  auto const read = in.snapshot(index).bytes_received;
+  me.machine.received(serial, next.bytes, in.now, me.out);
+  // What it has given up, and not yet closed, it does not read (walk 468943).
+  if (in.snapshot(index).bytes_received > read) me.heard = std::max(me.heard, next.epoch);
+  in.perform(index);
 }
 
 void world::lane_reply(std::size_t index, std::uint32_t serial, std::string const& bytes) {
