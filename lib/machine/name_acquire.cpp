@@ -37,12 +37,13 @@ void name_machine::acquire(owner_state& state, operation& call) {
 }
 
 // The same owner comes back while the release of his dropped lease still waits to be sent: "make it 1" says it all.
-// It is a hand-off to himself, and ends with the streak. Where the server keeps a line he joins that behind all others.
+// It is a hand-off to himself, and ends with the streak. Where the server keeps a line he joins that behind all others;
+// what is released in a field that is not his says nothing of his own.
 bool name_machine::replaces_unsent_release(owner_state const& state, operation const& call) const {
   request const& asked = state.ask_;
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || state.live() > 0 || !state.behind.empty() || !queue().empty() ||
-      !kind_.rules().exclusive || kind_.rules().own_channel ||
+      !kind_.rules().exclusive || kind_.rules().own_channel || tenure_.will_settle(state) ||
       !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
     return false;
   return !active_.dropped_release(state) && !in_doubt(call.mode);

@@ -217,9 +217,8 @@ void name_machine::resolve(owner_state& state) {
   at_->requests.add(state);
 }
 
-// The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for
-// NOSCRIPT and
-// redirections, which count for no attempt.
+// The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for NOSCRIPT
+// and redirections, which count for no attempt.
 void name_machine::not_run(owner_state& state, server_error const* why, std::string_view text, home* elsewhere) {
   request& asked = state.ask_;
   if (!asked.under_way() || asked.grantee) return;

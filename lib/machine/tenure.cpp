@@ -135,11 +135,10 @@ milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
 }
 
 void tenure::settle(owner_state& state) {
-  bool const moved = state.field != state.owner && !is_of(state);
-  if (!(moved || state.client) || state.live() > 0 || state.ask_.under_way()) return;
+  if (!will_settle(state) || state.live() > 0 || state.ask_.under_way()) return;
+  if (borrower_ == &state && !is_of(state)) borrower_ = nullptr;
   state.field = state.owner;
   state.client = nullptr;
-  if (borrower_ == &state && moved) borrower_ = nullptr;
 }
 
 }  // namespace latchkey::detail

@@ -81,6 +81,10 @@ class tenure {
   milliseconds beyond(operation const& call, std::size_t waiting) const;
   // An owner whose field is lent asks for a mode that others may have beside it: it has another one for that.
   void stand_in(owner_state& state, unsigned char in_mode);
+  // It stands under a field that goes back as soon as nothing of it is there.
+  bool will_settle(owner_state const& state) const {
+    return state.client || (state.field != state.owner && !is_of(state));
+  }
   // Nothing of this owner is on the server any more, or under way there: the field goes back.
   void settle(owner_state& state);
 

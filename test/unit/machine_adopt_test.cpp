@@ -159,6 +159,19 @@ TEST_CASE("an owner who has lost an adopted hold acquires under its own name", "
   w.finish();
 }
 
+TEST_CASE("who drops an adopted hold and comes back at once does not stand in its own way", "[unit][machine]") {
+  world w(seen_by_the_server(), 2);
+  task& mine = adopted(w, 10s);
+  auto const before = w.now;
+  w.drop(mine);
+  task& own = w.await(w.acquire(77, {.client = 1}));
+  CHECK(own.granted());
+  CHECK(w.now - before < 1s);
+  w.await(w.release(own));
+  CHECK_FALSE(w.server.exists("k"));
+  w.finish();
+}
+
 TEST_CASE("who has adopted a hold takes it once more, and is renewed, under the owner of the token",
           "[unit][machine]") {
   world w(seen_by_the_server(), 2);

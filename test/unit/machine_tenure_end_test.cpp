@@ -75,6 +75,27 @@ TEST_CASE("turns: who is told busy in what he had before hears of its release") 
   }
 }
 
+// Found by the walks, seed 599288 of the cluster's: the release of the turn was forgotten.
+TEST_CASE("turns: who comes back while the release of its turn waits to be sent again is granted", "[unit][machine]") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  task& b = w.run(w.acquire(2));
+  w.drop(a);
+  REQUIRE(b.granted());
+  w.server.flush_scripts();
+  auto const sent = w.server.ran("EVALSHA release");
+  auto const before = w.now;
+  w.drop(b);
+  w.until([&] { return w.server.ran("EVALSHA release") > sent; });
+  w.step();  // the answer: NOSCRIPT
+  task& again = w.await(w.acquire(2));
+  CHECK(again.granted());
+  CHECK(w.now - before < 1s);
+  w.await(w.release(again));
+  CHECK_FALSE(w.server.exists("k"));
+  w.finish();
+}
+
 TEST_CASE("write turns: who may not wait is told busy while another one reads in his field") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1, writing));
