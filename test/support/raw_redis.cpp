@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -73,6 +75,11 @@ temp_folder::~temp_folder() {
   if (::getpid() != maker_) return;
   std::error_code ignored;  // a folder that stays behind is no reason to end the tests
   std::filesystem::remove_all(path_, ignored);
+}
+
+std::string temp_folder::text_of(std::string_view file) const {
+  std::ifstream from(path_ + '/' + std::string(file));
+  return {std::istreambuf_iterator<char>(from), {}};
 }
 
 std::string endpoint::uri() const {

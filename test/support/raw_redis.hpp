@@ -41,6 +41,8 @@ class temp_folder {
   temp_folder& operator=(temp_folder const&) = delete;
   ~temp_folder();
   std::string const& path() const { return path_; }
+  // What a file of it says; nothing if there is none.
+  std::string text_of(std::string_view file) const;
 
  private:
   std::string path_;

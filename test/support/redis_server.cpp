@@ -10,9 +10,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 
 namespace latchkey::test {
@@ -79,12 +77,12 @@ redis_server::~redis_server() {
   if (::getpid() == parent_) kill();
 }
 
-void redis_server::start(ready when) {
-  launch();
+void redis_server::start(ready when, std::vector<std::string> const& more) {
+  launch(more);
   if (when == ready::wait) await_answer();
 }
 
-void redis_server::launch() {
+void redis_server::launch(std::vector<std::string> const& more) {
   std::vector<std::string> words{server_program(), "--daemonize", "no", "--bind", "127.0.0.1", "--save", ""};
   auto const set = [&](std::string name, std::string value) {
     words.push_back("--" + name);
@@ -98,6 +96,7 @@ void redis_server::launch() {
   set("appendfsync", "always");
   for (auto const& word : since_redis_7({"--enable-debug-command", "yes"})) words.push_back(word);
   words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
+  words.insert(words.end(), more.begin(), more.end());
   pid_ = start_program(std::move(words));
 }
 
@@ -142,11 +141,7 @@ void redis_server::pause() {
 
 void redis_server::resume() { ::kill(pid_, SIGCONT); }
 
-std::string redis_server::log() const {
-  std::ostringstream text;
-  text << std::ifstream(folder_.path() + "/log").rdbuf();
-  return text.str();
-}
+std::string redis_server::log() const { return folder_.text_of("log"); }
 
 void await_replication(redis_server const& one) {
   auto admin = one.admin();

@@ -56,8 +56,8 @@ class redis_server {
   void stop();
   // SIGKILL.
   void kill();
-  // Starts it again at the same address, with its data if it is append_only.
-  void start(ready when = ready::wait);
+  // Starts it again at the same address, with its data if it is append_only. `more`: behind its usual arguments, once.
+  void start(ready when = ready::wait, std::vector<std::string> const& more = {});
   void restart() {
     kill();
     start();
@@ -67,12 +67,13 @@ class redis_server {
   void resume();
 
   pid_t pid() const { return pid_; }
+  // What it has written of itself since it was made, restarts included.
+  std::string log() const;
 
  private:
-  void launch();
+  void launch(std::vector<std::string> const& more);
   void await_answer();
   void reap();
-  std::string log() const;
 
   redis_options options_;
   temp_folder folder_;

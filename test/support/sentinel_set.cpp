@@ -65,6 +65,8 @@ void sentinel_process::pause() {
 
 void sentinel_process::resume() { ::kill(pid_, SIGCONT); }
 
+std::string sentinel_process::log() const { return folder_.text_of("log"); }
+
 sentinel_set::sentinel_set(wishes const& what) {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     redis_options options{.tcp = true, .arguments = {"--repl-diskless-sync-delay", "0"}};

@@ -27,6 +27,7 @@ class sentinel_process {
   void kill();
   void pause();
   void resume();
+  std::string log() const;
 
  private:
   temp_folder folder_;

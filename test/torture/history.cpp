@@ -77,6 +77,8 @@ std::string left_behind_file(std::string const& folder) { return folder + "/left
 
 std::string accidents_file(std::string const& folder) { return folder + "/accidents.txt"; }
 
+std::string servers_folder(std::string const& folder) { return folder + "/servers"; }
+
 void write_lines(std::string const& path, std::vector<std::string> const& lines) {
   std::ofstream file(path);
   for (auto const& line : lines) file << line << '\n';

@@ -136,6 +136,7 @@ std::string worker_file(std::string const& folder, int index, int incarnation);
 std::string coordinator_file(std::string const& folder);
 std::string left_behind_file(std::string const& folder);
 std::string accidents_file(std::string const& folder);
+std::string servers_folder(std::string const& folder);
 void write_lines(std::string const& path, std::vector<std::string> const& lines);
 run_history read_run(std::string const& folder);
 

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -48,6 +51,18 @@ std::string made_folder(std::string const& path) {
 }
 
 std::string updates_folder(std::string const& folder) { return folder + "/updates"; }
+
+std::string time_of_day() {
+  using namespace std::chrono;
+  auto const since = system_clock::now().time_since_epoch();
+  auto const seconds = static_cast<std::time_t>(duration_cast<std::chrono::seconds>(since).count());
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  std::ostringstream text;
+  text << std::put_time(&parts, "%H:%M:%S.") << std::setw(3) << std::setfill('0')
+       << duration_cast<std::chrono::milliseconds>(since).count() % 1'000;
+  return text.str();
+}
 
 // Permits whose lease is over come back when somebody asks. How many there are then is not told: see allowances.
 void bring_back_permits(options const& run, client const& by) {
@@ -91,6 +106,10 @@ class server_set::scene {
     rest();
     while (!of_.with_.over && strike()) rest();
     of_.uninvited_ = servers_->uninvited();
+    // Else a violation cannot be laid to the servers or to the library once they are gone.
+    auto const folder = made_folder(servers_folder(of_.folder_));
+    for (auto const& [name, text] : servers_->logs()) std::ofstream(folder + '/' + name) << text;
+    write_lines(folder + "/strikes", strikes_);
   }
 
   // All is well; every worker takes each lock once more, and nothing is left of anybody.
@@ -146,6 +165,7 @@ class server_set::scene {
     line.what = torture::what::fault;
     line.code = first_mishap + static_cast<std::uint32_t>(what);
     line.a = now();
+    strikes_.push_back(time_of_day() + ' ' + name_of(what));
     bool const well = befall(what);
     line.b = now();
     writers_.log().write(line);
@@ -175,6 +195,7 @@ class server_set::scene {
   std::vector<mishap> const mishaps_;  // the frequent ones several times
   stage writers_, counters_;
   std::optional<redisson_updates> by_redisson_;
+  std::vector<std::string> strikes_;  // by the clock that servers write into their logs
 };
 
 server_set::server_set(options const& run, std::string const& folder, int number, agreement& with)

@@ -6,6 +6,7 @@
 #include <torture/options.hpp>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -52,6 +53,8 @@ class topology {
   virtual void strike(mishap what, simulation::dice& by) = 0;
   virtual void heal() = 0;
   virtual std::vector<test::redis_server*> masters() = 0;
+  // What each server has written of itself, by a name for the file that keeps it.
+  virtual std::map<std::string, std::string> logs() = 0;
   // How often a master changed when nobody had asked for it: a busy machine looks like a dead server. What is promised
   // for one failover at a time is not promised then.
   int uninvited() const { return uninvited_; }
@@ -73,6 +76,8 @@ bool look_until(Predicate holds, milliseconds limit) {
 
 // So long a server that is struck is silent before it counts as dead.
 constexpr milliseconds dead_after{800};
+
+std::string name_of_log(test::redis_server const& one);
 
 // It stands still for so long.
 void pause_for(test::redis_server& one, milliseconds length);

@@ -88,6 +88,12 @@ class nodes_of_three final : public topology {
     return made;
   }
 
+  std::map<std::string, std::string> logs() override {
+    std::map<std::string, std::string> made;
+    for (std::size_t i = 0; i < nodes; ++i) made[name_of_log(set_.node(i))] = set_.node(i).log();
+    return made;
+  }
+
  private:
   std::size_t replica_of(std::size_t shard) const { return shard + shard + shards - masters_[shard]; }
   bool is_replica(std::size_t node) { return set_.node(node).admin().ok("ROLE").elements.at(0).text != "master"; }
