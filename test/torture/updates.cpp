@@ -139,7 +139,7 @@ int run_updates_worker(options const& run) {
 
 struct redisson_updates::parts {
   parts(options const& run, std::string const& uri, ledger& into)
-      : driver(test::redisson_peer(run.lease, {uri})), given(run), into(into) {
+      : drivers{test::redisson_peer(run.lease, {uri}), test::redisson_peer(run.lease, {uri})}, given(run), into(into) {
     for (std::size_t i = 0; i < 2 * counters; ++i) threads.emplace_back([this, i] { count(i); });
   }
   ~parts() {
@@ -155,7 +155,7 @@ struct redisson_updates::parts {
     while (!over) {
       auto const next = draw_timing(dice, given.lease);
       try {
-        update("w" + std::to_string(thread), name, mine, next.work);
+        update(*drivers[thread / counters], "w" + std::to_string(thread), name, mine, next.work);
       } catch (std::exception const&) {
         ++mine.failed;
       }
@@ -163,21 +163,22 @@ struct redisson_updates::parts {
     }
   }
 
-  void update(std::string const& who, std::string const& name, counter& mine, std::int64_t work) {
-    auto const had = driver->call(who, "try_lock", "lock", name, given.lease, -1);
+  void update(test::peer& driver, std::string const& who, std::string const& name, counter& mine, std::int64_t work) {
+    auto const had = driver.call(who, "try_lock", "lock", name, given.lease, -1);
     if (had != "true") return static_cast<void>(++mine.failed);
     auto const value = mine.read({});
     counting::sleep(work);
-    if (driver->call(who, "is_held", "lock", name) == "true") {
+    if (driver.call(who, "is_held", "lock", name) == "true") {
       mine.write(*value + 1, {});
       ++mine.acknowledged;
     } else {
       ++mine.untold;
     }
-    driver->call(who, "unlock", "lock", name);
+    driver.call(who, "unlock", "lock", name);
   }
 
-  std::unique_ptr<test::peer> driver;
+  // Two clients, as of the other rows: one alone never goes on with an old master beside itself.
+  std::array<std::unique_ptr<test::peer>, 2> drivers;
   options const& given;
   ledger& into;
   std::atomic<bool> over{false};
