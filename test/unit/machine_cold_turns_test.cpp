@@ -143,6 +143,19 @@ TEST_CASE("turns: a release that was sent is made no hand-off") {
   w.finish();
 }
 
+TEST_CASE("turns: a force-unlock of the same client is asked after at once, however young the hold is") {
+  world w(with_turns());
+  granted(w, w.acquire(1));
+  w.watch_holds = false;
+  auto const before = asked(w);
+  auto const since = w.now;
+  task& forces = w.force_unlock();
+  w.run();
+  CHECK(forces.done());
+  CHECK(w.now == since);
+  CHECK(asked(w) == before + 2);
+}
+
 // The message of the release that let it in comes on another connection, and often later than the grant.
 TEST_CASE("turns: what is heard behind a grant is asked after if the hold lasts, or once somebody waits") {
   world w(with_turns());
