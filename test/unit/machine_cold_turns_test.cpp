@@ -147,6 +147,7 @@ TEST_CASE("turns: a force-unlock of the same client is asked after at once, howe
   world w(with_turns());
   granted(w, w.acquire(1));
   w.watch_holds = false;
+  w.pass(1ms);
   auto const before = asked(w);
   auto const since = w.now;
   task& forces = w.force_unlock();
