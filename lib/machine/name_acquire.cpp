@@ -41,9 +41,12 @@ void name_machine::acquire(owner_state& state, operation& call) {
 // what is released in a field that is not his says nothing of his own.
 bool name_machine::replaces_unsent_release(owner_state const& state, operation const& call) const {
   request const& asked = state.ask_;
+  // What stays behind a deadline stands in the field of who comes back.
+  bool const in_anothers =
+      tenure_.will_settle(state) || (state.field != state.owner && delay_of(call.link).count() > 0);
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || state.live() > 0 || !state.behind.empty() || !queue().empty() ||
-      !kind_.rules().exclusive || kind_.rules().own_channel || tenure_.will_settle(state) ||
+      !kind_.rules().exclusive || kind_.rules().own_channel || in_anothers ||
       !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
     return false;
   return !active_.dropped_release(state) && !in_doubt(call.mode);

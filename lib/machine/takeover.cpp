@@ -115,8 +115,11 @@ void takeover::catch_up(owner_state& state) {
 }
 
 void takeover::make_way(owner_state& state) {
+  if (can_make_way(state, state.of.shared_)) withdraw(state);
+}
+
+void takeover::withdraw(owner_state& state) {
   name_machine& name = state.of;
-  if (!can_make_way(state, name.shared_)) return;
   request const was = state.ask_;
   name.at_->requests.remove(state);
   name.finish(state);

@@ -28,6 +28,9 @@ struct takeover {
   // What waits for the answer of a server that was replaced keeps no release waiting: an extension is not made, and who
   // enters again does so afterwards.
   static void make_way(owner_state& state);
+  // A re-entry or an extension that waits to be sent: who wanted the former stands behind its owner, who wanted the
+  // latter is told that it was not made.
+  static void withdraw(owner_state& state);
   // For the first release that stands behind it, which is the next one then.
   static void let_release_pass(owner_state& state);
 };

@@ -208,6 +208,25 @@ TEST_CASE("an adopted hold that ends by time is told, and what others have of it
   w.finish();
 }
 
+TEST_CASE("who enters an adopted hold again, and has not asked when it ends, takes it as its own", "[unit][machine]") {
+  world w(patient(), 2);
+  task& mine = adopted(w, 10s);
+  w.pass(9'900ms);
+  w.unreachable = "no route";
+  w.lose(role::shared, fate::gone, 1).run();
+  task& again = w.acquire(77, {.lease = 30s, .client = 1});
+  w.pass(300ms);
+  REQUIRE(mine.losses == 1);
+  w.unreachable.clear();
+  w.await(again);
+  CHECK(again.granted());
+  CHECK(w.server.has("k", w.field(77, 1)));
+  CHECK_FALSE(w.server.has("k", w.field(1)));
+  w.drop(mine);
+  w.await(w.release(again));
+  w.finish();
+}
+
 TEST_CASE("what the server shows no more is not adopted", "[unit][machine]") {
   world w(seen_by_the_server(), 2);
   task& held = w.await(w.acquire(1, {.lease = 10s}));

@@ -1,5 +1,6 @@
 // What acquire_options ask of a lease beside its length.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 
 #include <algorithm>
@@ -61,6 +62,53 @@ TEST_CASE("the owner of a lost hold comes back within its lock delay", "[unit][m
   w.await(w.release(again));
   CHECK_FALSE(w.server.has("k", w.field(1)));
   w.drop(first);
+  w.finish();
+}
+
+TEST_CASE("an extension that leaves after its hold has ended leaves the lock delay alone", "[unit][machine]") {
+  bool const sent = GENERATE(false, true);
+  world w(patient());
+  task& held = w.await(w.acquire(1, {.lease = 1s, .lock_delay = 20s}));
+  w.pass(900ms);
+  w.unreachable = "no route";
+  task* longer = nullptr;
+  if (sent) {
+    leave_unanswered(w, role::shared, [&] { longer = &w.extend(held, 30s); });
+  } else {
+    w.lose(role::shared, fate::gone).run();
+    longer = &w.extend(held, 30s);
+  }
+  w.pass(200ms);
+  REQUIRE(held.losses == 1);
+  w.unreachable.clear();
+  w.await(*longer);
+  w.pass(1s);
+  CHECK_FALSE(longer->yes);
+  CHECK(w.server.ttl("k") > 15'000);
+  w.drop(held);
+  w.pass(50s);
+  w.finish();
+}
+
+TEST_CASE("turns: a hold with a lock delay begins in the field of its own owner", "[unit][machine]") {
+  world w(with_turns());
+  task& a = granted(w, w.acquire(1));
+  task& b = w.run(w.acquire(2));
+  w.drop(a);
+  REQUIRE(b.granted());
+  w.drop(b);
+  task& delayed = w.acquire(2, {.lease = 1s, .lock_delay = 20s});
+  w.await(delayed);
+  REQUIRE(delayed.granted());
+  CHECK(w.server.has("k", w.field(2)));
+  w.pass(2s);
+  REQUIRE(delayed.losses == 1);
+  task& early = w.run(w.acquire(1, {.lease = 1s}));
+  w.pass(5s);
+  CHECK_FALSE(early.done());
+  w.await(early);
+  w.release(early);
+  w.drop(delayed);
   w.finish();
 }
 
