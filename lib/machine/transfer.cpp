@@ -33,14 +33,26 @@ detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which
   return made;
 }
 
+namespace {
+
+// Under the owner whose hold is to be adopted.
+bool stands_for(owner_state const& state, operation const& call) {
+  return state.field == call.field && !state.client == !call.argument &&
+         (!call.argument || *state.client == *call.argument);
+}
+
+}  // namespace
+
+bool transfer::ends(name_machine& in, operation const& call) {
+  return std::any_of(in.owners_.begin(), in.owners_.end(), [&](owner_state const& one) {
+    return one.live() == 0 && one.ask_.what == ask::release && one.ask_.under_way() && stands_for(one, call);
+  });
+}
+
 void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
   instant const end = call.value < 0 ? never : into.shared_.trusted_end(call.started, milliseconds(call.value));
-  auto const same = [&](owner_state const* other) {
-    return other->field == call.field && !other->client == !call.argument &&
-           (!call.argument || *other->client == *call.argument);
-  };
   auto const all = into.holders_.all();
-  if (std::any_of(all.begin(), all.end(), same))
+  if (std::any_of(all.begin(), all.end(), [&](owner_state const* other) { return stands_for(*other, call); }))
     return into.complete(call, errc::already_held, "this client has adopted it, or never detached it");
   if (name_machine const* const other = into.in_use_elsewhere(state.owner))
     return into.complete(call, errc::already_held,

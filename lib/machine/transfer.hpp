@@ -11,6 +11,8 @@ struct transfer {
   static detached detach(name_machine& from, std::uint64_t owner, hold_id which);
   // The server has shown it: here it begins, as a fixed lease that is counted from when it was asked.
   static void adopt(name_machine& into, owner_state& state, operation& call);
+  // What it would adopt is released, and the server may have been asked before that runs.
+  static bool ends(name_machine& in, operation const& call);
   // A question about an owner whose field is that of another client.
   static void name_adopted(name_machine const& of, operation& query);
 };

@@ -227,6 +227,23 @@ TEST_CASE("who enters an adopted hold again, and has not asked when it ends, tak
   w.finish();
 }
 
+TEST_CASE("what is released since the server was asked is not adopted once more", "[unit][machine]") {
+  bool const own = GENERATE(false, true);
+  std::size_t const by = own ? 0 : 1;
+  world w(seen_by_the_server(), 2);
+  task& held = granted(w, w.acquire(1, {.lease = 60s}));
+  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
+  task& mine = transfers::adopt(w, own ? 1 : 77, held, {.client = by});
+  REQUIRE(mine.yes);
+  task& again = transfers::adopt(w, own ? 1 : 78, held, {.client = by}, [&] { w.drop(mine); });
+  w.await(again);
+  CHECK_FALSE(again.error);
+  CHECK_FALSE(again.yes);
+  w.run();
+  CHECK_FALSE(w.server.exists("k"));
+  w.finish();
+}
+
 TEST_CASE("what the server shows no more is not adopted", "[unit][machine]") {
   world w(seen_by_the_server(), 2);
   task& held = w.await(w.acquire(1, {.lease = 10s}));

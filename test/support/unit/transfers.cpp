@@ -13,7 +13,8 @@ detail::detached transfers::detach(world& in, task& held) {
   return made;
 }
 
-task& transfers::adopt(world& in, std::uint64_t owner, task const& granted, how const& options) {
+task& transfers::adopt(world& in, std::uint64_t owner, task const& granted, how const& options,
+                       std::function<void()> const& meanwhile) {
   auto const from = client_id(granted.client);
   how const question{.name = granted.key,
                      .client = options.client,
@@ -22,6 +23,7 @@ task& transfers::adopt(world& in, std::uint64_t owner, task const& granted, how 
                      .argument = granted.which->field(from, granted.owner, granted.mode)};
   task& asked = in.ask(detail::query::rest, 0, question);
   in.await(asked);
+  if (meanwhile) meanwhile();
   task& one = in.made(owner, question, operation::type::adopt);
   one.started = asked.started;
   one.value = asked.value;

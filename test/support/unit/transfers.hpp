@@ -2,13 +2,17 @@
 
 #include <support/unit/world.hpp>
 
+#include <functional>
+
 namespace latchkey::test {
 
 // What moves holds from one client of a world to another.
 struct transfers {
   static detail::detached detach(world& in, task& held);
-  // Asks what is left of that hold, which another client was granted perhaps, and takes it up.
-  static task& adopt(world& in, std::uint64_t owner, task const& granted, how const& options = {});
+  // Asks what is left of that hold, which another client was granted perhaps, and takes it up; `meanwhile`: between the
+  // two.
+  static task& adopt(world& in, std::uint64_t owner, task const& granted, how const& options = {},
+                     std::function<void()> const& meanwhile = {});
 };
 
 }  // namespace latchkey::test
