@@ -68,7 +68,7 @@ void use_lock(told& say, distributed_lock const& lock, distributed_lock const& f
   excluded(held);
   if (reentrant && held) say("again", [&] { lock.acquire({.wait = say.brief, .owner = held.owner()}).release(); });
   int const before = log.count(event_type::waiting);
-  auto waiter = lock.async_acquire({.wait = 10 * say.brief}, asio::use_future);
+  auto waiter = lock.async_acquire({.wait = 10 * say.brief * slowness}, asio::use_future);  // it is to be handed on to
   auto const waits = [&] {  // or, of readers, is in already
     return log.count(event_type::waiting) > before || waiter.wait_for(0s) == std::future_status::ready;
   };

@@ -2,6 +2,7 @@
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/child_process.hpp>
+#include <support/errors.hpp>
 #include <support/redis_server.hpp>
 #include <support/redisson_fair.hpp>
 #include <support/run_coro.hpp>
@@ -81,7 +82,7 @@ void impatient(arena& s) {
   auto const lock = own.get_fair_lock(s.name);
   static_cast<void>(lock.is_locked());  // no wait of so few milliseconds is enough to connect
   for (dice d(1); !s.ends;) {
-    if (!lock.try_lock(d.between(1, 40))) continue;
+    if (waits_in_vain([&] { return lock.try_lock(d.between(1, 40)); })) continue;
     s.turn();
     lock.unlock();
   }
