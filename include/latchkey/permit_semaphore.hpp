@@ -92,6 +92,8 @@ class LATCHKEY_EXPORT permit_semaphore {
   /// Of a shorter lease the waiters of this client hear; others sleep until the end that they were told. A
   /// `permit` of this client that shows it goes by the new lease: a shorter one from when it is sent, a longer one from
   /// the answer; where there is none any more it is lost. Safe to repeat.
+  /// \throws lock_error `not_synced`: the server has it, too few replicas have confirmed that, and a `permit` goes by
+  ///         the shorter of both leases.
   bool update_lease_time(std::string const& id, timespan lease) const;
 
   /// Waits and gives a permit that releases itself; empty if none was free when `acquire_options::wait` ended.

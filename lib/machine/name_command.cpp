@@ -48,6 +48,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
   bool const done = answer.what == outcome::type::done;
   if (!kind_.rules_of(was.command).shortens) return done ? void() : repair(*shown, was.mode);
   if (done && answer.value == 0) return lose_mode(*shown, was.mode, errc::lease_lost);
+  if (answer.unsynced) return;
   instant const end = shared_.trusted_end(was.sent, milliseconds(was.lease));
   for (auto const& h : shown->holds)
     if (done && holders_.lasts(h.get()) && h->deadline < end) holders_.move_end(*h, end);
@@ -68,6 +69,8 @@ void name_machine::on_command_answer(owner_state& state, outcome const& answer) 
     return;
   }
   if (answer.what != outcome::type::done) return complete(*was.call, error_of(answer), words_of(answer));
+  if (answer.unsynced && kind_.rules_of(was.command).shortens)
+    return complete(*was.call, errc::not_synced, answer.text.empty() ? too_few_replicas : answer.text);
   was.call->yes = true;
   was.call->value = answer.value;
   complete(*was.call);

@@ -67,11 +67,13 @@ item request_writer::item_of(sent_call const& call, std::size_t i) {
 bool request_writer::needs_replicas(sent_call const& call, reply const& answer) {
   if (!shared_.may_move || call.what == sent_call::type::plain || !answer.is_array()) return false;
   std::size_t const asked = call.owners.size() + call.renewals.size();
-  if (answer.elements.size() != asked || call.asked == ask::release || call.asked == ask::command) return false;
+  if (answer.elements.size() != asked || call.asked == ask::release) return false;
   for (std::size_t i = 0; i < asked; ++i) {
-    auto const found = call.which->read(call.asked, item_of(call, i), answer.elements[i]);
+    item const said = item_of(call, i);
+    auto const found = call.which->read(call.asked, said, answer.elements[i]);
     using type = outcome::type;
-    if (found.what == type::granted || found.grant == type::granted || found.what == type::extended)
+    bool const moved = found.what == type::done && call.which->rules_of(said.command).shortens;
+    if (moved || found.what == type::granted || found.grant == type::granted || found.what == type::extended)
       return replicas_needed() > 0;
   }
   return false;
@@ -144,7 +146,9 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
       found.text = answer.text;
     }
     auto const why = found.text.empty() ? server_error{} : classify(found.text);
-    if (!met && (found.what == outcome::type::granted || found.what == outcome::type::extended)) found.text = why_not;
+    using type = outcome::type;
+    if (!met && (found.what == type::granted || found.what == type::extended || found.what == type::done))
+      found.text = why_not;
     turned_away = turned_away || why.reconnect;
     bool const moves = at_.in_cluster && keys_move(found.text);
     if (why.transient && !moves) fell_ill(sickness::writes, why, found.text);

@@ -45,7 +45,9 @@ bool stands_for(owner_state const& state, operation const& call) {
 
 bool transfer::ends(name_machine& in, operation const& call) {
   return std::any_of(in.owners_.begin(), in.owners_.end(), [&](owner_state const& one) {
-    return one.live() == 0 && one.ask_.what == ask::release && one.ask_.under_way() && stands_for(one, call);
+    request const& asked = one.ask_;
+    bool const releases = asked.what == ask::release || (asked.what == ask::hand_off && !asked.grantee);
+    return one.live() == 0 && releases && asked.under_way() && stands_for(one, call);
   });
 }
 

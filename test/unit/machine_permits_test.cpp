@@ -1,6 +1,7 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
+#include <support/unit/topologies.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
 #include <wire/scripts.hpp>
@@ -173,6 +174,23 @@ TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter
   w.pass(502ms);
   CHECK(waits.granted());
   w.finish();
+}
+
+TEST_CASE("permit semaphore: a longer lease that replicas do not confirm is an error, and not believed") {
+  replicated r(1);
+  world& w = r.w;
+  set_free(w, 1);
+  how one = a_permit(5s);
+  task& held = granted(w, w.acquire(1, one));
+  auto const until = held.shown.until();
+  one.lease = 60s;
+  one.argument = detail::permit_semaphore_kind().field("clientA", 1, 0);
+  w.server.redis.synced_replicas = 0;
+  CHECK(w.await(w.command(number(detail::permit_command::update), one)).error == errc::not_synced);
+  CHECK(held.shown.until() == until);
+  w.server.redis.synced_replicas = 2;
+  CHECK(w.await(w.command(number(detail::permit_command::update), one)).yes);
+  CHECK(held.shown.until() > until);
 }
 
 TEST_CASE("permit semaphore: a permit that its client believes to hold is on the server") {
