@@ -115,6 +115,11 @@ namespace {
 // Keys are on their way: it concerns nothing else of their server.
 bool keys_move(std::string_view text) { return first_word(text) == "TRYAGAIN" || names_key_elsewhere(text); }
 
+bool awaits_replicas(outcome const& found) {
+  using type = outcome::type;
+  return found.what == type::granted || found.what == type::extended || found.what == type::done;
+}
+
 }  // namespace
 
 void request_writer::on_script(sent_call& call, reply const& answer, bool met, std::string_view why_not) {
@@ -146,9 +151,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
       found.text = answer.text;
     }
     auto const why = found.text.empty() ? server_error{} : classify(found.text);
-    using type = outcome::type;
-    if (!met && (found.what == type::granted || found.what == type::extended || found.what == type::done))
-      found.text = why_not;
+    if (!met && awaits_replicas(found)) found.text = why_not;
     turned_away = turned_away || why.reconnect;
     bool const moves = at_.in_cluster && keys_move(found.text);
     if (why.transient && !moves) fell_ill(sickness::writes, why, found.text);
