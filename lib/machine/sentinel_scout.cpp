@@ -23,7 +23,8 @@ routes::verdict routes::claim(node_address at, std::uint64_t epoch, bool works) 
 
 namespace {
 
-constexpr milliseconds usual{1'000};  // between rounds otherwise, if the settings do not say
+constexpr milliseconds usual{1'000};      // between rounds otherwise, if the settings do not say
+constexpr milliseconds to_listen{1'000};  // between two openings of an ear, at least
 constexpr std::size_t most_sentinels = 32;
 
 }  // namespace
@@ -41,12 +42,11 @@ sentinel_scout::sentinel_scout(context& shared, sentinels whom, scout_user& user
 
 sentinel_scout::~sentinel_scout() { shared_.timers.drop(timer_); }
 
-sentinel_scout::sentinel* sentinel_scout::find(std::uint32_t serial) {
-  if (serial == 0) return nullptr;
-  if (ear_.serial == serial) return &ear_;
+sentinel_scout::found sentinel_scout::find(std::uint32_t serial) {
   for (auto const& one : all_)
-    if (one->serial == serial) return one.get();
-  return nullptr;
+    for (connection* by : {&one->questions, &one->ear})
+      if (serial != 0 && by->serial == serial) return {one.get(), by};
+  return {};
 }
 
 // --- a turn ---
@@ -58,32 +58,34 @@ void sentinel_scout::turn(io_actions& io, need wanted) {
   if (wanted_ == need::nothing) {
     shared_.timers.drop(timer_);
     if (std::exchange(asking_, false)) again_at_ = shared_.now;
-  } else {
-    if (!asking_ && shared_.now >= again_at_) begin_round();
-    listen(io);
+  } else if (!asking_ && shared_.now >= again_at_) {
+    begin_round();
   }
   for (auto const& one : all_) {
-    if (one->wanted) open(*one, io);
-    flush(*one, io);
+    if (std::exchange(one->wanted, false)) open(*one, one->questions, io);
+    if (listens() && one->ear.serial == 0 && shared_.now >= one->listen_at) {
+      one->listen_at = after(shared_.now, to_listen);
+      open(*one, one->ear, io);
+    }
+    flush(one->questions, io);
+    flush(one->ear, io);
   }
-  flush(ear_, io);
   io.close.insert(io.close.end(), closing_.begin(), closing_.end());
   closing_.clear();
   if (wanted_ != need::nothing) plan();
 }
 
-void sentinel_scout::open(sentinel& one, io_actions& io) {
-  one.wanted = false;
-  one.serial = shared_.next_serial++;
-  one.up = false;
-  one.since = shared_.now;
-  io.open.push_back({.as = role::scout, .serial = one.serial, .to = one.at});
+void sentinel_scout::open(sentinel const& one, connection& by, io_actions& io) {
+  by.serial = shared_.next_serial++;
+  by.up = false;
+  by.since = shared_.now;
+  io.open.push_back({.as = role::scout, .serial = by.serial, .to = one.at});
 }
 
-void sentinel_scout::flush(sentinel& one, io_actions& io) {
-  if (one.out.empty()) return;
-  shared_.counters.bytes_sent += one.out.size();
-  io.write.push_back({one.serial, std::exchange(one.out, {})});
+void sentinel_scout::flush(connection& by, io_actions& io) {
+  if (by.out.empty()) return;
+  shared_.counters.bytes_sent += by.out.size();
+  io.write.push_back({by.serial, std::exchange(by.out, {})});
 }
 
 // --- rounds ---
@@ -110,33 +112,33 @@ void sentinel_scout::ask(sentinel& one) {
   one.tried = true;
   shared_.out->turn = true;
   if (std::exchange(one.in_question, true)) return;  // since an earlier round: its time runs on
-  one.since = shared_.now;
-  if (one.up)
+  one.questions.since = shared_.now;
+  if (one.questions.up)
     question(one);
-  else if (one.serial == 0)
+  else if (one.questions.serial == 0)
     one.wanted = true;
 }
 
-void sentinel_scout::say(sentinel& one, asked what, std::initializer_list<std::string_view> said) {
+void sentinel_scout::say(connection& by, asked what, std::initializer_list<std::string_view> said) {
   command_.clear();
   for (auto word : said) command_.add(word);
-  append_command(one.out, command_);
-  one.awaited.push_back(what);
+  append_command(by.out, command_);
+  by.awaited.push_back(what);
   shared_.out->turn = true;
 }
 
-void sentinel_scout::greet(sentinel& one) {
+void sentinel_scout::greet(connection& by) {
   if (whom_.password.empty()) return;
   if (whom_.username.empty())
-    say(one, asked::auth, {"AUTH", whom_.password});
+    say(by, asked::auth, {"AUTH", whom_.password});
   else
-    say(one, asked::auth, {"AUTH", whom_.username, whom_.password});
+    say(by, asked::auth, {"AUTH", whom_.username, whom_.password});
 }
 
 void sentinel_scout::question(sentinel& one) {
-  say(one, asked::address, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master});
-  say(one, asked::epoch, {"SENTINEL", "MASTER", whom_.master});
-  if (shared_.settings.sentinels_discovery) say(one, asked::others, {"SENTINEL", "SENTINELS", whom_.master});
+  say(one.questions, asked::address, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master});
+  say(one.questions, asked::epoch, {"SENTINEL", "MASTER", whom_.master});
+  if (shared_.settings.sentinels_discovery) say(one.questions, asked::others, {"SENTINEL", "SENTINELS", whom_.master});
 }
 
 void sentinel_scout::answered_well(sentinel& one) {
@@ -149,12 +151,7 @@ void sentinel_scout::answered_well(sentinel& one) {
   milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : given.count() > 0 ? given : usual;
   again_at_ = std::min(again_at_, after(shared_.now, pause));
   auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
-  if (mine == all_.begin()) return;
-  bool const hears = std::none_of(all_.begin(), mine, [this](auto const& each) { return each->at == ear_.at; });
   std::rotate(all_.begin(), mine, all_.end());  // behind it those that did not answer
-  if (hears && ear_.serial != 0) return;
-  if (ear_.serial != 0) hang_up(ear_);
-  listen_at_ = shared_.now;
 }
 
 void sentinel_scout::failed(sentinel& one, error_code const& why, std::string_view text) {
@@ -187,85 +184,75 @@ void sentinel_scout::distrust() {
   hurry();
 }
 
-// --- lines ---
+// --- connections ---
 
 void sentinel_scout::opened(std::uint32_t serial) {
-  sentinel* const one = find(serial);
-  if (!one || one->up) return;
-  one->up = true;
-  one->since = shared_.now;
-  greet(*one);
-  if (one == &ear_) {
-    say(ear_, asked::listen, {"SUBSCRIBE", switched});
-    say(ear_, asked::listen, {"SUBSCRIBE", promoted});
+  auto const [one, by] = find(serial);
+  if (!one || by->up) return;
+  by->up = true;
+  by->since = shared_.now;
+  greet(*by);
+  if (by == &one->ear) {
+    say(*by, asked::listen, {"SUBSCRIBE", switched});
+    say(*by, asked::listen, {"SUBSCRIBE", promoted});
   } else if (one->in_question) {
     question(*one);
   }
 }
 
 void sentinel_scout::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  sentinel* const one = find(serial);
+  auto const [one, by] = find(serial);
   if (!one) return;
-  one->serial = 0;
-  if (one == &ear_)
-    listen_at_ = after(shared_.now, usual);
-  else
-    failed(*one, why, text);
+  by->serial = 0;
+  if (by == &one->questions) failed(*one, why, text);
 }
 
 void sentinel_scout::broken(std::uint32_t serial) {
-  sentinel* const one = find(serial);
+  auto const [one, by] = find(serial);
   if (!one) return;
-  hang_up(*one);
+  hang_up(*by);
   closing_.pop_back();  // it has ended by itself
-  if (one == &ear_) {
-    listen_at_ = after(shared_.now, scout_rounds::soon);
-    return hurry();  // it may have told something
-  }
-  failed(*one, errc::connect_failed, "the sentinel closed the connection");
+  if (by == &one->questions) failed(*one, errc::connect_failed, "the sentinel closed the connection");
 }
 
-void sentinel_scout::hang_up(sentinel& one) {
-  if (one.serial != 0) closing_.push_back(one.serial);
+void sentinel_scout::hang_up(connection& by) {
+  if (by.serial != 0) closing_.push_back(by.serial);
   shared_.out->turn = true;
-  one.serial = 0;
-  one.up = one.wanted = false;
-  one.reader = reply_reader{};
-  one.out.clear();
-  one.awaited.clear();
+  by = {};
 }
 
 void sentinel_scout::received(std::uint32_t serial, std::string_view bytes) {
-  sentinel* const one = find(serial);
+  auto const [one, by] = find(serial);
   if (!one) return;
   shared_.counters.bytes_received += bytes.size();
-  one->reader.feed(bytes);
-  for (reply answer; one->serial == serial;) {
-    auto const got = one->reader.next(answer);
+  by->reader.feed(bytes);
+  for (reply answer; by->serial == serial;) {
+    auto const got = by->reader.next(answer);
     if (got == reply_reader::result::more) return;
     if (got == reply_reader::result::reply) {
-      one == &ear_ ? listen_to(answer) : on_reply(*one, answer);
+      by == &one->ear ? hear(*one, answer) : on_reply(*one, answer);
       continue;
     }
-    hang_up(*one);
-    return failed(*one, errc::protocol_error, "no answer of a sentinel");
+    hang_up(*by);
+    if (by == &one->questions) failed(*one, errc::protocol_error, "no answer of a sentinel");
   }
 }
 
 void sentinel_scout::on_reply(sentinel& one, reply const& answer) {
-  if (one.awaited.empty()) {
-    hang_up(one);
+  auto& awaited = one.questions.awaited;
+  if (awaited.empty()) {
+    hang_up(one.questions);
     return failed(one, errc::protocol_error, "an answer to no question");
   }
-  asked const what = one.awaited.front();
-  one.awaited.pop_front();
+  asked const what = awaited.front();
+  awaited.pop_front();
   if (what == asked::others) return learn(one, answer);
   if (what == asked::address) return on_address(one, answer);
   if (what == asked::epoch) return on_epoch(one, answer);
   if (!answer.is_error()) return;
   // A sentinel that does not know AUTH repeats its arguments.
   bool const quotes = answer.text.find("unknown command") != std::string::npos;
-  hang_up(one);
+  hang_up(one.questions);
   failed(one, errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
 }
 
@@ -290,7 +277,7 @@ void sentinel_scout::on_epoch(sentinel& one, reply const& answer) {
   if (refuses(one, answer)) return;
   auto const epoch = read_epoch(answer);
   if (one.named.host.empty() || !epoch) return failed(one, errc::protocol_error, "its answer names no master");
-  auto const verdict = user_.on_claim(one.named, *epoch, read_replicas(answer), one.since);
+  auto const verdict = user_.on_claim(one.named, *epoch, read_replicas(answer), one.questions.since);
   if (verdict == routes::verdict::stale)
     return failed(one, errc::connect_failed, "it has not heard of the last failover");
   answered_well(one);
@@ -315,70 +302,64 @@ void sentinel_scout::learn(sentinel const& from, reply const& answer) {
 
 // --- announcements ---
 
-void sentinel_scout::listen(io_actions& io) {
-  if (ear_.serial != 0 || deaf_ || asking_ || shared_.now < listen_at_) return;
-  auto const talks = std::find_if(all_.begin(), all_.end(), [](auto const& each) { return each->up; });
-  if (talks == all_.end()) return;
-  ear_.at = (*talks)->at;
-  open(ear_, io);
-}
+// Not while nobody has an answer that can be used: that is asked for less often each time.
+bool sentinel_scout::listens() const { return wanted_ != need::nothing && !asking_ && failures_ == 0; }
 
-// Another one, if that is the first to be asked by now, may hear of it a moment later.
-void sentinel_scout::ask_who_told() {
-  auto const told = std::find_if(all_.begin(), all_.end(), [&](auto const& one) { return one->at == ear_.at; });
-  if (told != all_.end()) std::rotate(all_.begin(), told, told + 1);
+// Others may hear of it a moment later, also the one that is being asked: its answer ends no round any more.
+void sentinel_scout::ask_who_told(sentinel const& one) {
+  auto const told = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
+  std::rotate(all_.begin(), told, told + 1);
+  asking_ = false;
   hurry();
 }
 
-void sentinel_scout::listen_to(reply const& answer) {
+void sentinel_scout::hear(sentinel& one, reply const& answer) {
   auto const& said = answer.elements;
   bool const heard = answer.is_array() && said.size() == 3;
   if (heard && said[0].text == "message") {
-    if (switches(said[1].text, said[2].text, whom_.master)) ask_who_told();
+    if (switches(said[1].text, said[2].text, whom_.master)) ask_who_told(one);
     return;
   }
-  if (!ear_.awaited.empty()) ear_.awaited.pop_front();
-  if (answer.is_error()) {
-    if (ear_.awaited.empty()) return;  // a user's rights may cover `switched` alone
-    shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error, "sentinel: " + answer.text);
-    deaf_ = true;
-    return hang_up(ear_);
-  }
-  if (heard) hurry();  // what was announced before is known by asking once more
+  if (!one.ear.awaited.empty()) one.ear.awaited.pop_front();
+  if (heard) return hurry();  // what was announced before is known by asking once more
+  // A user's rights may cover `switched` alone.
+  if (!answer.is_error() || one.ear.awaited.empty()) return;
+  hang_up(one.ear);
+  if (!answer.text.starts_with("NOPERM")) return;
+  one.listen_at = never;
+  shared_.note(event_type::subscribe_refused, {}, 0, errc::server_error,
+               "sentinel " + to_string(one.at) + ": " + answer.text);
 }
 
 // --- time ---
 
-bool sentinel_scout::overdue(sentinel const& one) const {
-  auto const& settings = shared_.settings;
-  bool const waits = &one == &ear_ ? one.serial != 0 && !one.up : one.in_question;
-  return waits && after(one.since, one.up ? settings.timeout : settings.connect_timeout) <= shared_.now;
+// Until when that must have come which is waited for on this connection.
+instant sentinel_scout::deadline(sentinel const& one, connection const& by) const {
+  bool const waits = &by == &one.ear ? by.serial != 0 && !by.up : one.in_question;
+  if (!waits) return never;
+  return after(by.since, by.up ? shared_.settings.timeout : shared_.settings.connect_timeout);
 }
 
 void sentinel_scout::on_timer() {
   shared_.out->turn = true;
-  if (overdue(ear_)) {
-    hang_up(ear_);
-    listen_at_ = after(shared_.now, usual);
-  }
   std::vector<sentinel*> late;
-  for (auto const& one : all_)
-    if (overdue(*one)) late.push_back(one.get());
+  for (auto const& one : all_) {
+    if (deadline(*one, one->ear) <= shared_.now) hang_up(one->ear);
+    if (deadline(*one, one->questions) <= shared_.now) late.push_back(one.get());
+  }
   for (sentinel* one : late) {
-    hang_up(*one);
+    hang_up(one->questions);
     failed(*one, errc::connect_failed, "no answer in time");
   }
   if (asking_ && shared_.now >= next_one_at_) ask_next();
 }
 
 void sentinel_scout::plan() {
-  auto const& settings = shared_.settings;
   instant next = asking_ ? next_one_at_ : again_at_;
-  for (auto const& one : all_)
-    if (one->in_question)
-      next = std::min(next, after(one->since, one->up ? settings.timeout : settings.connect_timeout));
-  if (ear_.serial != 0 && !ear_.up) next = std::min(next, after(ear_.since, settings.connect_timeout));
-  if (ear_.serial == 0 && !deaf_ && listen_at_ > shared_.now) next = std::min(next, listen_at_);
+  for (auto const& one : all_) {
+    next = std::min({next, deadline(*one, one->questions), deadline(*one, one->ear)});
+    if (listens() && one->ear.serial == 0) next = std::min(next, one->listen_at);
+  }
   shared_.timers.set(timer_, std::max(next, shared_.now));
 }
 

@@ -66,7 +66,8 @@ class scout_user {
 };
 
 // When to ask which sentinel where the master is. One is asked after the other, the next one also when an answer takes
-// long; the first with a good answer is asked first from then on, and listened to: its messages say when to ask again.
+// long; the first with a good answer is asked first from then on. All are listened to, since they hear of a failover up
+// to two seconds apart: who tells of one is asked.
 class sentinel_scout {
  public:
   using need = scout_rounds::need;
@@ -95,27 +96,38 @@ class sentinel_scout {
  private:
   enum class asked : unsigned char { auth, address, epoch, others, listen };
 
-  // One of them, with the connection to it: to ask it or to listen to it.
-  struct sentinel {
-    node_address at;
+  struct connection {
     std::uint32_t serial = 0;  // 0: none
     bool up = false;
-    bool in_question = false;  // it has been asked in this round, and has neither answered nor failed
-    bool tried = false;        // in this round
-    bool wanted = false;       // to be opened in the next turn
-    instant since{};           // of the opening, or of the question
+    instant since{};  // of the opening, or of the question
     reply_reader reader;
     std::string out;
     std::deque<asked> awaited;
-    node_address named{};  // as the master, in the answer before
   };
 
-  sentinel* find(std::uint32_t serial);
+  struct sentinel {
+    node_address at;
+    connection questions;
+    connection ear;            // subscribed to the announcements
+    instant listen_at{};       // not before; never: it lets nobody listen
+    bool in_question = false;  // it has been asked in this round, and has neither answered nor failed
+    bool tried = false;        // in this round
+    bool wanted = false;       // to be connected to in the next turn, for questions
+    node_address named{};      // as the master, in the answer before
+  };
+
+  struct found {
+    sentinel* one = nullptr;
+    connection* by = nullptr;
+  };
+
+  found find(std::uint32_t serial);
+  bool listens() const;
   void begin_round();
   void ask_next();
   void ask(sentinel& one);
-  void say(sentinel& one, asked what, std::initializer_list<std::string_view> said);
-  void greet(sentinel& one);
+  void say(connection& by, asked what, std::initializer_list<std::string_view> said);
+  void greet(connection& by);
   void question(sentinel& one);
   void on_reply(sentinel& one, reply const& answer);
   bool refuses(sentinel& one, reply const& answer);
@@ -125,24 +137,20 @@ class sentinel_scout {
   void answered_well(sentinel& one);
   void failed(sentinel& one, error_code const& why, std::string_view text);
   void end_round_in_vain();
-  void hang_up(sentinel& one);
-  bool overdue(sentinel const& one) const;
+  void hang_up(connection& by);
+  instant deadline(sentinel const& one, connection const& by) const;
   void plan();
-  void listen(io_actions& io);
-  void ask_who_told();
-  void listen_to(reply const& answer);
-  void open(sentinel& one, io_actions& io);
-  void flush(sentinel& one, io_actions& io);
+  void ask_who_told(sentinel const& one);
+  void hear(sentinel& one, reply const& answer);
+  void open(sentinel const& one, connection& by, io_actions& io);
+  void flush(connection& by, io_actions& io);
 
   context& shared_;
   sentinels const whom_;
   scout_user& user_;
   timer_node timer_;
   std::vector<std::unique_ptr<sentinel>> all_;  // who is asked first stands first
-  sentinel ear_;                                // subscribed to the announcements of the first
-  bool deaf_ = false;                           // it is not allowed to subscribe
-  bool told_alone_ = false;                     // that one knows no other
-  instant listen_at_{};                         // not before
+  bool told_alone_ = false;                     // that the asked one knows no other
   bool asking_ = false;                         // a round is under way
   instant began_{};                             // the last one
   instant next_one_at_ = never;                 // when the next sentinel of the round is asked, too

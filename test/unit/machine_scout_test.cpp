@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 using namespace latchkey;
@@ -35,6 +36,7 @@ config scout_settings() {
   config made;
   made.connect_timeout = 2s;
   made.timeout = 1s;
+  made.on_event = [](event const&) {};
   return made;
 }
 
@@ -113,6 +115,58 @@ struct watch_room final : scout_user {
   sentinel_scout scout;
 };
 
+std::string announced(std::string_view channel) {
+  return as_list({"message", std::string(channel), channel == promoted ? "master m 1 2" : "m 1 2 3 4"});
+}
+
+// Three sentinels that answer at once, each what it is told here.
+struct three_sentinels {
+  void play(milliseconds length, watch_room::need wanted = watch_room::need::watch) {
+    for (instant const end = r.shared.now + length; r.shared.now < end; r.shared.now += 10ms) {
+      while (r.shared.timers.take_due(r.shared.now)) r.scout.on_timer();
+      r.turn(wanted);
+      auto const io = r.io;
+      for (auto const& one : io.open) open(one.serial, one.to.host);
+      for (auto const& one : io.write) answer(one.serial, hosts.at(one.serial), one.bytes);
+    }
+  }
+  void open(std::uint32_t serial, std::string const& host) {
+    hosts[serial] = host;
+    ++opened[host];
+    dead.contains(host) ? r.scout.open_failed(serial, errc::connect_failed, "refused") : r.scout.opened(serial);
+  }
+  void answer(std::uint32_t serial, std::string const& host, std::string const& bytes) {
+    if (bytes.find("SUBSCRIBE") != bytes.npos) {
+      ++listened[host];
+      ears[host] = serial;
+      if (closes.contains(host)) return r.scout.broken(serial);
+      bool const refused = refusal.contains(host);
+      r.scout.received(serial,
+                       refused ? refusal[host] : "*3\r\n" + as_bulk("subscribe") + as_bulk(switched) + ":1\r\n");
+    } else {
+      ++asked[host];
+      if (slow.contains(host)) return;
+      r.scout.received(serial, found(knows.contains(host) ? "o" : "n", knows.contains(host) ? 2 : 1));
+    }
+  }
+  void tell(std::string const& host, std::string_view channel) {
+    knows.insert(host);
+    r.scout.received(ears.at(host), announced(channel));
+  }
+  int questions() const {
+    int all = 0;
+    for (auto const& [host, count] : asked) all += count;
+    return all;
+  }
+
+  watch_room r{{{"a", 1}, {"b", 1}, {"c", 1}}};
+  std::set<std::string> dead, closes, slow, knows;  // knows: of the failover
+  std::map<std::string, std::string> refusal;
+  std::map<std::uint32_t, std::string> hosts;
+  std::map<std::string, std::uint32_t> ears;
+  std::map<std::string, int> opened, listened, asked;
+};
+
 }  // namespace
 
 TEST_CASE("sentinels: what they answer", "[unit][wire]") {
@@ -156,13 +210,16 @@ TEST_CASE("scout: one is asked, found good, listened to and asked again", "[unit
   CHECK(r.said().find("GET-MASTER-ADDR-BY-NAME") != std::string::npos);
   r.answer("a", found("n", 3));
   CHECK(r.claims == std::vector<std::string>{"n:7/3"});
-  CHECK(r.turn() == "a ");  // to listen
+  CHECK(r.turn() == "a b ");  // to listen
   r.scout.opened(r.serial("a"));
   r.turn();
   CHECK(r.said().find("+switch-master") != std::string::npos);
+  auto const ear = r.serial("a");
+  r.scout.opened(r.serial("b"));
+  r.turn();
+  r.said();
   r.pass(900ms);
   CHECK(r.said().empty());
-  auto const ear = r.serial("a");
   r.scout.received(ear, as_list({"message", "+switch-master", "other 1 2 3 4"}));
   r.turn();
   CHECK(r.said().empty());
@@ -198,25 +255,46 @@ TEST_CASE("scout: the sentinel that leads a failover is asked as soon as it has 
   }
 }
 
-TEST_CASE("scout: what one sentinel says of a failover is asked of that one", "[unit][machine]") {
-  watch_room r({{"a", 1}, {"b", 1}});
-  auto const ear = r.hear_the_first();
-  auto const asked = r.serials["a"].front();
-  r.pass(200ms);
-  r.said();
-  r.scout.distrust();  // the other one is the first to be asked
-  r.turn();
-  r.reach("b");
-  r.answer("b", found("n", 1));
-  r.pass(200ms);
-  r.said();
-  r.scout.received(ear, as_list({"message", std::string(promoted), "master m 1 2"}));
-  r.turn();
-  CHECK_FALSE(r.said().empty());
-  auto const claims = r.claims.size();
-  r.scout.received(asked, found("o", 2));
-  REQUIRE(r.claims.size() == claims + 1);
-  CHECK(r.claims.back() == "o:7/2");
+TEST_CASE("scout: the first sentinel that tells of a failover is heard, and asked", "[unit][machine]") {
+  three_sentinels all;
+  all.play(1'200ms);
+  CHECK(all.listened == std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}});
+  CHECK(all.asked.size() == 1);
+  auto const channel = GENERATE(promoted, switched);
+  all.tell("c", channel);
+  all.play(10ms);
+  all.play(10ms);
+  CHECK(all.asked["c"] == 1);
+  CHECK(all.r.claims.back() == "o:7/2");
+}
+
+TEST_CASE("scout: who tells of a failover while another one is asked is asked next", "[unit][machine]") {
+  three_sentinels all;
+  all.play(500ms);
+  all.slow.insert("a");
+  int const before = all.asked["a"];
+  while (all.asked["a"] == before) all.play(10ms);
+  all.tell("c", promoted);
+  all.r.scout.received(all.r.serials["a"].front(), found("n", 1));  // as it was
+  all.play(150ms);
+  CHECK(all.r.claims.back() == "o:7/2");
+  CHECK(all.asked["a"] == before + 1);
+}
+
+TEST_CASE("scout: whoever tells of a failover later makes one question more at most", "[unit][machine]") {
+  three_sentinels all;
+  all.play(1'200ms);
+  int const before = all.questions();
+  milliseconds const apart = GENERATE(0ms, 10ms, 150ms);
+  for (auto const* host : {"c", "b", "a"}) {
+    all.tell(host, host[0] == 'c' ? promoted : switched);
+    if (apart > 0ms) all.play(apart);
+  }
+  all.tell("c", switched);
+  all.play(300ms);
+  CHECK(all.questions() > before);
+  CHECK(all.questions() - before <= (apart > 100ms ? 4 : 2));
+  CHECK(all.r.claims.back() == "o:7/2");
 }
 
 TEST_CASE("scout: the next one is asked, too, when an answer takes long", "[unit][machine]") {
@@ -385,29 +463,61 @@ TEST_CASE("scout: while the server that one names is missing others are asked in
 }
 
 TEST_CASE("scout: one that is dead keeps nobody from being listened to", "[unit][machine][case-t5]") {
-  watch_room r({{"dead", 1}, {"b", 1}, {"c", 1}});
-  int listened = 0;
-  auto const turn = [&] {
-    r.turn(watch_room::need::press);
-    auto const io = r.io;
-    for (auto const& one : io.open) {
-      if (one.to.host == "dead")
-        r.scout.open_failed(one.serial, errc::connect_failed, "refused");
-      else
-        r.scout.opened(one.serial);
-    }
-    for (auto const& one : io.write) {
-      if (one.bytes.find("SUBSCRIBE") != one.bytes.npos) ++listened;
-      if (one.bytes.find("GET-MASTER") != one.bytes.npos) r.scout.received(one.serial, found("n", 1));
-    }
-  };
-  for (int i = 0; i < 400; ++i) {
-    turn();
-    r.shared.now += 10ms;
-    while (r.shared.timers.take_due(r.shared.now)) r.scout.on_timer();
+  three_sentinels all;
+  all.dead.insert("a");
+  all.play(4s, watch_room::need::press);
+  CHECK(all.r.claims.size() > 10);
+  CHECK(all.listened == std::map<std::string, int>{{"b", 1}, {"c", 1}});
+  all.opened.clear();
+  all.play(10s);
+  CHECK(all.opened["a"] >= 9);
+  CHECK(all.opened["a"] <= 21);  // it may be the one that is asked first, too
+  all.dead.clear();
+  all.play(1'100ms);
+  CHECK(all.listened == std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}});
+}
+
+TEST_CASE("scout: a sentinel that ends each connection is listened to again every second", "[unit][machine]") {
+  three_sentinels all;
+  auto const* const host = GENERATE("a", "b");
+  bool const full = GENERATE(true, false);
+  full ? static_cast<void>(all.refusal[host] = "-ERR max number of clients reached\r\n")
+       : static_cast<void>(all.closes.insert(host));
+  all.play(10s);
+  CHECK(all.listened[host] >= 9);
+  CHECK(all.listened[host] <= 11);
+  CHECK(all.questions() <= 12);  // as if it were not there
+  all.refusal.clear();
+  all.closes.clear();
+  all.play(2s);
+  int const before = all.listened[host];
+  all.r.scout.broken(all.ears.at(host));
+  all.play(20ms);
+  CHECK(all.listened[host] == before + 1);
+}
+
+TEST_CASE("scout: a sentinel that lets nobody listen is not tried again", "[unit][machine]") {
+  three_sentinels all;
+  all.refusal["b"] = "-NOPERM no permissions to run SUBSCRIBE\r\n";
+  all.play(10s);
+  CHECK(all.listened == std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}});
+  std::vector<std::string> told;
+  for (auto const& note : all.r.out.notes)
+    if (note.type == event_type::subscribe_refused) told.push_back(note.text);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].starts_with("sentinel b:1: NOPERM"));
+}
+
+TEST_CASE("scout: nobody is listened to before one has named a master", "[unit][machine]") {
+  watch_room r({{"a", 1}, {"b", 1}}, "wrong");
+  r.turn();
+  for (auto const* host : {"a", "b"}) {
+    r.reach(host);
+    r.answer(host, "-WRONGPASS invalid\r\n");
+    r.turn();
   }
-  CHECK(r.claims.size() > 10);
-  CHECK(listened == 1);
+  REQUIRE(r.complaints.size() == 1);
+  CHECK(r.serials["a"].size() + r.serials["b"].size() == 2);
 }
 
 TEST_CASE("scout: nobody is asked more often than every 100 ms, nor while nobody needs a server", "[unit][machine]") {
