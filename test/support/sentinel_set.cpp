@@ -129,10 +129,10 @@ void sentinel_set::fail_over() {
   await_successor(before);
 }
 
-void sentinel_set::begin_fail_over() {
+void sentinel_set::begin_fail_over(std::size_t leader) {
   // Until the sentinels have heard of a replica's state there may be no good one.
   must_happen(wait_until([&] {
-                auto const said = sentinels_[0]->admin().command("SENTINEL", "FAILOVER", "m");
+                auto const said = sentinels_[leader]->admin().command("SENTINEL", "FAILOVER", "m");
                 return !said.is_error() || said.text.starts_with("INPROG");
               }),
               "a failover can begin");

@@ -60,7 +60,7 @@ class sentinel_set {
   // The master and a replica change places, both being well.
   void fail_over();
   // The same, but comes back when a sentinel has begun with it.
-  void begin_fail_over();
+  void begin_fail_over(std::size_t leader = 0);
   // This replica hears nothing of its master any more, but could still be promoted.
   void cut_replication(std::size_t replica);
   // As many replicas follow this one.

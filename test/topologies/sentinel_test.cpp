@@ -311,6 +311,20 @@ TEST_CASE("case t28: a failover with the old master alive leaves nobody there", 
   CHECK(w.servers.node(0).admin().listeners(lock.name()) == 0);
 }
 
+TEST_CASE("case t28: a failover is heard of from whichever sentinel leads it", "[topologies][case-t28]") {
+  failover_world w;
+  auto const listeners = [&](std::size_t sentinel) { return w.servers.sentinel(sentinel).admin().clients("sub=2"); };
+  REQUIRE(wait_until([&] { return listeners(0) == 1 && listeners(1) == 1 && listeners(2) == 1; }));
+  auto const held = w.own->get_lock(new_name()).acquire();
+  w.replicated();
+  w.servers.begin_fail_over(2);  // the first one is asked otherwise
+  REQUIRE(wait_until([&] { return w.servers.named_by(2) != 0; }));
+  stopwatch time;
+  REQUIRE(w.log.wait_for(event_type::topology_changed, 2));
+  CHECK(time.passed() < bound(300ms, 1s));
+  CHECK(held.held());
+}
+
 TEST_CASE("case t31: a release that was not replicated does not come back", "[topologies][case-t31]") {
   failover_world w({.lock_watchdog_timeout = 30s});
   auto const lock = w.own->get_lock(new_name());
