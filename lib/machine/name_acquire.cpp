@@ -110,7 +110,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
 
   if (!call || deadline <= shared_.now || outer_lost || answer.unsynced) {
     if (kind_.rules().takes) note(event_type::abandoned, state.owner, {}, {}, {}, was.context);
-    repair(state, was.mode);
+    if (!was.on_left) repair(state, was.mode);
     if (!call) return;
     bool const was_head = queue().is_head(*call);
     waiters_->leave(*call);
@@ -246,7 +246,7 @@ void name_machine::take_back(owner_state& state) {
     return finish(state);
   }
   waiters_->remember(wake_up::taken_back);
-  bool const clean = !asked.repeated && !asked.owes;
+  bool const clean = !asked.may_stand();
   unsigned char const mode = asked.mode;
   unsigned const fix = asked.fix;
   bool const repeated = asked.repeated;

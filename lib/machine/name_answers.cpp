@@ -55,14 +55,14 @@ void name_machine::on_acquire_answer(owner_state& state, outcome const& answer) 
     case outcome::type::untried:
       repair_modes(state, was.fix);
       // A copy that was never answered may have been granted; this one only says that another member is busy now.
-      if (was.repeated || was.owes) repair(state, was.mode);
+      if (was.may_stand()) repair(state, was.mode);
       return untried(was);
     case outcome::type::unseen: repair_modes(state, was.fix); return on_unseen(state, was);
     default:
       repair_modes(state, was.fix);
       // Nobody knows what an answer of unexpected form stands for, and a copy that was never answered may have been
       // granted before this one was refused: what the server may have granted is given back.
-      if (answer.what == outcome::type::malformed || was.repeated || was.owes) repair(state, was.mode);
+      if (answer.what == outcome::type::malformed || was.may_stand()) repair(state, was.mode);
       return fail_acquire(state, was, answer);
   }
 }

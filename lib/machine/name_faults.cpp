@@ -74,16 +74,6 @@ void name_machine::requeue(owner_state& state, unsigned char mode) {
   call.where = operation::place::behind_owner;
 }
 
-namespace {
-
-// An extension of what has ended by time, and is not given back: it would make shorter what stays of that.
-bool outlives_its_hold(owner_state const& state) {
-  request const& asked = state.ask_;
-  return asked.what == ask::extend && state.live(asked.mode) == 0 && (asked.fix >> asked.mode & 1u) == 0;
-}
-
-}  // namespace
-
 void name_machine::on_hold_deadline(hold& late) {
   if (late.deadline > shared_.now) return shared_.timers.set(late, late.deadline);
   owner_state& state = *late.of;
@@ -108,11 +98,11 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   if (!any) return;
   holders_.stop_renewing(state, mode);
   if (!stays || state.live(mode) > 0) return repair(state, mode);
-  // What was asked to keep others out for longer is not given back, nor what another process may have extended. But
-  // what has not left, and stands on it, would change that.
-  request const& asked = state.ask_;
-  if (asked.where == request::place::outbox && ((lapsed(state) && !asked.repeated) || outlives_its_hold(state)))
-    takeover::withdraw(state);
+  // What was asked to keep others out for longer is not given back, nor what another process may have extended. An
+  // extension would make it shorter, and a re-entry that comes too late would give it back.
+  request& asked = state.ask_;
+  asked.on_left = asked.mode == mode && (lapsed(state) || asked.what == ask::extend);
+  if (asked.on_left && asked.where == request::place::outbox) takeover::withdraw(state);
 }
 
 // --- force-unlock ---
@@ -210,6 +200,12 @@ void name_machine::resolve(owner_state& state) {
     repair_modes(left, fix);
   }
   asked.where = request::place::outbox;
+  if (asked.on_left) {
+    takeover::withdraw(state);
+    advance(state);
+    waiters_->wake();
+    return tidy(state);
+  }
   if (lapsed(state)) {
     requeue(state, asked.mode);
     state.ask_.repeated = true;
@@ -230,10 +226,6 @@ void name_machine::resolve(owner_state& state) {
   }
   if (asked.partner) asked.partner->ask_.where = request::place::outbox;
   at_->requests.add(state);
-  if (!outlives_its_hold(state)) return;
-  takeover::withdraw(state);
-  advance(state);
-  tidy(state);
 }
 
 // The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for NOSCRIPT
@@ -255,10 +247,10 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
     take_back(state);
   else if (partner && partner->ask_.abandoned)
     take_back(*partner);
+  else if (asked.on_left)
+    takeover::withdraw(state);
   else if (lapsed(state))
     requeue(state, asked.mode);
-  else if (outlives_its_hold(state))
-    takeover::withdraw(state);
   if (why && state.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
   if (why) count_attempt(state, why->code, text, why->transient);
   advance(state);

@@ -76,6 +76,7 @@ struct request {
   bool doubtful = false;   // an acquire on the direct lane: a force-unlock, answered meanwhile, may have run later
   bool noted = false;      // stands in the name's list of what may keep others waiting
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
+  bool on_left = false;    // what it stands on has ended by time, and is left to its lease: it gives nothing back
   detour sent_on{};
   unsigned char fix = 0;  // modes, one bit each, of which holds ended while it was under way: to be repaired
   unsigned char command = 0;
@@ -102,6 +103,8 @@ struct request {
   // Acquires of the same number leave in one call. One that nobody waits for any more does not leave again.
   std::uint64_t bundle() const { return what == ask::acquire && call ? call->bundle : 0; }
   bool under_way() const { return what != ask::none; }
+  // What it did, or may have done, is given back if nobody has it.
+  bool may_stand() const { return (repeated || owes) && !on_left; }
   bool sent_or_in_doubt() const { return where != place::none && where != place::outbox; }
 };
 

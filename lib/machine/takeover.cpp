@@ -123,7 +123,7 @@ void takeover::withdraw(owner_state& state) {
   request const was = state.ask_;
   name.at_->requests.remove(state);
   name.finish(state);
-  if (was.what == ask::acquire) {
+  if (was.call && was.what == ask::acquire) {
     state.behind.push_front(*was.call);
     was.call->where = operation::place::behind_owner;
   } else if (was.call) {

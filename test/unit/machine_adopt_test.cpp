@@ -227,6 +227,36 @@ TEST_CASE("who enters an adopted hold again, and has not asked when it ends, tak
   w.finish();
 }
 
+TEST_CASE("who entered an adopted hold again, and hears it behind the end, takes nothing of others",
+          "[unit][machine]") {
+  bool const answered = GENERATE(false, true);
+  world w(patient(), 3);
+  task& held = w.await(w.acquire(1, {.lease = 10s}));
+  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
+  task& early = transfers::adopt(w, 77, held, {.client = 1});
+  task& late = transfers::adopt(w, 78, held, {.client = 2});
+  w.await(w.extend(late, 60s));
+  w.pass(9'900ms);
+  w.mute(role::shared, true, 1);
+  task& again = w.run(w.acquire(77, {.lease = 2s, .client = 1}));
+  w.pass(200ms);
+  REQUIRE(early.losses == 1);
+  if (answered)
+    w.mute(role::shared, false, 1);
+  else
+    w.lose(role::shared, fate::gone, 1);
+  w.pass(5s);
+  CHECK(w.server.has("k", w.field(1)));
+  CHECK_FALSE(again.granted());
+  CHECK(late.losses == 0);
+  w.drop(early);
+  w.await(w.release(late));
+  w.await(again);
+  CHECK(w.server.has("k", w.field(77, 1)));
+  w.await(w.release(again));
+  w.finish();
+}
+
 TEST_CASE("what is released since the server was asked is not adopted once more", "[unit][machine]") {
   bool const own = GENERATE(false, true);
   std::size_t const by = own ? 0 : 1;

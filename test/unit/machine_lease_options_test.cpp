@@ -90,6 +90,48 @@ TEST_CASE("an extension that leaves after its hold has ended leaves the lock del
   w.finish();
 }
 
+TEST_CASE("a re-entry that was sent before its hold ended leaves the lock delay alone", "[unit][machine]") {
+  enum class answer { never, refused, granted, given_up };
+  auto const how = GENERATE(answer::never, answer::refused, answer::granted, answer::given_up);
+  INFO(static_cast<int>(how));
+  world w(patient(), 2);
+  task& held = w.await(w.acquire(1, {.lease = 1s, .lock_delay = 20s}));
+  w.pass(900ms);
+  task* again = nullptr;
+  if (how == answer::granted) {
+    w.mute(role::shared);
+    again = &w.run(w.acquire(1, {.lease = 2s}));
+    w.pass(200ms);
+    w.mute(role::shared, false);
+  } else if (how == answer::refused) {
+    w.deafen(role::shared);
+    again = &w.run(w.acquire(1, {.lease = 2s}));
+    w.pass(200ms);
+    w.server.refuse("EVALSHA", "NOREPLICAS Not enough good replicas to write.");
+    w.deafen(role::shared, false);
+  } else {
+    w.unreachable = "no route";
+    leave_unanswered(w, role::shared, [&] { again = &w.acquire(1, {.lease = 2s}); });
+    w.pass(200ms);
+    if (how == answer::given_up) w.cancel(*again);
+    w.unreachable.clear();
+  }
+  REQUIRE(held.losses == 1);
+  task& other = w.acquire(2, {.lease = 1s, .client = 1});
+  w.await(*again);
+  CHECK(again->granted() == (how != answer::given_up));
+  CHECK_FALSE(other.done());
+  if (how == answer::given_up) {
+    w.pass(5s);
+    CHECK_FALSE(other.done());
+  }
+  w.drop(*again);
+  w.await(other);
+  w.release(other);
+  w.drop(held);
+  w.finish();
+}
+
 TEST_CASE("turns: a hold with a lock delay begins in the field of its own owner", "[unit][machine]") {
   world w(with_turns());
   task& a = granted(w, w.acquire(1));
