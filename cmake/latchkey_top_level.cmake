@@ -14,3 +14,8 @@ if(LATCHKEY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The sources of a unity build are named by their whole paths, and __FILE__ would say where they lie.
   add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 endif()
+
+# What looks at memory is called, and not inlined: that compiles in a fifth less time.
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-mllvm -asan-instrumentation-with-call-threshold=0")
+endif()
