@@ -54,6 +54,8 @@ struct context {
   recent_releases released;       // stays empty where no other server ever takes over
   bool may_move = false;          // another server may have a name one day
   home const* answers = nullptr;  // of the server whose answer is being read
+  // Nobody is told of what the next master may not have.
+  bool asks_replicas() const { return may_move && settings.check_lock_synced_replicas; }
 
   // The direct lane, as long as calls are being started: offered, and then perhaps taken by one call, or by owners
   // whose requests leave together.

@@ -71,8 +71,8 @@ void name_machine::on_release_answer(owner_state& state, outcome const& answer) 
   request const was = state.ask_;
   finish(state);
   if (answer.what == outcome::type::still_held) {
-    // Replicas are not asked, and the next master may have it for no longer than before.
-    bool const longer = !shared_.may_move || !shared_.settings.check_lock_synced_replicas;
+    // Replicas are not asked about it, and the next master may have it for no longer than before.
+    bool const longer = !shared_.asks_replicas();
     tenure_.confirmed(state, was, longer ? shared_.trusted_end(was.sent, milliseconds(was.lease)) : instant{});
   }
   conclude_release(state, was, answer);

@@ -41,7 +41,7 @@ bool refused_for_good(reply const& to_wait) {
 // How many have to have it before anybody is told.
 std::size_t request_writer::replicas_needed() {
   auto const& settings = shared_.settings;
-  if (!shared_.may_move || !settings.check_lock_synced_replicas) return 0;
+  if (!shared_.asks_replicas()) return 0;
   if (settings.min_synced_replicas > 0) return static_cast<std::size_t>(settings.min_synced_replicas);
   auto const& known = at_.replicas;
   // Of a node that an ASK has named nobody has said yet how many it has, but itself.
@@ -65,7 +65,7 @@ item request_writer::item_of(sent_call const& call, std::size_t i) {
 
 // Has anything been granted or made longer?
 bool request_writer::needs_replicas(sent_call const& call, reply const& answer) {
-  if (!shared_.may_move || call.what == sent_call::type::plain || !answer.is_array()) return false;
+  if (!shared_.asks_replicas() || call.what == sent_call::type::plain || !answer.is_array()) return false;
   std::size_t const asked = call.owners.size() + call.renewals.size();
   if (answer.elements.size() != asked || call.asked == ask::release) return false;
   for (std::size_t i = 0; i < asked; ++i) {
