@@ -4,6 +4,7 @@
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -210,6 +211,7 @@ void name_machine::told_busy(owner_state& state, request const& was, std::int64_
 void name_machine::renewed(renewal& renewal, outcome const& answer) {
   owner_state& state = *renewal.of;
   renewal.under_way = false;
+  if (renewal.stale) return after_renewal(renewal);
   if (answer.what == outcome::type::extended) {
     renewal.failures = 0;
     // What its holder has seen end does not come to life again because the answer was processed before the timer.
@@ -253,7 +255,8 @@ void name_machine::note_at_risk(renewal& renewal, error_code const& why, std::st
 
 void name_machine::after_renewal(renewal& renewal) {
   owner_state& state = *renewal.of;
-  if (state.live(renewal.mode) > 0) at_->renewals.again(renewal);
+  bool const stale = std::exchange(renewal.stale, false);
+  if (state.live(renewal.mode) > 0) stale ? at_->renewals.look_for(renewal) : at_->renewals.again(renewal);
   advance(state);
   waiters_->wake();
   tidy(state);

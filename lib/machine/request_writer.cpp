@@ -219,6 +219,7 @@ void request_writer::send_renewals(outbox& from, link& to) {
       call.which = &which;
       call.renewals.push_back(&renewal);
       renewal.sent = shared_.now;
+      renewal.stale = false;
       renewal.of->of.add_field(fields_, *renewal.of, renewal.mode);
       field_ends_.push_back(fields_.size());
       // A hold may end before anything is sent: PEXPIRE 0 would delete the key.

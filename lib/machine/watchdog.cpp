@@ -87,7 +87,10 @@ void watchdog::want_all_now() {
 
 void watchdog::look_for(renewal& renewal) {
   renewal.looks = true;
-  if (renewal.under_way) return;  // it leaves for that server
+  if (renewal.under_way) {
+    renewal.stale = !renewal.is_linked();  // else it leaves for that server
+    return;
+  }
   if (renewal.is_linked()) regular_.erase(regular_.iterator_to(renewal));
   urgent_.push_back(renewal);
   plan();

@@ -1,5 +1,6 @@
 // A client of a cluster whose slots move, in virtual time: docs/topologies.md.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 #include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
@@ -484,6 +485,41 @@ TEST_CASE("cluster: a question to a node that is elected again is asked again th
   REQUIRE(query.done());
   CHECK(query.value == 1);
   c.w.await(c.w.release(held));
+}
+
+// It ran before the election, which has lost it, and its WAIT is met by what followed.
+TEST_CASE("cluster: a renewal that left before an election of which nobody had heard makes no hold longer",
+          "[unit][machine][cluster]") {
+  bool const moves = GENERATE(false, true);  // its slot goes to another node besides, which is all that is heard of
+  cluster c;
+  world& w = c.w;
+  for (auto* const one : {&c.first, &c.second}) one->redis.replicas = one->redis.synced_replicas = 2;
+  w.add_server();
+  nodes::move(w, "other", 2);
+  nodes::move(w, "more", 2);
+  auto& held = granted(w, w.acquire(1));
+  auto& kept = granted(w, w.acquire(2, {.name = "{k}2"}));
+  granted(w, w.acquire(3, {.name = "other", .lease = 60s}));
+  auto const until = held.shown.until();
+  auto copy = c.first.redis.data;
+  copy.remove("k");
+  w.pass(8s);
+  w.mute(role::shared);
+  w.until([&] { return c.first.ran("EVALSHA renew") > 0; });
+  CHECK(held.shown.until() == until);
+  c.first.redis.data = copy;
+  nodes::take_over(w, 0, 0, false);
+  nodes::move(w, moves ? "more" : "other", 0);
+  if (moves) nodes::move(w, "k", 1);
+  w.acquire(4, {.name = moves ? "more" : "other", .wait = 10ms});  // MOVED: it is noticed
+  w.pass(100ms);
+  w.mute(role::shared, false);
+  w.pass(500ms);
+  CHECK(held.losses == 1);
+  CHECK(kept.losses == 0);
+  CHECK(kept.shown.until() > until + 5s);
+  auto& now = moves ? c.second : c.first;
+  CHECK(now.ttl("{k}2") > 25'000);
 }
 
 // Its epoch is greater for what it has got.
