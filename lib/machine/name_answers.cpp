@@ -1,6 +1,7 @@
 #include <machine/name_machine.hpp>
 #include <machine/outbox.hpp>
 #include <machine/takeover.hpp>
+#include <machine/transfer.hpp>
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ void name_machine::answered(owner_state& state, outcome const& answer) {
       break;
     case ask::hand_off: on_hand_off_answer(state, answer); break;
     case ask::extend: on_extend_answer(state, answer); break;
+    case ask::renew: transfer::confirmed(*this, state, answer); break;
     case ask::leave: on_leave_answer(state); break;
     case ask::command: on_command_answer(state, answer); break;
     default: return;

@@ -117,6 +117,7 @@ void name_machine::advance(owner_state& state) {
 
 void name_machine::complete(operation& call, error_code error, std::string_view text) {
   call.where = operation::place::idle;
+  if (call.what == operation::type::adopt) transfer::undo(*this, call);
   call.error = error;
   if (!text.empty()) call.text = text;
   shared_.explain(call, *at_);
@@ -246,12 +247,12 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
     recall_unsent_try(state);
     if (waiters_->onward().can_hand_off(state)) pair_up(state, queue().head());
   }
-  if (asked.what == ask::release) {
+  if (asked.what == ask::release || asked.what == ask::renew) {
     asked.target = state.live(asked.mode);
     // At least one: a hold may have run out unnoticed.
     auto const stays = std::max<std::int64_t>(state.longest(asked.mode, shared_.now, shared_.settings), 1);
-    asked.lease = asked.target > 0 ? stays : 0;
-    if (asked.target == 0 && !waiters_->onward().unsent_try()) waiters_->turns().end();
+    asked.lease = asked.target > 0 || asked.what == ask::renew ? stays : 0;
+    if (asked.lease == 0 && !waiters_->onward().unsent_try()) waiters_->turns().end();
   } else if (asked.what == ask::extend) {
     hold* extended = state.find(asked.extends);
     bool const live = holders_.lasts(extended);

@@ -14,6 +14,7 @@ outbox::order order_of(ask what) {
   switch (what) {
     case ask::acquire: return outbox::acquires;
     case ask::hand_off: return outbox::hand_offs;
+    case ask::renew:
     case ask::extend: return outbox::extensions;
     default: return outbox::releases;
   }

@@ -51,6 +51,12 @@ bool transfer::ends(name_machine& in, operation const& call) {
   });
 }
 
+void transfer::tell(name_machine& into, operation& call) {
+  into.note(event_type::granted, call.owner, {}, {}, into.shared_.now - call.started, {});
+  call.yes = true;
+  into.complete(call);
+}
+
 void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
   instant const end = call.value < 0 ? never : into.shared_.trusted_end(call.started, milliseconds(call.value));
   auto const all = into.holders_.all();
@@ -71,9 +77,43 @@ void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
   state.find(call.hold)->adopted = true;
   ++into.shared_.counters.acquired;  // since its end is counted, too
   ++into.tally_.acquired;
-  into.note(event_type::granted, call.owner, {}, {}, into.shared_.now - call.started, {});
-  call.yes = true;
-  into.complete(call);
+  if (!into.shared_.asks_replicas() || end == never) return tell(into, call);
+  request asked;
+  asked.what = ask::renew;
+  asked.mode = call.mode;
+  asked.extends = call.hold;
+  asked.call = &call;
+  call.where = operation::place::trying;
+  into.watch_deadline(call);
+  into.begin(state, asked);
+  into.send(state, !into.active_.release_sent());
+}
+
+void transfer::confirmed(name_machine& into, owner_state& state, outcome const& answer) {
+  request const was = state.ask_;
+  into.finish(state);
+  into.repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
+  if (!was.call) return;
+  operation& call = *was.call;
+  call.unseen = was.repeated;
+  bool const done = answer.what == outcome::type::extended;
+  if (done && answer.unsynced)
+    into.complete(call, errc::not_synced, answer.text.empty() ? too_few_replicas : answer.text);
+  else if (!done && answer.what != outcome::type::absent)
+    into.complete(call, error_of(answer), words_of(answer));
+  else if (done && into.holders_.lasts(state.find(was.extends)))
+    tell(into, call);
+  else
+    into.complete(call);  // `yes` stays false
+}
+
+void transfer::undo(name_machine& in, operation const& call) {
+  owner_state& state = *call.of_owner;
+  hold* const begun = call.yes || call.hold == 0 ? nullptr : state.find(call.hold);
+  if (!begun) return;
+  in.holders_.forget(state, *begun);
+  in.holders_.stop_renewing(state, call.mode);
+  in.waiters_->new_head();  // as behind a hold of another client
 }
 
 void transfer::name_adopted(name_machine const& of, operation& query) {

@@ -261,7 +261,7 @@ local function raise(key, lease)
   local left = call('pttl', key)
   if problem(left) then return left.err end
   if left == -2 then return problem(call('set', key, '1', 'px', lease)) end
-  return left < lease and problem(call('pexpire', key, lease)) or nil
+  return problem(call('pexpire', key, math.max(left, lease)))
 end
 local function renew(key, side, field, lease)
   lease = tonumber(lease)

@@ -102,17 +102,16 @@ local function count_to(key, field, own, target, lease, left, timed)
 end
 )lua";
 
-// By comparison: PEXPIRE GT is not known to Redis 6.2. A key that lost its time to live is less.
+// By comparison: PEXPIRE GT is not known to Redis 6.2. A key that lost its time to live is less. What is longer is
+// written, too: WAIT is about what its connection has written.
 constinit std::string_view const renew = R"lua(
 local function renew(key, owner, lease)
   local why = refusal(key, owner)
   if why then return why end
   local left = call('pttl', key)
   if type(left) == 'table' then return left.err end
-  if left < tonumber(lease) then
-    local time = call('pexpire', key, lease)
-    if type(time) == 'table' then return time.err end
-  end
+  local time = call('pexpire', key, math.max(left, tonumber(lease)))
+  if type(time) == 'table' then return time.err end
   return -9
 end
 )lua";

@@ -121,8 +121,10 @@ TEST_CASE("the client that detached a hold adopts it under its own owner", "[uni
   world w;
   task& held = w.await(w.acquire(1, {.lease = 20s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
+  auto const said = w.server.log.size();
   task& again = transfers::adopt(w, 1, held);
   REQUIRE(again.yes);
+  CHECK(w.server.log.size() == said + 1);  // nothing but the question: nobody takes over from this server
   task& twice = transfers::adopt(w, 1, held);
   CHECK(twice.error == errc::already_held);
   w.await(w.release(again));

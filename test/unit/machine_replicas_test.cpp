@@ -2,6 +2,7 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
+#include <support/unit/transfers.hpp>
 #include <support/unit/turns.hpp>
 
 using namespace latchkey;
@@ -185,4 +186,100 @@ TEST_CASE("replicas: a connection that is lost before they have confirmed leaves
   CHECK(r.w.server.count("k", r.w.field(1)) == 1);
   r.w.await(r.w.release(held));
   CHECK_FALSE(r.w.server.exists("k"));
+}
+
+namespace {
+
+// Its extension was not confirmed, and it is detached.
+task& extended_in_vain(world& w) {
+  auto& held = granted(w, w.acquire(1, {.lease = 20s}));
+  w.server.redis.synced_replicas = 0;
+  if (w.await(w.extend(held, 60s)).error != errc::not_synced) w.fail("it should not be confirmed");
+  if (transfers::detach(w, held).owner.empty()) w.fail("it should be detached");
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("replicas: what they do not have is not adopted, and stays as it is", "[unit][machine]") {
+  replicated r(1);
+  world& w = r.w;
+  auto& held = extended_in_vain(w);
+  auto const end = w.server.last_instant("k");
+  auto& none = w.await(transfers::adopt(w, 1, held));
+  CHECK(none.error == errc::not_synced);
+  CHECK(none.text.find("replicas") != std::string::npos);
+  CHECK(none.losses == 0);
+  CHECK(w.snapshot().held == 0);
+  CHECK(w.server.last_instant("k") - end < 1s);
+  w.server.redis.synced_replicas = 2;
+  auto const waits = r.waits("1 1000");
+  auto& mine = w.await(transfers::adopt(w, 1, held));
+  CHECK(mine.yes);
+  CHECK(mine.shown.until() > w.now + 55s);
+  CHECK(r.waits("1 1000") == waits + 1);
+  CHECK(w.server.last_instant("k") - end < 1s);
+  w.await(w.release(mine));
+  CHECK_FALSE(w.server.exists("k"));
+  CHECK(w.noted(event_type::granted) == 2);
+  w.resolve();
+}
+
+TEST_CASE("replicas: what is adopted is asked about until that is answered, or given up", "[unit][machine]") {
+  replicated r(1);
+  world& w = r.w;
+  auto& held = granted(w, w.acquire(1, {.lease = 60s}));
+  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
+  task* mine = nullptr;
+  auto const ask = [&] { mine = &transfers::adopt(w, 1, held, {}, [&] { w.mute(role::shared); }); };
+  SECTION("its connection is lost") {
+    ask();
+    w.run();
+    w.lose(role::shared, fate::late);
+    w.await(*mine);
+    CHECK(mine->yes);
+    w.await(w.release(*mine));
+  }
+  SECTION("the client closes") {
+    ask();
+    w.run();
+    w.close();
+    CHECK(mine->error == errc::closed);
+    CHECK(w.snapshot().held == 0);
+  }
+  SECTION("it has ended meanwhile") {
+    mine = &w.await(transfers::adopt(w, 1, held, {}, [&] { w.server.remove("k"); }));
+    CHECK_FALSE(mine->error);
+    CHECK_FALSE(mine->yes);
+  }
+  SECTION("it has ended here") {
+    ask();
+    w.unreachable = "no route";
+    w.lose(role::shared, fate::gone);
+    w.pass(61s);
+    w.unreachable.clear();
+    w.await(*mine);
+    CHECK_FALSE(mine->yes);
+  }
+  CHECK(mine->losses == 0);
+  w.resolve();
+}
+
+// A WAIT is about what its connection has written.
+TEST_CASE("replicas: what another process has made longer meanwhile is written once more", "[unit][machine]") {
+  auto const& which = GENERATE(std::cref(detail::reentrant_kind()), std::cref(detail::plain_kind()),
+                               std::cref(detail::read_write_kind()))
+                          .get();
+  INFO(which.rules().name);
+  replicated r(1);
+  world& w = r.w;
+  bool const refused = GENERATE(true, false);
+  auto& held = granted(w, w.acquire(1, {.lease = 20s, .which = &which}));
+  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
+  auto& mine = w.await(transfers::adopt(w, 1, held, {}, [&] {
+    for (auto const& key : w.server.redis.data.keys()) w.server.expire(key, 90'000);
+    if (refused) w.server.redis.denied.insert("pexpire");
+  }));
+  CHECK(mine.yes != refused);
+  CHECK(w.server.ttl("k") > 85'000);
 }
