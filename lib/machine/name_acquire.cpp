@@ -280,7 +280,7 @@ void name_machine::fail_acquire(owner_state& state, request const& was, error_co
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
   bool const was_head = queue().is_head(call);
-  if (call.queued && !call.once && classify(text).transient && !call.late) {
+  if (call.queued && !call.asks_once() && classify(text).transient) {
     call.where = operation::place::waiting;
     call.tried = true;
     call.error = error;

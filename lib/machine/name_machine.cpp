@@ -137,15 +137,15 @@ void name_machine::watch_deadline(operation& call) {
 namespace {
 
 // A try that is on its way when the wait of its call ends is awaited for a moment: its answer is worth more than a
-// guess. So is a first one that leaves now, or only waits for its owner to have left the server's queue after an
-// earlier call.
-instant answer_awaited_until(owner_state const& state, operation const& call, bool own_channel, bool connected) {
+// guess. So is a first one that leaves now, or that goes behind what this client has under way.
+instant answer_awaited_until(owner_state const& state, operation const& call, bool connected) {
   request const& asked = state.ask_;
-  bool const next = call.where == operation::place::behind_owner && own_channel && !asked.call;
   bool const leaves_now = asked.where == request::place::outbox && connected;
   bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
-  if (call.late || !(call.where == operation::place::trying || next)) return {};
-  if (!call.waited) return leaves_now || sent ? call.limit() : instant{};
+  bool const behind_others = call.where == operation::place::waiting && connected;
+  if (call.late) return {};
+  if (!call.waited) return leaves_now || sent || behind_others ? call.limit() : instant{};
+  if (call.where != operation::place::trying) return {};
   if (!call.waits() || !call.unseen || !sent) return {};
   request const& group = asked.grantee ? asked.partner->ask_ : asked;
   return after(std::min(group.sent, call.deadline), first_try_time);
@@ -158,17 +158,18 @@ void name_machine::expire(operation& call) {
   if (shared_.now < call.deadline) return watch_deadline(call);
   owner_state& state = *call.of_owner;
   if (call.what == operation::type::acquire) {
-    instant const end = answer_awaited_until(state, call, kind_.rules().own_channel, shared_.counters.connected);
-    if (end > shared_.now) {
-      call.late = true;
-      call.deadline = end;
-      return watch_deadline(call);
-    }
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself. But of
     // what has been asked for since, and not been answered, nobody knows what became.
     bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited) ||
                       holders_.keep_out(state, call.mode);
     bool const told_busy = call.waited || (call.queued && busy);
+    bool const known = told_busy && call.where == operation::place::waiting;
+    instant const end = known ? instant{} : answer_awaited_until(state, call, shared_.counters.connected);
+    if (end > shared_.now) {
+      queue().wait_no_longer(call);
+      call.deadline = end;
+      return watch_deadline(call);
+    }
     if (told_busy && !call.once && !call.unseen) {
       give_up(call, {});
     } else {
@@ -295,7 +296,7 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
   if (call) call->unseen = true;
   if (call && (asked.what == ask::acquire || asked.what == ask::hand_off)) {
     if (!tries.in_line) tries.line_time = call->line_time;
-    if (call->queued && !call->once && !call->late) {
+    if (call->queued && !call->asks_once()) {
       out.wait = left(shared_.now, call->deadline).count();
       out.enters_line = kind_.rules().own_channel;
       tries.in_line = tries.in_line || out.enters_line;

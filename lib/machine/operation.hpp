@@ -112,7 +112,7 @@ struct operation : queue_hook {
   bool waited = false;  // was told busy at least once
   bool tried = false;   // its try was answered: busy
   bool queued = false;  // stands in the queue of the name
-  bool late = false;    // its wait is over, the answer to its first try is still awaited
+  bool late = false;    // its wait is over, and it is not known yet whether somebody has the lock
   detour sent_on{};
   bool unseen = false;       // a copy of its request has left, and no answer has said what became of it
   unsigned attempts = 0;     // requests that failed without an answer
@@ -124,8 +124,10 @@ struct operation : queue_hook {
 
   // Is it awaited no longer than its own wait?
   bool waits() const { return what == type::acquire && !once; }
+  // The next answer that says it is busy ends it.
+  bool asks_once() const { return once || late; }
   // Until when it may wait for others to go first.
-  instant patience() const { return once ? started : deadline; }
+  instant patience() const { return asks_once() ? started : deadline; }
   // It gives something back: whoever gives up waiting for it still wants it, and a client that closes still does it.
   bool goes_on() const { return what == type::release || (what == type::command && which->rules_of(command).persists); }
   // When its caller has to hear something, at the latest.

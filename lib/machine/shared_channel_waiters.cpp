@@ -71,7 +71,7 @@ void shared_channel_waiters::join(owner_state& state, operation& call) {
   if (of_.in_doubt(call.mode) || state.ask_.under_way()) return;
   bool const behind_ours = of_.holders_.keep_out(state, call.mode);
   bool const hears = listening() == view::on && !heard();
-  if (!behind_ours || call.once || !(hears || listening() == view::off)) return try_head(true);
+  if (!behind_ours || call.asks_once() || !(hears || listening() == view::off)) return try_head(true);
   // A caller of this client has it: the server would only say so. Messages and the hint do the rest.
   note_told(call);
   subscribe();
@@ -119,7 +119,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   // One tenure, one request: as long as the server shows one of ours, or may, no other is asked for.
   tenure& ours = of_.tenure_;
   if (ours.held()) {
-    bool const looks = head.once || rules().polls || deaf(listening());
+    bool const looks = head.asks_once() || rules().polls || deaf(listening());
     if (!ours.certain() || (looks && !ours.fresh())) {
       ++head.polls;
       return doubt();
@@ -290,7 +290,7 @@ void shared_channel_waiters::granted(request const& was, outcome const& answer, 
     if (!queue_.head_idle()) return new_head();
     if (rules().exclusive && !shares) {  // a caller of this client has it: a try would only hear so
       note_told(queue_.head());
-      if (!queue_.head().once) finish_once_calls(queue_.ticket());
+      if (!queue_.head().asks_once()) finish_once_calls(queue_.ticket());
     }
     return sleep_until_hint(left(of_.shared_.now, deadline).count());
   }

@@ -11,8 +11,13 @@ bool wait_queue::head_idle() const {
 
 wait_queue::iterator wait_queue::first_once() {
   auto it = all_.end();
-  for (unsigned found = 0; found < once_;) found += (--it)->once;
+  for (unsigned found = 0; found < once_;) found += (--it)->asks_once();
   return it;
+}
+
+void wait_queue::wait_no_longer(operation& call) {
+  once_ += call.queued && !call.asks_once();
+  call.late = true;
 }
 
 void wait_queue::join(operation& call) {
@@ -23,7 +28,7 @@ void wait_queue::join(operation& call) {
   call.ticket = ++tickets_;
   all_.push_back(call);
   ++size_;
-  once_ += call.once;
+  once_ += call.asks_once();
   owner_state& state = *call.of_owner;
   ++state.queued;
   if (!state.waits) state.waits = &call;
@@ -32,7 +37,7 @@ void wait_queue::join(operation& call) {
 void wait_queue::leave(operation& call) {
   bool const was_head = is_head(call);
   call.queued = false;
-  once_ -= call.once;
+  once_ -= call.asks_once();
   --size_;
   auto next = all_.erase(all_.iterator_to(call));
   // The pauses between looks grow with the time that the lock is not free, whoever looks.
@@ -83,7 +88,7 @@ instant waited_name::trusted_until(std::uint64_t owner, hold_id which) const {
 }
 
 bool waiters::told_at_once(owner_state& state, operation& call) {
-  if (!call.once || !queue_.head_idle() || !queue_.head().tried) return false;
+  if (!call.asks_once() || !queue_.head_idle() || !queue_.head().tried) return false;
   operation const& head = queue_.head();
   if (head.error && !of_.holders_.keep_out(state, call.mode)) {
     of_.complete(call, head.error, head.text);
@@ -161,7 +166,7 @@ void waiters::refused(owner_state& state, request const& was, std::int64_t hint)
   call.unseen = false;
   note_told(call);
   bool const was_head = queue_.is_head(call);
-  bool const stays = !call.once && !call.late;
+  bool const stays = !call.asks_once();
   if (!stays) {
     leave(call);
     of_.complete(call);
@@ -172,7 +177,7 @@ void waiters::refused(owner_state& state, request const& was, std::int64_t hint)
 void waiters::finish_once_calls(std::uint64_t up_to, unsigned modes, std::int64_t least) {
   for (auto it = queue_.first_once(); it != queue_.end();) {
     operation& call = *it++;
-    if (!call.once || call.where != operation::place::waiting || call.ticket > up_to) continue;
+    if (!call.asks_once() || call.where != operation::place::waiting || call.ticket > up_to) continue;
     if (call.amount < least) continue;
     if ((modes >> call.mode & 1u) == 0) continue;
     leave(call);
@@ -184,7 +189,7 @@ void waiters::finish_once_calls(std::uint64_t up_to, unsigned modes, std::int64_
 void waiters::refuse_once_calls(error_code const& why, std::string_view text) {
   for (auto it = queue_.first_once(); it != queue_.end();) {
     operation& call = *it++;
-    if (!call.once || call.where != operation::place::waiting) continue;
+    if (!call.asks_once() || call.where != operation::place::waiting) continue;
     leave(call);
     of_.complete(call, why, text);
   }

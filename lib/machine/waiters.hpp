@@ -44,8 +44,10 @@ class wait_queue {
   auto end() const { return all_.end(); }
   iterator from(operation& call) { return all_.iterator_to(call); }
   bool any_once() const { return once_ > 0; }
-  // Where to look for calls without a wait. They are the last that came, if others wait.
+  // Where to look for calls that ask once. They are the last that came, if others wait, but for those that have waited.
   iterator first_once();
+  // Its wait is over: from now on it asks once.
+  void wait_no_longer(operation& call);
 
   void join(operation& call);
   // \pre it stands here.
@@ -60,7 +62,7 @@ class wait_queue {
  private:
   list all_;
   std::uint32_t size_ = 0;
-  std::uint32_t once_ = 0;  // calls without a wait
+  std::uint32_t once_ = 0;  // calls that ask once
   std::uint64_t busy_answers_ = 0;
   std::uint64_t tickets_ = 0;
 };

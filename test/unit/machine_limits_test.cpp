@@ -69,6 +69,36 @@ TEST_CASE("a first try that is answered within a moment counts, however short th
   }
 }
 
+TEST_CASE("who could not try yet is given the moment that a first try has", "[edge-13]") {
+  std::uint64_t const owner = GENERATE(1, 2, 3);  // who has just dropped it; behind that release; behind a try
+  bool const free = GENERATE(true, false);
+  INFO(owner << (free ? ", free" : ", taken"));
+  world w;
+  warm_lane(w);
+  task& held = granted(w, w.acquire(1, {.lease = 10s}));
+  w.run();
+  w.deafen(role::shared);
+  w.drop(held).run();
+  task* const before = owner == 3 ? &w.acquire(2, {.wait = 20s}) : nullptr;
+  w.run();
+  task& one = w.run(w.acquire(owner, {.wait = 3ms}));
+  w.pass(10ms);
+  CHECK_FALSE(one.done());
+  if (!free) {
+    w.server.remove("k");
+    w.server.stranger_takes("k", stranger, 1'000);
+  }
+  w.deafen(role::shared, false).run();
+  if (before) {
+    CHECK(before->granted() == free);
+    CHECK(one.busy());
+  } else {
+    CHECK((free ? one.granted() : one.busy()));
+  }
+  if (before) w.await(*before);
+  w.finish();
+}
+
 TEST_CASE("a wait is the bound of a call to a server that says no for long", "[edge-13][edge-15]") {
   for (std::string const words :
        {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script",
