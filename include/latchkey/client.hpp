@@ -247,9 +247,7 @@ class LATCHKEY_EXPORT client {
   /// As `inspect`. Completes with `void(error_code, lock_state)`. Ignores cancellation.
   template <asio::completion_token_for<void(error_code, lock_state)> Token = asio::deferred_t>
   auto async_inspect(distributed_lock const& lock, Token&& token = asio::deferred_t{}) const {
-    return detail::initiate<void(error_code, lock_state)>(
-        get_executor(), token,
-        [key = lock.key_](detail::handler<void(error_code, lock_state)> done) { start_inspect(key, std::move(done)); });
+    return detail::initiate_on(get_executor(), lock.key_, start_inspect, token);
   }
 
   /// Takes up a hold that `lease::detach` has let go, in this process or another one; `latchkey acquire` and
@@ -313,9 +311,7 @@ class LATCHKEY_EXPORT client {
   /// As `connect()`. Completes with `void(error_code)`. Cancellation ends it with `asio::error::operation_aborted`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_connect(Token&& token = asio::deferred_t{}) const {
-    return detail::initiate<void(error_code)>(
-        get_executor(), token,
-        [core = core_](detail::handler<void(error_code)> done) { start_connect(core, std::move(done)); });
+    return detail::initiate_on(get_executor(), core_, start_connect, token);
   }
 
   /// Reads the files of `config::tls` and `sentinel_tls` again, for connections that begin from now on; those that
@@ -343,9 +339,7 @@ class LATCHKEY_EXPORT client {
   /// As `close`. Completes with `void(error_code)`. Ignores cancellation.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_close(Token&& token = asio::deferred_t{}) const {
-    return detail::initiate<void(error_code)>(
-        get_executor(), token,
-        [core = core_](detail::handler<void(error_code)> done) { start_close(core, std::move(done)); });
+    return detail::initiate_on(get_executor(), core_, start_close, token);
   }
 
  private:

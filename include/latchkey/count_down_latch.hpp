@@ -60,27 +60,27 @@ class LATCHKEY_EXPORT count_down_latch {
   /// As `try_set_count`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_set_count(std::int64_t count, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&count_down_latch::start_try_set, count, token);
+    return detail::initiate_on(get_executor(), key_, start_try_set, token, count);
   }
   /// As `count_down`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_count_down(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&count_down_latch::start_count_down, 0, token);
+    return detail::initiate_on(get_executor(), key_, start_count_down, token);
   }
   /// As `count`. Completes with `void(error_code, std::int64_t)`.
   template <asio::completion_token_for<void(error_code, std::int64_t)> Token = asio::deferred_t>
   auto async_count(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, std::int64_t)>(&count_down_latch::start_count, 0, token);
+    return detail::initiate_on(get_executor(), key_, start_count, token);
   }
   /// As `wait`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_wait(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&count_down_latch::start_wait, 0, token);
+    return detail::initiate_on(get_executor(), key_, start_wait, token);
   }
   /// As `wait_for`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_wait_for(timespan wait, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&count_down_latch::start_wait_for, wait.count(), token);
+    return detail::initiate_on(get_executor(), key_, start_wait_for, token, wait);
   }
 
   /// Where handlers without an executor of their own run: the client's executor.
@@ -94,18 +94,11 @@ class LATCHKEY_EXPORT count_down_latch {
   using key_ptr = std::shared_ptr<detail::lock_key const>;
   explicit count_down_latch(key_ptr key) noexcept;
 
-  template <class Signature, class Token>
-  auto op(void (*start)(key_ptr const&, std::int64_t, detail::handler<Signature>), std::int64_t n, Token& token) const {
-    return detail::initiate<Signature>(get_executor(), token, [key = key_, start, n](detail::handler<Signature> done) {
-      start(key, n, std::move(done));
-    });
-  }
-
-  static void start_try_set(key_ptr const& key, std::int64_t count, detail::handler<void(error_code, bool)> done);
-  static void start_count_down(key_ptr const& key, std::int64_t, detail::handler<void(error_code)> done);
-  static void start_count(key_ptr const& key, std::int64_t, detail::handler<void(error_code, std::int64_t)> done);
-  static void start_wait(key_ptr const& key, std::int64_t, detail::handler<void(error_code)> done);
-  static void start_wait_for(key_ptr const& key, std::int64_t wait, detail::handler<void(error_code, bool)> done);
+  static void start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, std::int64_t count);
+  static void start_count_down(key_ptr const& key, detail::handler<void(error_code)> done);
+  static void start_count(key_ptr const& key, detail::handler<void(error_code, std::int64_t)> done);
+  static void start_wait(key_ptr const& key, detail::handler<void(error_code)> done);
+  static void start_wait_for(key_ptr const& key, detail::handler<void(error_code, bool)> done, milliseconds wait);
 
   key_ptr key_;
 };

@@ -159,82 +159,81 @@ class LATCHKEY_EXPORT distributed_lock {
   /// Completes with `void(error_code)` when `who` holds it; renewed by the watchdog.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_lock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
-    return lock_op(who, std::nullopt, token);
+    return detail::initiate_on(get_executor(), key_, start_lock, token, who, std::nullopt);
   }
   /// The same with a fixed lease.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_lock(latchkey::owner who, timespan lease, Token&& token = asio::deferred_t{}) const {
-    return lock_op(who, lease, token);
+    return detail::initiate_on(get_executor(), key_, start_lock, token, who, lease);
   }
 
   /// One attempt. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_lock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
-    return try_op(who, milliseconds::zero(), std::nullopt, token);
+    return detail::initiate_on(get_executor(), key_, start_try_lock, token, who, milliseconds::zero(), std::nullopt);
   }
   /// Waits at most `wait`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_lock(latchkey::owner who, timespan wait, Token&& token = asio::deferred_t{}) const {
-    return try_op(who, wait, std::nullopt, token);
+    return detail::initiate_on(get_executor(), key_, start_try_lock, token, who, wait, std::nullopt);
   }
   /// The same with a fixed lease.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_lock(latchkey::owner who, timespan wait, timespan lease, Token&& token = asio::deferred_t{}) const {
-    return try_op(who, wait, lease, token);
+    return detail::initiate_on(get_executor(), key_, start_try_lock, token, who, wait, lease);
   }
 
   /// As `unlock`, for the latest hold of `who` that no lease shows. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_unlock(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
-    return detail::initiate<void(error_code)>(
-        get_executor(), token,
-        [key = key_, who](detail::handler<void(error_code)> done) { start_unlock(key, who, std::move(done)); });
+    return detail::initiate_on(get_executor(), key_, start_unlock, token, who);
   }
 
   /// As `force_unlock`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_force_unlock(Token&& token = asio::deferred_t{}) const {
-    return detail::initiate<void(error_code, bool)>(
-        get_executor(), token,
-        [key = key_](detail::handler<void(error_code, bool)> done) { start_force_unlock(key, std::move(done)); });
+    return detail::initiate_on(get_executor(), key_, start_force_unlock, token);
   }
 
   /// As `is_locked`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_is_locked(Token&& token = asio::deferred_t{}) const {
-    return query_op<bool>(detail::query_type::is_locked, std::nullopt, token);
+    return detail::initiate_on(get_executor(), key_, start_query<bool>, token, detail::query_type::is_locked,
+                               std::nullopt);
   }
   /// As `is_held_by`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_is_held_by(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
-    return query_op<bool>(detail::query_type::is_held_by, who, token);
+    return detail::initiate_on(get_executor(), key_, start_query<bool>, token, detail::query_type::is_held_by, who);
   }
   /// As `hold_count`. Completes with `void(error_code, int)`.
   template <asio::completion_token_for<void(error_code, int)> Token = asio::deferred_t>
   auto async_hold_count(latchkey::owner who, Token&& token = asio::deferred_t{}) const {
-    return query_op<int>(detail::query_type::hold_count, who, token);
+    return detail::initiate_on(get_executor(), key_, start_query<int>, token, detail::query_type::hold_count, who);
   }
   /// As `remaining_time_to_live`. Completes with `void(error_code, std::optional<milliseconds>)`.
   template <asio::completion_token_for<void(error_code, std::optional<milliseconds>)> Token = asio::deferred_t>
   auto async_remaining_time_to_live(Token&& token = asio::deferred_t{}) const {
-    return query_op<std::optional<milliseconds>>(detail::query_type::time_to_live, std::nullopt, token);
+    return detail::initiate_on(get_executor(), key_, start_query<std::optional<milliseconds>>, token,
+                               detail::query_type::time_to_live, std::nullopt);
   }
 
   /// As `get_token`. Completes with `void(error_code, std::uint64_t)`.
   template <asio::completion_token_for<void(error_code, std::uint64_t)> Token = asio::deferred_t>
   auto async_get_token(Token&& token = asio::deferred_t{}) const {
-    return query_op<std::uint64_t>(detail::query_type::token, std::nullopt, token);
+    return detail::initiate_on(get_executor(), key_, start_query<std::uint64_t>, token, detail::query_type::token,
+                               std::nullopt);
   }
 
   /// As `acquire`. Completes with `void(error_code, lease)`; to be preferred under `||` and in parallel groups.
   template <asio::completion_token_for<void(error_code, lease)> Token = asio::deferred_t>
   auto async_acquire(Token&& token = asio::deferred_t{}) const {
-    return acquire_op(acquire_options{}, token);
+    return detail::initiate_on(get_executor(), key_, start_acquire, token, acquire_options{});
   }
   /// The same with options.
   template <asio::completion_token_for<void(error_code, lease)> Token = asio::deferred_t>
   auto async_acquire(acquire_options options, Token&& token = asio::deferred_t{}) const {
-    return acquire_op(options, token);
+    return detail::initiate_on(get_executor(), key_, start_acquire, token, options);
   }
 
   /// Where handlers without an executor of their own run: the client's executor.
@@ -252,50 +251,15 @@ class LATCHKEY_EXPORT distributed_lock {
   explicit distributed_lock(std::shared_ptr<detail::lock_key const> key) noexcept;
   using key_ptr = std::shared_ptr<detail::lock_key const>;
 
-  template <class Token>
-  auto lock_op(latchkey::owner who, std::optional<milliseconds> lease, Token& token) const {
-    return detail::initiate<void(error_code)>(get_executor(), token,
-                                              [key = key_, who, lease](detail::handler<void(error_code)> done) {
-                                                start_lock(key, who, lease, std::move(done));
-                                              });
-  }
-  template <class Token>
-  auto try_op(latchkey::owner who, milliseconds wait, std::optional<milliseconds> lease, Token& token) const {
-    return detail::initiate<void(error_code, bool)>(
-        get_executor(), token, [key = key_, who, wait, lease](detail::handler<void(error_code, bool)> done) {
-          start_try_lock(key, who, wait, lease, std::move(done));
-        });
-  }
-  template <class Token>
-  auto acquire_op(acquire_options options, Token& token) const {
-    return detail::initiate<void(error_code, latchkey::lease)>(
-        get_executor(), token, [key = key_, options](detail::handler<void(error_code, latchkey::lease)> done) {
-          start_acquire(key, options, std::move(done));
-        });
-  }
-  template <class Value, class Token>
-  auto query_op(detail::query_type what, std::optional<latchkey::owner> who, Token& token) const {
-    return detail::initiate<void(error_code, Value)>(
-        get_executor(), token, [key = key_, what, who](detail::handler<void(error_code, Value)> done) {
-          start_query(key, what, who, std::move(done));
-        });
-  }
-
-  static void start_lock(key_ptr const&, latchkey::owner, std::optional<milliseconds>,
-                         detail::handler<void(error_code)>);
-  static void start_try_lock(key_ptr const&, latchkey::owner, milliseconds, std::optional<milliseconds>,
-                             detail::handler<void(error_code, bool)>);
-  static void start_unlock(key_ptr const&, latchkey::owner, detail::handler<void(error_code)>);
-  static void start_force_unlock(key_ptr const&, detail::handler<void(error_code, bool)>);
-  static void start_acquire(key_ptr const&, acquire_options, detail::handler<void(error_code, latchkey::lease)>);
-  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
-                          detail::handler<void(error_code, bool)>);
-  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
-                          detail::handler<void(error_code, int)>);
-  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
-                          detail::handler<void(error_code, std::uint64_t)>);
-  static void start_query(key_ptr const&, detail::query_type, std::optional<latchkey::owner>,
-                          detail::handler<void(error_code, std::optional<milliseconds>)>);
+  template <class... Values>
+  using handler = detail::handler<void(error_code, Values...)>;
+  static void start_lock(key_ptr const&, handler<>, latchkey::owner, std::optional<milliseconds>);
+  static void start_try_lock(key_ptr const&, handler<bool>, latchkey::owner, milliseconds, std::optional<milliseconds>);
+  static void start_unlock(key_ptr const&, handler<>, latchkey::owner);
+  static void start_force_unlock(key_ptr const&, handler<bool>);
+  static void start_acquire(key_ptr const&, handler<latchkey::lease>, acquire_options);
+  template <class Value>
+  static void start_query(key_ptr const&, handler<Value>, detail::query_type, std::optional<latchkey::owner>);
 
   key_ptr key_;
 };

@@ -123,10 +123,7 @@ class LATCHKEY_EXPORT lease {
   /// As `extend`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_extend(timespan length, Token&& token = asio::deferred_t{}) {
-    return detail::initiate<void(error_code, bool)>(
-        executor(), token, [state = state_, from = released_, length](detail::handler<void(error_code, bool)> done) {
-          start_extend(state, from, length, std::move(done));
-        });
+    return detail::initiate_on(executor(), state_, start_extend, token, released_, length);
   }
 
   /// Lets the hold go on without this lease: ends its renewal, releases nothing, and gives a token (`lk1.` and letters,
@@ -170,8 +167,8 @@ class LATCHKEY_EXPORT lease {
   void set_on_lost(detail::lost_callback callback);
   // `from`: what the lease showed before it was given to an async_release.
   static void start_extend(std::shared_ptr<detail::lease_state> const& state,
-                           std::shared_ptr<detail::lease_state> const& from, milliseconds length,
-                           detail::handler<void(error_code, bool)> done);
+                           detail::handler<void(error_code, bool)> done,
+                           std::shared_ptr<detail::lease_state> const& from, milliseconds length);
   static void start_release(std::shared_ptr<detail::lease_state> state,
                             std::shared_ptr<detail::lease_state> const& from,
                             detail::handler<void(error_code, release_result)> done);

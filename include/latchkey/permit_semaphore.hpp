@@ -111,80 +111,80 @@ class LATCHKEY_EXPORT permit_semaphore {
   /// As `try_set_permits`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_set_permits(int permits, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&permit_semaphore::start_try_set, token, permits);
+    return detail::initiate_on(get_executor(), key_, start_try_set, token, permits);
   }
   /// As `set_permits`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_set_permits(int permits, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&permit_semaphore::start_set, token, permits);
+    return detail::initiate_on(get_executor(), key_, start_set, token, permits);
   }
   /// As `add_permits`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_add_permits(int permits, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&permit_semaphore::start_add, token, permits);
+    return detail::initiate_on(get_executor(), key_, start_add, token, permits);
   }
   /// As `available_permits`. Completes with `void(error_code, int)`.
   template <asio::completion_token_for<void(error_code, int)> Token = asio::deferred_t>
   auto async_available_permits(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, int)>(&permit_semaphore::start_available, token);
+    return detail::initiate_on(get_executor(), key_, start_available, token);
   }
   /// As `acquired_permits`. Completes with `void(error_code, int)`.
   template <asio::completion_token_for<void(error_code, int)> Token = asio::deferred_t>
   auto async_acquired_permits(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, int)>(&permit_semaphore::start_acquired, token);
+    return detail::initiate_on(get_executor(), key_, start_acquired, token);
   }
 
   /// As `acquire`. Completes with `void(error_code, std::string)`.
   template <asio::completion_token_for<void(error_code, std::string)> Token = asio::deferred_t>
   auto async_acquire(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, std::string)>(&permit_semaphore::start_acquire, token, no_lease);
+    return detail::initiate_on(get_executor(), key_, start_acquire, token, std::nullopt);
   }
   /// The same with a lease.
   template <asio::completion_token_for<void(error_code, std::string)> Token = asio::deferred_t>
   auto async_acquire(timespan lease, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, std::string)>(&permit_semaphore::start_acquire, token, lease_time(lease));
+    return detail::initiate_on(get_executor(), key_, start_acquire, token, lease);
   }
   /// As `try_acquire`. Completes with `void(error_code, std::optional<std::string>)`.
   template <asio::completion_token_for<void(error_code, std::optional<std::string>)> Token = asio::deferred_t>
   auto async_try_acquire(Token&& token = asio::deferred_t{}) const {
-    return try_op(milliseconds::zero(), no_lease, token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, milliseconds::zero(), std::nullopt);
   }
   /// Waits at most `wait`.
   template <asio::completion_token_for<void(error_code, std::optional<std::string>)> Token = asio::deferred_t>
   auto async_try_acquire(timespan wait, Token&& token = asio::deferred_t{}) const {
-    return try_op(wait, no_lease, token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, wait, std::nullopt);
   }
   /// The same with a lease.
   template <asio::completion_token_for<void(error_code, std::optional<std::string>)> Token = asio::deferred_t>
   auto async_try_acquire(timespan wait, timespan lease, Token&& token = asio::deferred_t{}) const {
-    return try_op(wait, lease_time(lease), token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, wait, lease);
   }
 
   /// As `release`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_release(std::string id, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&permit_semaphore::start_release, token, std::move(id));
+    return detail::initiate_on(get_executor(), key_, start_release, token, std::move(id));
   }
   /// As `try_release`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_release(std::string id, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&permit_semaphore::start_try_release, token, std::move(id));
+    return detail::initiate_on(get_executor(), key_, start_try_release, token, std::move(id));
   }
   /// As `update_lease_time`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_update_lease_time(std::string id, timespan lease, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&permit_semaphore::start_update, token, std::move(id), milliseconds(lease));
+    return detail::initiate_on(get_executor(), key_, start_update, token, std::move(id), lease);
   }
 
   /// As `acquire_permit`. Completes with `void(error_code, permit)`.
   template <asio::completion_token_for<void(error_code, permit)> Token = asio::deferred_t>
   auto async_acquire_permit(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, permit)>(&permit_semaphore::start_acquire_permit, token, acquire_options{});
+    return detail::initiate_on(get_executor(), key_, start_acquire_permit, token, acquire_options{});
   }
   /// The same with options.
   template <asio::completion_token_for<void(error_code, permit)> Token = asio::deferred_t>
   auto async_acquire_permit(acquire_options options, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, permit)>(&permit_semaphore::start_acquire_permit, token, options);
+    return detail::initiate_on(get_executor(), key_, start_acquire_permit, token, options);
   }
 
   /// Where handlers without an executor of their own run: the client's executor.
@@ -196,21 +196,8 @@ class LATCHKEY_EXPORT permit_semaphore {
  private:
   friend class client;
   using key_ptr = std::shared_ptr<detail::lock_key const>;
-  using lease_time = std::optional<milliseconds>;
-  static constexpr lease_time no_lease{};
   explicit permit_semaphore(key_ptr key) noexcept;
 
-  template <class Signature, class Token, class... Args>
-  auto op(void (*start)(key_ptr const&, detail::handler<Signature>, Args...), Token& token, Args... args) const {
-    return detail::initiate<Signature>(
-        get_executor(), token, [key = key_, start, ... args = std::move(args)](detail::handler<Signature> done) {
-          start(key, std::move(done), args...);
-        });
-  }
-  template <class Token>
-  auto try_op(milliseconds wait, lease_time lease, Token& token) const {
-    return op<void(error_code, std::optional<std::string>)>(&permit_semaphore::start_try_acquire, token, wait, lease);
-  }
   // What a granted call holds becomes a permit.
   static permit make_permit(std::shared_ptr<detail::lease_state> state, std::string id) noexcept;
   struct give_permit;
@@ -220,9 +207,10 @@ class LATCHKEY_EXPORT permit_semaphore {
   static void start_add(key_ptr const& key, detail::handler<void(error_code)> done, int permits);
   static void start_available(key_ptr const& key, detail::handler<void(error_code, int)> done);
   static void start_acquired(key_ptr const& key, detail::handler<void(error_code, int)> done);
-  static void start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done, lease_time lease);
+  static void start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done,
+                            std::optional<milliseconds> lease);
   static void start_try_acquire(key_ptr const& key, detail::handler<void(error_code, std::optional<std::string>)> done,
-                                milliseconds wait, lease_time lease);
+                                milliseconds wait, std::optional<milliseconds> lease);
   static void start_release(key_ptr const& key, detail::handler<void(error_code)> done, std::string id);
   static void start_try_release(key_ptr const& key, detail::handler<void(error_code, bool)> done, std::string id);
   static void start_update(key_ptr const& key, detail::handler<void(error_code, bool)> done, std::string id,

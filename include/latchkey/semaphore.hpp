@@ -93,62 +93,62 @@ class LATCHKEY_EXPORT semaphore {
   /// As `try_set_permits`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_set_permits(int permits, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, bool)>(&semaphore::start_try_set, permits, token);
+    return detail::initiate_on(get_executor(), key_, start_try_set, token, permits);
   }
   /// As `add_permits`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_add_permits(int permits, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&semaphore::start_add, permits, token);
+    return detail::initiate_on(get_executor(), key_, start_add, token, permits);
   }
   /// As `drain_permits`. Completes with `void(error_code, int)`.
   template <asio::completion_token_for<void(error_code, int)> Token = asio::deferred_t>
   auto async_drain_permits(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, int)>(&semaphore::start_drain, 0, token);
+    return detail::initiate_on(get_executor(), key_, start_drain, token);
   }
   /// As `available_permits`. Completes with `void(error_code, int)`.
   template <asio::completion_token_for<void(error_code, int)> Token = asio::deferred_t>
   auto async_available_permits(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code, int)>(&semaphore::start_available, 0, token);
+    return detail::initiate_on(get_executor(), key_, start_available, token);
   }
   /// As `acquire`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_acquire(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&semaphore::start_acquire, 1, token);
+    return detail::initiate_on(get_executor(), key_, start_acquire, token, 1);
   }
   /// The same for `n` permits.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_acquire(int n, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&semaphore::start_acquire, n, token);
+    return detail::initiate_on(get_executor(), key_, start_acquire, token, n);
   }
   /// As `try_acquire`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_acquire(Token&& token = asio::deferred_t{}) const {
-    return try_op(1, milliseconds::zero(), token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, 1, milliseconds::zero());
   }
   /// The same for `n` permits.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_acquire(int n, Token&& token = asio::deferred_t{}) const {
-    return try_op(n, milliseconds::zero(), token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, n, milliseconds::zero());
   }
   /// Waits at most `wait`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_acquire(int n, timespan wait, Token&& token = asio::deferred_t{}) const {
-    return try_op(n, wait, token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, n, wait);
   }
   /// As `try_acquire_for`. Completes with `void(error_code, bool)`.
   template <asio::completion_token_for<void(error_code, bool)> Token = asio::deferred_t>
   auto async_try_acquire_for(timespan wait, Token&& token = asio::deferred_t{}) const {
-    return try_op(1, wait, token);
+    return detail::initiate_on(get_executor(), key_, start_try_acquire, token, 1, wait);
   }
   /// As `release`. Completes with `void(error_code)`.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_release(Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&semaphore::start_release, 1, token);
+    return detail::initiate_on(get_executor(), key_, start_release, token, 1);
   }
   /// The same for `n` permits.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_release(int n, Token&& token = asio::deferred_t{}) const {
-    return op<void(error_code)>(&semaphore::start_release, n, token);
+    return detail::initiate_on(get_executor(), key_, start_release, token, n);
   }
 
   /// Where handlers without an executor of their own run: the client's executor.
@@ -162,28 +162,14 @@ class LATCHKEY_EXPORT semaphore {
   using key_ptr = std::shared_ptr<detail::lock_key const>;
   explicit semaphore(key_ptr key) noexcept;
 
-  template <class Signature, class Token>
-  auto op(void (*start)(key_ptr const&, int, detail::handler<Signature>), int n, Token& token) const {
-    return detail::initiate<Signature>(get_executor(), token, [key = key_, start, n](detail::handler<Signature> done) {
-      start(key, n, std::move(done));
-    });
-  }
-  template <class Token>
-  auto try_op(int n, milliseconds wait, Token& token) const {
-    return detail::initiate<void(error_code, bool)>(
-        get_executor(), token, [key = key_, n, wait](detail::handler<void(error_code, bool)> done) {
-          start_try_acquire(key, n, wait, std::move(done));
-        });
-  }
-
-  static void start_try_set(key_ptr const& key, int permits, detail::handler<void(error_code, bool)> done);
-  static void start_add(key_ptr const& key, int permits, detail::handler<void(error_code)> done);
-  static void start_drain(key_ptr const& key, int, detail::handler<void(error_code, int)> done);
-  static void start_available(key_ptr const& key, int, detail::handler<void(error_code, int)> done);
-  static void start_acquire(key_ptr const& key, int n, detail::handler<void(error_code)> done);
-  static void start_try_acquire(key_ptr const& key, int n, milliseconds wait,
-                                detail::handler<void(error_code, bool)> done);
-  static void start_release(key_ptr const& key, int n, detail::handler<void(error_code)> done);
+  static void start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits);
+  static void start_add(key_ptr const& key, detail::handler<void(error_code)> done, int permits);
+  static void start_drain(key_ptr const& key, detail::handler<void(error_code, int)> done);
+  static void start_available(key_ptr const& key, detail::handler<void(error_code, int)> done);
+  static void start_acquire(key_ptr const& key, detail::handler<void(error_code)> done, int n);
+  static void start_try_acquire(key_ptr const& key, detail::handler<void(error_code, bool)> done, int n,
+                                milliseconds wait);
+  static void start_release(key_ptr const& key, detail::handler<void(error_code)> done, int n);
 
   key_ptr key_;
 };

@@ -40,27 +40,26 @@ std::int64_t count_down_latch::count() const { return value_of(*key_); }
 void count_down_latch::wait() const { static_cast<void>(take(*key_, {})); }
 bool count_down_latch::wait_for(timespan wait) const { return take(*key_, {.wait = wait}); }
 
-void count_down_latch::start_try_set(key_ptr const& key, std::int64_t count,
-                                     detail::handler<void(error_code, bool)> done) {
+void count_down_latch::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done,
+                                     std::int64_t count) {
   detail::start_command(key, latch_try_set(count), std::move(done), detail::end_with_yes);
 }
 
-void count_down_latch::start_count_down(key_ptr const& key, std::int64_t, detail::handler<void(error_code)> done) {
+void count_down_latch::start_count_down(key_ptr const& key, detail::handler<void(error_code)> done) {
   detail::start_command(key, latch_count_down(), std::move(done), detail::end_plainly);
 }
 
-void count_down_latch::start_count(key_ptr const& key, std::int64_t,
-                                   detail::handler<void(error_code, std::int64_t)> done) {
+void count_down_latch::start_count(key_ptr const& key, detail::handler<void(error_code, std::int64_t)> done) {
   detail::start_value(key, std::move(done), end_with_count);
 }
 
-void count_down_latch::start_wait(key_ptr const& key, std::int64_t, detail::handler<void(error_code)> done) {
+void count_down_latch::start_wait(key_ptr const& key, detail::handler<void(error_code)> done) {
   detail::start_take(key, {}, std::move(done), detail::end_plainly);
 }
 
-void count_down_latch::start_wait_for(key_ptr const& key, std::int64_t wait,
-                                      detail::handler<void(error_code, bool)> done) {
-  detail::start_take(key, {.wait = milliseconds(wait)}, std::move(done), detail::end_with_grant);
+void count_down_latch::start_wait_for(key_ptr const& key, detail::handler<void(error_code, bool)> done,
+                                      milliseconds wait) {
+  detail::start_take(key, {.wait = wait}, std::move(done), detail::end_with_grant);
 }
 
 }  // namespace latchkey

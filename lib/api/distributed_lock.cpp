@@ -135,16 +135,6 @@ using detail::operation;
 auto const only_error = [](operation const& call) { return std::tuple(call.error); };
 auto const yes_or_no = [](operation const& call) { return std::tuple(call.error, call.yes); };
 
-template <class Value>
-void start_question(std::shared_ptr<detail::lock_key const> const& key, detail::query_type what,
-                    std::optional<owner> who, detail::handler<void(error_code, Value)> done) {
-  auto const finish = [](operation const& call) {
-    return std::tuple<error_code, Value>(call.error, call.error ? Value() : detail::answer_as<Value>(call.value));
-  };
-  auto call = detail::make_async_call(*key, key, std::move(done), finish);
-  call->begin(fill_query(*call, *key, static_cast<detail::query>(what), who));
-}
-
 template <detail::query_type A, detail::query B>
 constexpr bool same = static_cast<unsigned>(A) == static_cast<unsigned>(B);
 static_assert(same<detail::query_type::is_locked, detail::query::is_locked> &&
@@ -157,31 +147,28 @@ static_assert(same<detail::query_type::is_locked, detail::query::is_locked> &&
 
 distributed_lock::executor_type distributed_lock::get_executor() const { return detail::executor_of(*key_); }
 
-void distributed_lock::start_lock(key_ptr const& key, owner who, std::optional<milliseconds> length,
-                                  detail::handler<void(error_code)> done) {
+void distributed_lock::start_lock(key_ptr const& key, handler<> done, owner who, std::optional<milliseconds> length) {
   auto call = detail::make_async_call(*key, key, std::move(done), only_error);
   call->begin(fill_acquire(*call, *key, {who, std::nullopt, length, std::nullopt}));
 }
 
-void distributed_lock::start_try_lock(key_ptr const& key, owner who, milliseconds wait,
-                                      std::optional<milliseconds> length,
-                                      detail::handler<void(error_code, bool)> done) {
+void distributed_lock::start_try_lock(key_ptr const& key, handler<bool> done, owner who, milliseconds wait,
+                                      std::optional<milliseconds> length) {
   auto call = detail::make_async_call(*key, key, std::move(done), yes_or_no);
   call->begin(fill_acquire(*call, *key, {who, wait, length, std::nullopt}));
 }
 
-void distributed_lock::start_unlock(key_ptr const& key, owner who, detail::handler<void(error_code)> done) {
+void distributed_lock::start_unlock(key_ptr const& key, handler<> done, owner who) {
   auto call = detail::make_async_call(*key, key, std::move(done), only_error);
   call->begin(fill_release(*call, *key, who, 0));
 }
 
-void distributed_lock::start_force_unlock(key_ptr const& key, detail::handler<void(error_code, bool)> done) {
+void distributed_lock::start_force_unlock(key_ptr const& key, handler<bool> done) {
   auto call = detail::make_async_call(*key, key, std::move(done), yes_or_no);
   call->begin(fill_force_unlock(*call, *key));
 }
 
-void distributed_lock::start_acquire(key_ptr const& key, acquire_options options,
-                                     detail::handler<void(error_code, latchkey::lease)> done) {
+void distributed_lock::start_acquire(key_ptr const& key, handler<latchkey::lease> done, acquire_options options) {
   owner const who = options.owner ? *options.owner : owner::make();
   auto state = std::make_shared<detail::lease_state>(key, who, options);
   auto* const link = state.get();
@@ -193,25 +180,22 @@ void distributed_lock::start_acquire(key_ptr const& key, acquire_options options
   call->begin(wrong);
 }
 
-void distributed_lock::start_query(key_ptr const& key, detail::query_type what, std::optional<owner> who,
-                                   detail::handler<void(error_code, bool)> done) {
-  start_question(key, what, who, std::move(done));
+template <class Value>
+void distributed_lock::start_query(key_ptr const& key, handler<Value> done, detail::query_type what,
+                                   std::optional<latchkey::owner> who) {
+  auto const finish = [](operation const& call) {
+    return std::tuple<error_code, Value>(call.error, call.error ? Value() : detail::answer_as<Value>(call.value));
+  };
+  auto call = detail::make_async_call(*key, key, std::move(done), finish);
+  call->begin(fill_query(*call, *key, static_cast<detail::query>(what), who));
 }
 
-void distributed_lock::start_query(key_ptr const& key, detail::query_type what, std::optional<owner> who,
-                                   detail::handler<void(error_code, int)> done) {
-  start_question(key, what, who, std::move(done));
-}
-
-void distributed_lock::start_query(key_ptr const& key, detail::query_type what, std::optional<owner> who,
-                                   detail::handler<void(error_code, std::uint64_t)> done) {
-  start_question(key, what, who, std::move(done));
-}
-
-void distributed_lock::start_query(key_ptr const& key, detail::query_type what, std::optional<owner> who,
-                                   detail::handler<void(error_code, std::optional<milliseconds>)> done) {
-  start_question(key, what, who, std::move(done));
-}
+using asked_owner = std::optional<owner>;
+template void distributed_lock::start_query(key_ptr const&, handler<bool>, detail::query_type, asked_owner);
+template void distributed_lock::start_query(key_ptr const&, handler<int>, detail::query_type, asked_owner);
+template void distributed_lock::start_query(key_ptr const&, handler<std::uint64_t>, detail::query_type, asked_owner);
+template void distributed_lock::start_query(key_ptr const&, handler<std::optional<milliseconds>>, detail::query_type,
+                                            asked_owner);
 
 namespace {
 

@@ -213,8 +213,8 @@ bool lease::extend(timespan length) {
 }
 
 void lease::start_extend(std::shared_ptr<detail::lease_state> const& state,
-                         std::shared_ptr<detail::lease_state> const& from, milliseconds length,
-                         detail::handler<void(error_code, bool)> done) {
+                         detail::handler<void(error_code, bool)> done, std::shared_ptr<detail::lease_state> const& from,
+                         milliseconds length) {
   auto const finish = [](detail::operation const& call) {
     bool const lost = call.error == errc::lease_lost || call.error == errc::not_owner;
     return std::tuple(lost ? error_code() : call.error, !lost && call.yes);

@@ -179,7 +179,7 @@ void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<
 }
 
 void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done,
-                                     lease_time lease) {
+                                     std::optional<milliseconds> lease) {
   auto const finish = [](detail::operation const& call, std::string id) {
     return std::tuple(call.error, call.error || !call.yes ? std::string() : std::move(id));
   };
@@ -188,7 +188,7 @@ void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(er
 
 void permit_semaphore::start_try_acquire(key_ptr const& key,
                                          detail::handler<void(error_code, std::optional<std::string>)> done,
-                                         milliseconds wait, lease_time lease) {
+                                         milliseconds wait, std::optional<milliseconds> lease) {
   auto const finish = [](detail::operation const& call, std::string id) {
     return std::tuple(call.error, call.error || !call.yes ? std::nullopt : std::optional(std::move(id)));
   };

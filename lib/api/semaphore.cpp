@@ -40,32 +40,32 @@ bool semaphore::try_acquire(int n, timespan wait) const { return take(*key_, {.a
 bool semaphore::try_acquire_for(timespan wait) const { return try_acquire(1, wait); }
 void semaphore::release(int n) const { command(*key_, semaphore_release(n)); }
 
-void semaphore::start_try_set(key_ptr const& key, int permits, detail::handler<void(error_code, bool)> done) {
+void semaphore::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits) {
   detail::start_command(key, semaphore_try_set(permits), std::move(done), detail::end_with_yes);
 }
 
-void semaphore::start_add(key_ptr const& key, int permits, detail::handler<void(error_code)> done) {
+void semaphore::start_add(key_ptr const& key, detail::handler<void(error_code)> done, int permits) {
   detail::start_command(key, semaphore_add(permits), std::move(done), detail::end_plainly);
 }
 
-void semaphore::start_drain(key_ptr const& key, int, detail::handler<void(error_code, int)> done) {
+void semaphore::start_drain(key_ptr const& key, detail::handler<void(error_code, int)> done) {
   detail::start_command(key, semaphore_drain(), std::move(done), detail::end_with_int);
 }
 
-void semaphore::start_available(key_ptr const& key, int, detail::handler<void(error_code, int)> done) {
+void semaphore::start_available(key_ptr const& key, detail::handler<void(error_code, int)> done) {
   detail::start_value(key, std::move(done), detail::end_with_int);
 }
 
-void semaphore::start_acquire(key_ptr const& key, int n, detail::handler<void(error_code)> done) {
+void semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code)> done, int n) {
   detail::start_take(key, {.amount = n}, std::move(done), detail::end_plainly);
 }
 
-void semaphore::start_try_acquire(key_ptr const& key, int n, milliseconds wait,
-                                  detail::handler<void(error_code, bool)> done) {
+void semaphore::start_try_acquire(key_ptr const& key, detail::handler<void(error_code, bool)> done, int n,
+                                  milliseconds wait) {
   detail::start_take(key, {.amount = n, .wait = wait}, std::move(done), detail::end_with_grant);
 }
 
-void semaphore::start_release(key_ptr const& key, int n, detail::handler<void(error_code)> done) {
+void semaphore::start_release(key_ptr const& key, detail::handler<void(error_code)> done, int n) {
   detail::start_command(key, semaphore_release(n), std::move(done), detail::end_plainly);
 }
 

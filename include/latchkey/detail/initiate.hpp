@@ -93,6 +93,15 @@ auto initiate(asio::any_io_executor executor, Token& token, Start start) {
                                                 token);
 }
 
+// The same for what begins with a function of the library, which is given copies of the key and the arguments.
+template <class Signature, class Token, class Key, class... Args>
+auto initiate_on(asio::any_io_executor executor, Key const& of, void (*start)(Key const&, handler<Signature>, Args...),
+                 Token& token, std::type_identity_t<Args>... args) {
+  return initiate<Signature>(
+      std::move(executor), token,
+      [key = of, start, ... args = std::move(args)](handler<Signature> done) { start(key, std::move(done), args...); });
+}
+
 }  // namespace latchkey::detail
 
 // The executor is that of the handler inside.
