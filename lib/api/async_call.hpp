@@ -165,6 +165,14 @@ std::shared_ptr<async_call> make_async_call(lock_key const& key, std::shared_ptr
                                     std::move(finish));
 }
 
+// The asynchronous form of run_call.
+template <class... Values, class Finish, class Fill, class... Args>
+void start_call(std::shared_ptr<lock_key const> const& key, handler<void(error_code, Values...)> done, Finish finish,
+                Fill const& fill, Args&&... args) {
+  auto call = make_async_call(*key, key, std::move(done), std::move(finish));
+  call->begin(fill(*call, *key, std::forward<Args>(args)...));
+}
+
 // Calls a handler with these values behind all that was completed before, and never on this stack.
 template <class... Values>
 void complete_later(std::shared_ptr<core> const& engine, handler<void(error_code, Values...)> done,

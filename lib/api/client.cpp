@@ -248,12 +248,7 @@ std::shared_ptr<detail::lock_key const> key_of(std::shared_ptr<detail::core> con
 
 void connect_within(std::shared_ptr<detail::core> const& core, std::optional<milliseconds> wait) {
   if (!core) throw lock_error(errc::closed, "the client was moved from");
-  auto const key = key_of(core);
-  detail::check_blocking(*key);
-  detail::blocking_call call;
-  throw_if(fill_connect(call, *key, wait));
-  key->run(call);
-  throw_if(call);
+  run_call(*key_of(core), detail::fill_connect, wait);
 }
 
 }  // namespace
@@ -262,10 +257,8 @@ void client::connect() const { connect_within(core_, std::nullopt); }
 void client::connect(timespan wait) const { connect_within(core_, wait); }
 
 void client::start_connect(std::shared_ptr<detail::core> const& core, detail::handler<void(error_code)> done) {
-  auto const key = key_of(core);
-  auto call = detail::make_async_call(*key, key, std::move(done),
-                                      [](detail::operation const& ended) { return std::tuple(ended.error); });
-  call->begin(fill_connect(*call, *key, std::nullopt));
+  auto const only_error = [](detail::operation const& ended) { return std::tuple(ended.error); };
+  start_call(key_of(core), std::move(done), only_error, detail::fill_connect, std::nullopt);
 }
 
 }  // namespace latchkey

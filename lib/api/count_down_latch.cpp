@@ -42,24 +42,24 @@ bool count_down_latch::wait_for(timespan wait) const { return take(*key_, {.wait
 
 void count_down_latch::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done,
                                      std::int64_t count) {
-  detail::start_command(key, latch_try_set(count), std::move(done), detail::end_with_yes);
+  start_call(key, std::move(done), detail::end_with_yes, detail::fill_command, latch_try_set(count));
 }
 
 void count_down_latch::start_count_down(key_ptr const& key, detail::handler<void(error_code)> done) {
-  detail::start_command(key, latch_count_down(), std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_command, latch_count_down());
 }
 
 void count_down_latch::start_count(key_ptr const& key, detail::handler<void(error_code, std::int64_t)> done) {
-  detail::start_value(key, std::move(done), end_with_count);
+  start_call(key, std::move(done), end_with_count, detail::fill_query, detail::query::value, std::nullopt);
 }
 
 void count_down_latch::start_wait(key_ptr const& key, detail::handler<void(error_code)> done) {
-  detail::start_take(key, {}, std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_take, detail::take_request{});
 }
 
 void count_down_latch::start_wait_for(key_ptr const& key, detail::handler<void(error_code, bool)> done,
                                       milliseconds wait) {
-  detail::start_take(key, {.wait = wait}, std::move(done), detail::end_with_grant);
+  start_call(key, std::move(done), detail::end_with_grant, detail::fill_take, detail::take_request{.wait = wait});
 }
 
 }  // namespace latchkey

@@ -11,6 +11,7 @@ namespace latchkey {
 
 namespace {
 
+using detail::acquire_request;
 using detail::blocking_call;
 using detail::lock_key;
 using detail::query;
@@ -30,12 +31,7 @@ bool take(lock_key const& key, std::optional<milliseconds> wait, std::optional<m
 }
 
 std::int64_t ask(lock_key const& key, query what, std::optional<owner> who) {
-  detail::check_blocking(key);
-  blocking_call call;
-  throw_if(fill_query(call, key, what, who));
-  key.run(call);
-  throw_if(call);
-  return call.value;
+  return run_call(key, detail::fill_query, what, who).value;
 }
 
 // Waiting without limit for a lock that this very thread is to release would never end.
@@ -68,22 +64,10 @@ void distributed_lock::unlock() const {
   throw_if(call);
 }
 
-bool distributed_lock::force_unlock() const {
-  detail::check_blocking(*key_);
-  blocking_call call;
-  throw_if(fill_force_unlock(call, *key_));
-  key_->run(call);
-  throw_if(call);
-  return call.yes;
-}
+bool distributed_lock::force_unlock() const { return run_call(*key_, detail::fill_force_unlock).yes; }
 
 bool distributed_lock::force_unlock_if(holder const& who) const {
-  detail::check_blocking(*key_);
-  blocking_call call;
-  throw_if(detail::fill_force_unlock_of(call, *key_, who));
-  key_->run(call);
-  throw_if(call);
-  return call.yes;
+  return run_call(*key_, detail::fill_force_unlock_of, who).yes;
 }
 
 bool distributed_lock::is_locked() const { return ask(*key_, query::is_locked, std::nullopt) != 0; }
@@ -148,24 +132,20 @@ static_assert(same<detail::query_type::is_locked, detail::query::is_locked> &&
 distributed_lock::executor_type distributed_lock::get_executor() const { return detail::executor_of(*key_); }
 
 void distributed_lock::start_lock(key_ptr const& key, handler<> done, owner who, std::optional<milliseconds> length) {
-  auto call = detail::make_async_call(*key, key, std::move(done), only_error);
-  call->begin(fill_acquire(*call, *key, {who, std::nullopt, length, std::nullopt}));
+  start_call(key, std::move(done), only_error, detail::fill_acquire, acquire_request{who, std::nullopt, length, {}});
 }
 
 void distributed_lock::start_try_lock(key_ptr const& key, handler<bool> done, owner who, milliseconds wait,
                                       std::optional<milliseconds> length) {
-  auto call = detail::make_async_call(*key, key, std::move(done), yes_or_no);
-  call->begin(fill_acquire(*call, *key, {who, wait, length, std::nullopt}));
+  start_call(key, std::move(done), yes_or_no, detail::fill_acquire, acquire_request{who, wait, length, {}});
 }
 
 void distributed_lock::start_unlock(key_ptr const& key, handler<> done, owner who) {
-  auto call = detail::make_async_call(*key, key, std::move(done), only_error);
-  call->begin(fill_release(*call, *key, who, 0));
+  start_call(key, std::move(done), only_error, detail::fill_release, who, 0u);
 }
 
 void distributed_lock::start_force_unlock(key_ptr const& key, handler<bool> done) {
-  auto call = detail::make_async_call(*key, key, std::move(done), yes_or_no);
-  call->begin(fill_force_unlock(*call, *key));
+  start_call(key, std::move(done), yes_or_no, detail::fill_force_unlock);
 }
 
 void distributed_lock::start_acquire(key_ptr const& key, handler<latchkey::lease> done, acquire_options options) {
@@ -186,8 +166,7 @@ void distributed_lock::start_query(key_ptr const& key, handler<Value> done, deta
   auto const finish = [](operation const& call) {
     return std::tuple<error_code, Value>(call.error, call.error ? Value() : detail::answer_as<Value>(call.value));
   };
-  auto call = detail::make_async_call(*key, key, std::move(done), finish);
-  call->begin(fill_query(*call, *key, static_cast<detail::query>(what), who));
+  start_call(key, std::move(done), finish, detail::fill_query, static_cast<detail::query>(what), who);
 }
 
 using asked_owner = std::optional<owner>;

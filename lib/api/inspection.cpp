@@ -162,8 +162,7 @@ class async_inspection : public std::enable_shared_from_this<async_inspection> {
     };
     detail::handler<void(error_code)> then(
         [self = shared_from_this()](error_code const& failed) { failed ? self->finish(failed) : self->next(); });
-    auto call = detail::make_async_call(*key_, key_, std::move(then), take);
-    call->begin(fill_query(*call, *key_, *question, std::nullopt));
+    start_call(key_, std::move(then), take, detail::fill_query, *question, std::nullopt);
   }
 
  private:

@@ -29,36 +29,13 @@ refusal fill_command(operation& call, lock_key const& key, command_request asked
   return {};
 }
 
-void run_take(blocking_call& call, lock_key const& key, take_request const& asked) {
-  check_blocking(key);
-  throw_if(fill_take(call, key, asked));
-  key.engine->run(call);
-  throw_if(call);
-}
-
-bool take(lock_key const& key, take_request const& asked) {
-  blocking_call call;
-  run_take(call, key, asked);
-  return call.yes;
-}
+bool take(lock_key const& key, take_request const& asked) { return run_call(key, fill_take, asked).yes; }
 
 std::int64_t command(lock_key const& key, command_request asked) {
-  check_blocking(key);
-  blocking_call call;
-  throw_if(fill_command(call, key, std::move(asked)));
-  key.engine->run(call);
-  throw_if(call);
-  return call.value;
+  return run_call(key, fill_command, std::move(asked)).value;
 }
 
-std::int64_t value_of(lock_key const& key) {
-  check_blocking(key);
-  blocking_call call;
-  throw_if(fill_query(call, key, query::value, std::nullopt));
-  key.engine->run(call);
-  throw_if(call);
-  return call.value;
-}
+std::int64_t value_of(lock_key const& key) { return run_call(key, fill_query, query::value, std::nullopt).value; }
 
 int as_int(std::int64_t number) {
   using limits = std::numeric_limits<int>;

@@ -34,33 +34,12 @@ refusal fill_command(operation& call, lock_key const& key, command_request asked
 refusal check_least(std::int64_t number, std::int64_t least);
 
 // The blocking forms; they throw what the call ended with.
-void run_take(blocking_call& call, lock_key const& key, take_request const& asked);
 bool take(lock_key const& key, take_request const& asked);
 std::int64_t command(lock_key const& key, command_request asked);
 std::int64_t value_of(lock_key const& key);
 
 // As the server counts, so far as an int can show it.
 int as_int(std::int64_t number);
-
-template <class Finish, class... Values>
-void start_take(std::shared_ptr<lock_key const> const& key, take_request const& asked,
-                handler<void(error_code, Values...)> done, Finish finish) {
-  auto call = make_async_call(*key, key, std::move(done), std::move(finish));
-  call->begin(fill_take(*call, *key, asked));
-}
-
-template <class Finish, class... Values>
-void start_command(std::shared_ptr<lock_key const> const& key, command_request asked,
-                   handler<void(error_code, Values...)> done, Finish finish) {
-  auto call = make_async_call(*key, key, std::move(done), std::move(finish));
-  call->begin(fill_command(*call, *key, std::move(asked)));
-}
-
-template <class Finish, class... Values>
-void start_value(std::shared_ptr<lock_key const> const& key, handler<void(error_code, Values...)> done, Finish finish) {
-  auto call = make_async_call(*key, key, std::move(done), std::move(finish));
-  call->begin(fill_query(*call, *key, query::value, std::nullopt));
-}
 
 // How such calls end.
 inline auto const end_plainly = [](operation const& call) { return std::tuple(call.error); };

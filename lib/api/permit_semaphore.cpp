@@ -43,15 +43,16 @@ std::string id_of(detail::lock_key const& key, std::uint64_t who) {
   return detail::permit_id_text(key.which->field(key.engine->id(), who, key.mode));
 }
 
+detail::refusal fill_take_id(detail::operation& call, detail::lock_key const& key, detail::take_request const& asked,
+                             std::string& id) {
+  auto wrong = fill_take(call, key, asked);
+  id = id_of(key, call.owner);
+  return wrong;
+}
+
 std::optional<std::string> take_id(detail::lock_key const& key, detail::take_request const& asked) {
-  detail::check_blocking(key);
-  detail::blocking_call call;
-  throw_if(fill_take(call, key, asked));
-  auto id = id_of(key, call.owner);
-  key.engine->run(call);
-  throw_if(call);
-  if (!call.yes) return std::nullopt;
-  return id;
+  std::string id;
+  return run_call(key, fill_take_id, asked, id).yes ? std::optional(std::move(id)) : std::nullopt;
 }
 
 // `finish` is also given the id.
@@ -60,10 +61,7 @@ void start_take_id(std::shared_ptr<detail::lock_key const> const& key, detail::t
                    detail::handler<void(error_code, Values...)> done, Finish finish) {
   auto const id = std::make_shared<std::string>();
   auto const with_id = [id, finish](detail::operation const& call) { return finish(call, std::move(*id)); };
-  auto call = detail::make_async_call(*key, key, std::move(done), with_id);
-  detail::refusal const wrong = fill_take(*call, *key, asked);
-  *id = id_of(*key, call->owner);
-  call->begin(wrong);
+  start_call(key, std::move(done), with_id, fill_take_id, asked, *id);
 }
 
 constexpr auto no_such_permit = "there is no such permit, or its lease had ended";
@@ -196,37 +194,40 @@ void permit_semaphore::start_try_acquire(key_ptr const& key,
 }
 
 void permit_semaphore::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits) {
-  detail::start_command(key, permits_try_set(permits), std::move(done), detail::end_with_yes);
+  start_call(key, std::move(done), detail::end_with_yes, detail::fill_command, permits_try_set(permits));
 }
 
 void permit_semaphore::start_set(key_ptr const& key, detail::handler<void(error_code)> done, int permits) {
-  detail::start_command(key, permits_set(permits), std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_command, permits_set(permits));
 }
 
 void permit_semaphore::start_add(key_ptr const& key, detail::handler<void(error_code)> done, int permits) {
-  detail::start_command(key, permits_request(permit_command::add, permits), std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_command,
+             permits_request(permit_command::add, permits));
 }
 
 void permit_semaphore::start_available(key_ptr const& key, detail::handler<void(error_code, int)> done) {
-  detail::start_command(key, permits_request(permit_command::available), std::move(done), detail::end_with_int);
+  start_call(key, std::move(done), detail::end_with_int, detail::fill_command,
+             permits_request(permit_command::available));
 }
 
 void permit_semaphore::start_acquired(key_ptr const& key, detail::handler<void(error_code, int)> done) {
-  detail::start_command(key, permits_request(permit_command::acquired), std::move(done), detail::end_with_int);
+  start_call(key, std::move(done), detail::end_with_int, detail::fill_command,
+             permits_request(permit_command::acquired));
 }
 
 void permit_semaphore::start_release(key_ptr const& key, detail::handler<void(error_code)> done, std::string id) {
-  detail::start_command(key, permit_release(id), std::move(done), end_release);
+  start_call(key, std::move(done), end_release, detail::fill_command, permit_release(id));
 }
 
 void permit_semaphore::start_try_release(key_ptr const& key, detail::handler<void(error_code, bool)> done,
                                          std::string id) {
-  detail::start_command(key, permit_release(id), std::move(done), detail::end_with_yes);
+  start_call(key, std::move(done), detail::end_with_yes, detail::fill_command, permit_release(id));
 }
 
 void permit_semaphore::start_update(key_ptr const& key, detail::handler<void(error_code, bool)> done, std::string id,
                                     milliseconds lease) {
-  detail::start_command(key, permit_update(id, lease), std::move(done), detail::end_with_yes);
+  start_call(key, std::move(done), detail::end_with_yes, detail::fill_command, permit_update(id, lease));
 }
 
 }  // namespace latchkey

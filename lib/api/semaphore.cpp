@@ -41,32 +41,33 @@ bool semaphore::try_acquire_for(timespan wait) const { return try_acquire(1, wai
 void semaphore::release(int n) const { command(*key_, semaphore_release(n)); }
 
 void semaphore::start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits) {
-  detail::start_command(key, semaphore_try_set(permits), std::move(done), detail::end_with_yes);
+  start_call(key, std::move(done), detail::end_with_yes, detail::fill_command, semaphore_try_set(permits));
 }
 
 void semaphore::start_add(key_ptr const& key, detail::handler<void(error_code)> done, int permits) {
-  detail::start_command(key, semaphore_add(permits), std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_command, semaphore_add(permits));
 }
 
 void semaphore::start_drain(key_ptr const& key, detail::handler<void(error_code, int)> done) {
-  detail::start_command(key, semaphore_drain(), std::move(done), detail::end_with_int);
+  start_call(key, std::move(done), detail::end_with_int, detail::fill_command, semaphore_drain());
 }
 
 void semaphore::start_available(key_ptr const& key, detail::handler<void(error_code, int)> done) {
-  detail::start_value(key, std::move(done), detail::end_with_int);
+  start_call(key, std::move(done), detail::end_with_int, detail::fill_query, detail::query::value, std::nullopt);
 }
 
 void semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code)> done, int n) {
-  detail::start_take(key, {.amount = n}, std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_take, detail::take_request{.amount = n});
 }
 
 void semaphore::start_try_acquire(key_ptr const& key, detail::handler<void(error_code, bool)> done, int n,
                                   milliseconds wait) {
-  detail::start_take(key, {.amount = n, .wait = wait}, std::move(done), detail::end_with_grant);
+  start_call(key, std::move(done), detail::end_with_grant, detail::fill_take,
+             detail::take_request{.amount = n, .wait = wait});
 }
 
 void semaphore::start_release(key_ptr const& key, detail::handler<void(error_code)> done, int n) {
-  detail::start_command(key, semaphore_release(n), std::move(done), detail::end_plainly);
+  start_call(key, std::move(done), detail::end_plainly, detail::fill_command, semaphore_release(n));
 }
 
 }  // namespace latchkey

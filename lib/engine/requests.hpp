@@ -6,8 +6,10 @@
 #include <latchkey/owner.hpp>
 #include <machine/operation.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace latchkey::detail {
 
@@ -47,5 +49,20 @@ void check_blocking(lock_key const& key);
 void throw_if(refusal const& wrong);
 // Throws what the operation ended with, if it failed.
 void throw_if(operation const& call);
+
+// Runs a blocking call, and throws what it ended with.
+struct call_result {
+  bool yes;
+  std::int64_t value;
+};
+template <class Fill, class... Args>
+call_result run_call(lock_key const& key, Fill const& fill, Args&&... args) {
+  check_blocking(key);
+  blocking_call call;
+  throw_if(fill(call, key, std::forward<Args>(args)...));
+  key.run(call);
+  throw_if(call);
+  return {call.yes, call.value};
+}
 
 }  // namespace latchkey::detail
