@@ -198,8 +198,6 @@ class LATCHKEY_EXPORT permit_semaphore {
   using key_ptr = std::shared_ptr<detail::lock_key const>;
   explicit permit_semaphore(key_ptr key) noexcept;
 
-  // What a granted call holds becomes a permit.
-  static permit make_permit(std::shared_ptr<detail::lease_state> state, std::string id) noexcept;
   struct give_permit;
 
   static void start_try_set(key_ptr const& key, detail::handler<void(error_code, bool)> done, int permits);

@@ -94,19 +94,12 @@ lease distributed_lock::acquire(acquire_options options) const { return acquire(
 lease distributed_lock::acquire(acquire_options options, std::stop_token stop) const {
   detail::check_blocking(*key_);
   owner const who = options.owner ? *options.owner : owner::make();
-  auto state = std::make_shared<detail::lease_state>(key_, who, options);
-  blocking_call call;
-  throw_if(check_options(*key_, options));
-  throw_if(fill_acquire(call, *key_, {who, options.wait, options.lease, options.max_hold}));
-  check_self_wait(*key_, options, call);
-  if (stop.stop_requested()) return {};
-  call.link = state.get();
-  key_->run(call, stop);
-  if (call.error == asio::error::operation_aborted) return {};
-  throw_if(call);
-  if (!call.yes) return {};
-  state->granted(call);
-  return detail::lease_state::make_lease(std::move(state));
+  return acquire_lease(key_, who, options, stop, [&](detail::operation& call) {
+    detail::refusal wrong = check_options(*key_, options);
+    if (!wrong) wrong = fill_acquire(call, *key_, {who, options.wait, options.lease, options.max_hold});
+    if (!wrong) check_self_wait(*key_, options, call);
+    return wrong;
+  });
 }
 
 bool operator==(distributed_lock const& a, distributed_lock const& b) noexcept { return a.key_->same_as(*b.key_); }
@@ -150,14 +143,11 @@ void distributed_lock::start_force_unlock(key_ptr const& key, handler<bool> done
 
 void distributed_lock::start_acquire(key_ptr const& key, handler<latchkey::lease> done, acquire_options options) {
   owner const who = options.owner ? *options.owner : owner::make();
-  auto state = std::make_shared<detail::lease_state>(key, who, options);
-  auto* const link = state.get();
-  std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
-  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), detail::give_lease{std::move(state)});
-  detail::refusal wrong = fill_acquire(*call, *key, {who, options.wait, options.lease, options.max_hold});
-  if (!wrong) wrong = check_options(*key, options);
-  call->link = link;
-  call->begin(wrong);
+  auto const state = std::make_shared<detail::lease_state>(key, who, options);
+  start_acquire_lease(state, std::move(done), detail::give_lease{state}, [&](operation& call) {
+    auto wrong = fill_acquire(call, *key, {who, options.wait, options.lease, options.max_hold});
+    return wrong ? wrong : check_options(*key, options);
+  });
 }
 
 template <class Value>

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <api/async_call.hpp>
 #include <engine/lock_key.hpp>
 #include <engine/loss_listener.hpp>
+#include <engine/requests.hpp>
 #include <latchkey/lease.hpp>
 
 #include <condition_variable>
@@ -82,5 +84,33 @@ struct give_lease {
     state->drop();
   }
 };
+
+// A blocking acquire of this owner, filled by `fill`. Empty: still busy as its wait ended, or a stop was asked for.
+template <class Fill>
+lease acquire_lease(std::shared_ptr<lock_key const> const& key, owner who, acquire_options const& options,
+                    std::stop_token const& stop, Fill const& fill) {
+  auto state = std::make_shared<lease_state>(key, who, options);
+  blocking_call call;
+  throw_if(fill(call));
+  if (stop.stop_requested()) return {};
+  call.link = state.get();
+  key->run(call, stop);
+  if (call.error == asio::error::operation_aborted) return {};
+  throw_if(call);
+  if (!call.yes) return {};
+  state->granted(call);
+  return lease_state::make_lease(std::move(state));
+}
+
+// The asynchronous form.
+template <class Finish, class Fill, class... Values>
+void start_acquire_lease(std::shared_ptr<lease_state> const& state, handler<void(error_code, Values...)> done,
+                         Finish finish, Fill const& fill) {
+  // The machine may name the link until the call is over.
+  auto call = make_async_call(state->key(), state, std::move(done), std::move(finish));
+  refusal const wrong = fill(*call);
+  call->link = state.get();
+  call->begin(wrong);
+}
 
 }  // namespace latchkey::detail

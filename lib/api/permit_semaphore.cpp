@@ -122,58 +122,37 @@ bool permit_semaphore::update_lease_time(std::string const& id, timespan lease) 
   return command(*key_, permit_update(id, lease)) != 0;
 }
 
-permit permit_semaphore::make_permit(std::shared_ptr<detail::lease_state> state, std::string id) noexcept {
-  return permit(detail::lease_state::make_lease(std::move(state)), std::move(id));
-}
-
 permit permit_semaphore::acquire_permit(acquire_options options) const {
   return acquire_permit(options, std::stop_token());
 }
 
 permit permit_semaphore::acquire_permit(acquire_options options, std::stop_token stop) const {
   detail::check_blocking(*key_);
-  auto state = std::make_shared<detail::lease_state>(key_, owner::make(), options);
-  detail::blocking_call call;
-  throw_if(fill_permit(call, *key_, state->who(), options));
-  if (stop.stop_requested()) return {};
-  call.link = state.get();
-  auto id = id_of(*key_, call.owner);
-  key_->engine->run(call, stop);
-  if (call.error == asio::error::operation_aborted) return {};
-  throw_if(call);
-  if (!call.yes) return {};
-  state->granted(call);
-  return make_permit(std::move(state), std::move(id));
+  owner const who = owner::make();
+  std::string id;
+  auto shown = acquire_lease(key_, who, options, stop, [&](detail::operation& call) {
+    id = id_of(*key_, detail::owner_access::number(who));
+    return fill_permit(call, *key_, who, options);
+  });
+  return shown ? permit(std::move(shown), std::move(id)) : permit();
 }
 
-struct permit_semaphore::give_permit {
-  std::shared_ptr<detail::lease_state> state;
+struct permit_semaphore::give_permit : detail::give_lease {
   std::string id;
 
   std::tuple<error_code, permit> operator()(detail::operation const& call) {
-    if (call.error || !call.yes) return {call.error, permit()};
-    state->granted(call);
-    return {error_code(), make_permit(std::move(state), std::move(id))};
-  }
-  // Nobody has seen the permit, nobody will release it.
-  void abandon(detail::operation const& call) {
-    if (!call.yes || !state) return;
-    state->granted(call);
-    state->drop();
+    auto [failed, shown] = give_lease::operator()(call);
+    return {failed, shown ? permit(std::move(shown), std::move(id)) : permit()};
   }
 };
 
 void permit_semaphore::start_acquire_permit(key_ptr const& key, detail::handler<void(error_code, permit)> done,
                                             acquire_options options) {
-  auto state = std::make_shared<detail::lease_state>(key, owner::make(), options);
-  auto* const link = state.get();
-  std::shared_ptr<void const> kept = state;  // the machine may name the link until the call is over
-  owner const who = state->who();
-  give_permit finish{std::move(state), id_of(*key, detail::owner_access::number(who))};
-  auto call = detail::make_async_call(*key, std::move(kept), std::move(done), std::move(finish));
-  detail::refusal const wrong = fill_permit(*call, *key, who, options);
-  call->link = link;
-  call->begin(wrong);
+  owner const who = owner::make();
+  auto const state = std::make_shared<detail::lease_state>(key, who, options);
+  give_permit finish{{state}, id_of(*key, detail::owner_access::number(who))};
+  start_acquire_lease(state, std::move(done), std::move(finish),
+                      [&](detail::operation& call) { return fill_permit(call, *key, who, options); });
 }
 
 void permit_semaphore::start_acquire(key_ptr const& key, detail::handler<void(error_code, std::string)> done,
