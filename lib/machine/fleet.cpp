@@ -60,30 +60,32 @@ void fleet::let_go_of_empty_shards() {
   });
 }
 
-// Whatever is told makes new shards, perhaps: they stand at the end, and have not to hear of it.
 void fleet::opened(std::uint32_t serial) {
-  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->opened(serial);
+  each_session([&](session& one) { one.links().opened(serial); });
   if (guide_) guide_->opened(serial);
 }
 
 void fleet::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->open_failed(serial, why, text);
+  each_session([&](session& one) { one.links().open_failed(serial, why, text); });
   if (guide_) guide_->open_failed(serial, why, text);
 }
 
 void fleet::received(std::uint32_t serial, std::string_view bytes) {
-  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->received(serial, bytes);
+  each_session([&](session& one) { one.received(serial, bytes); });
   if (guide_) guide_->received(serial, bytes);
 }
 
 void fleet::broken(std::uint32_t serial, error_code const& why) {
-  for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->broken(serial, why);
+  each_session([&](session& one) { one.links().broken(serial, why); });
   if (guide_) guide_->broken(serial);
 }
 
 void fleet::on_link_timer(link& link) {
-  for (std::size_t i = 0; i < shards_.size(); ++i)
-    if (shards_[i]->on_link_timer(link)) return;
+  session* its = nullptr;
+  each_session([&](session& one) {
+    if (one.links().has(link)) its = &one;
+  });
+  if (its) its->links().on_timer(link);
 }
 
 // --- direct lanes ---
@@ -107,7 +109,7 @@ session* fleet::lender_of(std::uint32_t serial) {
 // --- plain calls ---
 
 void fleet::forget(operation& call) {
-  for (auto const& shard : shards_) shard->forget(call);
+  each_session([&](session& one) { one.forget(call); });
 }
 
 void fleet::collect(std::vector<operation*>& calls) const {

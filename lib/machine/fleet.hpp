@@ -92,6 +92,11 @@ class fleet final : private shard_user, private guided {
 
  private:
   shard& first() { return *shards_.front(); }
+  // Whatever is told makes new shards, perhaps: they stand at the end, and have not to hear of it.
+  template <class Tell>
+  void each_session(Tell const& tell) {
+    for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i]->each(tell);
+  }
   shard& of(home const& names);
   bool one_for_all() const { return !guide_ || guide_->one_for_all(); }
   void collect_debts();

@@ -71,38 +71,6 @@ void shard::turn(io_actions& io) {
   if (now_) now_->turn(io);
 }
 
-void shard::opened(std::uint32_t serial) {
-  if (now_) now_->links().opened(serial);
-  for (auto const& session : before_) session->links().opened(serial);
-}
-
-void shard::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
-  if (now_) now_->links().open_failed(serial, why, text);
-  for (auto const& session : before_) session->links().open_failed(serial, why, text);
-}
-
-void shard::received(std::uint32_t serial, std::string_view bytes) {
-  if (now_) now_->received(serial, bytes);
-  for (auto const& session : before_) session->received(serial, bytes);
-}
-
-void shard::broken(std::uint32_t serial, error_code const& why) {
-  if (now_) now_->links().broken(serial, why);
-  for (auto const& session : before_) session->links().broken(serial, why);
-}
-
-bool shard::on_link_timer(link& link) {
-  if (now_ && now_->links().has(link)) {
-    now_->links().on_timer(link);
-    return true;
-  }
-  auto const old =
-      std::find_if(before_.begin(), before_.end(), [&](auto const& each) { return each->links().has(link); });
-  if (old == before_.end()) return false;
-  (*old)->links().on_timer(link);
-  return true;
-}
-
 void shard::snapshot(std::vector<node_stats>& out, std::uint64_t epoch) const {
   auto const row = [&](session const& session) -> node_stats& {
     auto const seen = session.seen();
@@ -134,15 +102,9 @@ void shard::want_direct() {
 
 // --- plain calls ---
 
-void shard::forget(operation& call) {
-  if (now_) now_->forget(call);
-  for (auto const& session : before_) session->forget(call);
-}
-
 void shard::collect(std::vector<operation*>& calls) {
   for (auto& call : names_.requests.plain()) calls.push_back(&call);
-  if (now_) now_->collect(calls);
-  for (auto const& session : before_) session->collect(calls);
+  each([&](session& one) { one.collect(calls); });
 }
 
 }  // namespace latchkey::detail

@@ -71,11 +71,12 @@ class shard final : private session_user {
 
   // --- the engine ---
   void turn(io_actions& io);
-  void opened(std::uint32_t serial);
-  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
-  void received(std::uint32_t serial, std::string_view bytes);
-  void broken(std::uint32_t serial, error_code const& why);
-  bool on_link_timer(link& link);  // false: it is of another shard
+  // The one that leads comes first. What it hears may make it one of the others.
+  template <class Tell>
+  void each(Tell const& tell) {
+    if (now_) tell(*now_);
+    for (auto const& session : before_) tell(*session);
+  }
 
   // --- the direct lane ---
   void want_direct();
@@ -85,7 +86,6 @@ class shard final : private session_user {
   bool lent(std::uint32_t serial) const { return now_ && now_->lent(serial); }
 
   // --- plain calls ---
-  void forget(operation& call);
   void collect(std::vector<operation*>& calls);
 
   // A row for each server that has or had the names and is asked something yet. `epoch`: of the one that has them.
