@@ -65,7 +65,8 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   }
 
   void note_script(script const& script) {
-    if (std::find(scripts_.begin(), scripts_.end(), &script) == scripts_.end()) scripts_.push_back(&script);
+    if (std::find(shared.scripts.begin(), shared.scripts.end(), &script) == shared.scripts.end())
+      shared.scripts.push_back(&script);
   }
 
   bool refuses(operation const& call) const {
@@ -143,8 +144,6 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     if (!servers.idle()) return true;
     return !shared.closed() && (shared.counters.held > 0 || shared.counters.waiting > 0);
   }
-
-  std::span<script const* const> scripts() const override { return scripts_; }
 
   void moved(home& at) override {
     if (shared.closed()) return;
@@ -242,7 +241,6 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;
   mutable name_machine* latest = nullptr;  // that was looked for: one call after the other looks for the same
-  std::vector<script const*> scripts_;
   plain_calls plain{shared, *this};
   fleet servers;
   timer_node closing;  // when leases have had their time

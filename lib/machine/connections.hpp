@@ -6,7 +6,6 @@
 
 #include <array>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +23,6 @@ class connections_user {
   virtual void on_kill_allowed() = 0;
   virtual void on_kill_refused(std::string_view text) = 0;
   virtual void on_unknown(script const& text) = 0;
-  // By which names so far are acquired and released; none twice.
-  virtual std::span<script const* const> scripts() const = 0;
 
  protected:
   ~connections_user() = default;

@@ -28,6 +28,7 @@ struct context {
   std::string client_id;
   timer_queue timers;
   stats counters;
+  std::vector<script const*> scripts;  // by which names so far are acquired and released; none twice
   spare_storage spares;
   recent_owners recent;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,8 +23,6 @@ class fleet_user {
   // Of the names there.
   virtual void trouble(home const& at, error_code const& why, std::string_view text, bool transient) = 0;
   virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
-  // By which names so far are acquired and released; none twice.
-  virtual std::span<script const* const> scripts() const = 0;
   // Another server has these names from now on, and perhaps not all that the one before had.
   virtual void moved(home& at) = 0;
   // Every name goes where this says.
@@ -110,7 +107,6 @@ class fleet final : private shard_user, private guided {
   void misled(shard& by) override;
   home* redirected(shard& by, redirection const& to) override;
   bool needs_server(shard const& of) const override;
-  std::span<script const* const> scripts() const override { return user_.scripts(); }
   void moved(home& at) override;  // the guide says so, too
 
   // Of the guide.

@@ -130,8 +130,7 @@ void connections::greet(link& connection) {
 
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
 void connections::ask_for_scripts(link& connection) {
-  auto const all = user_.scripts();
-  asked_for_.assign(all.begin(), all.end());
+  asked_for_ = shared_.scripts;
   command_.clear();
   command_.add(std::string_view("SCRIPT"));
   command_.add(std::string_view("EXISTS"));

@@ -8,7 +8,6 @@
 #include <machine/plain_calls.hpp>
 #include <machine/request_writer.hpp>
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,8 +24,6 @@ class session_user {
   // A name is elsewhere in the cluster: where its requests go instead; null: nobody knows yet.
   virtual home* redirected(redirection const& to) = 0;
   virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
-  // By which names so far are acquired and released; none twice.
-  virtual std::span<script const* const> scripts() const = 0;
 
  protected:
   ~session_user() = default;
@@ -102,7 +99,6 @@ class session final : private connections_user, private orphans_user, private wr
   void on_kill_allowed() override { orphans_.allow(); }
   void on_kill_refused(std::string_view text) override { orphans_.refuse(text); }
   void on_unknown(script const& text) override { writer_.miss(text); }
-  std::span<script const* const> scripts() const override { return user_.scripts(); }
   void kill(orphan const& gone) override;
   home* redirected(redirection const& to) override { return user_.redirected(to); }
   void shaken() override { user_.shaken(); }

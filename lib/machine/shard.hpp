@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -25,8 +24,6 @@ class shard_user {
   // A name is elsewhere: where its requests go instead; null: nobody knows yet.
   virtual home* redirected(shard& by, redirection const& to) = 0;
   virtual bool needs_server(shard const& of) const = 0;
-  // By which names so far are acquired and released; none twice.
-  virtual std::span<script const* const> scripts() const = 0;
   // Another server has the names from now on, and perhaps not all that the one before had.
   virtual void moved(home& at) = 0;
 
@@ -103,7 +100,6 @@ class shard final : private session_user {
   void misled() override { user_.misled(*this); }
   home* redirected(redirection const& to) override { return user_.redirected(*this, to); }
   bool needs_server() const override { return user_.needs_server(*this); }
-  std::span<script const* const> scripts() const override { return user_.scripts(); }
 
   context& shared_;
   connections::identity const as_;

@@ -42,7 +42,6 @@ struct room final : connections_user {
   void on_kill_allowed() override { said += "allowed "; }
   void on_kill_refused(std::string_view) override { said += "refused "; }
   void on_unknown(script const&) override { said += "unknown "; }
-  std::span<script const* const> scripts() const override { return known; }
 
   static std::string number(detail::link const& one) { return std::to_string(static_cast<int>(one.of)); }
   std::string heard() { return std::exchange(said, {}); }
@@ -67,7 +66,7 @@ struct room final : connections_user {
     all.opened(serial(which));
     std::string answers =
         which == role::shared ? "*1\r\n" + bulk("master") + bulk("# Server\r\nrun_id:abc\r\n") + ":0\r\n" : "";
-    if (which == role::shared && !known.empty()) answers += "*2\r\n:1\r\n:0\r\n";
+    if (which == role::shared && !shared.scripts.empty()) answers += "*2\r\n:1\r\n:0\r\n";
     answer(serial(which), answers + bulk("id=" + id + " addr=" + address + " fd=8"));
   }
   void check(std::string const& id, std::string const& address = "1.2.3.4:5") {
@@ -96,7 +95,6 @@ struct room final : connections_user {
   io_actions io;
   std::string said;
   remains last;
-  std::vector<script const*> known;
   timer_node timer;
   connections all{shared, {{}, {}, 0, "host:1"}, *this, timer};
 };
@@ -132,7 +130,7 @@ TEST_CASE("connections: the shared one leads, and the others go to its peer and 
 
 TEST_CASE("connections: the handshake asks for the scripts that are used", "[unit][machine]") {
   room r;
-  r.known = {&reentrant_kind().script_for(ask::acquire), &reentrant_kind().script_for(ask::release)};
+  r.shared.scripts = {&reentrant_kind().script_for(ask::acquire), &reentrant_kind().script_for(ask::release)};
   r.turn();
   r.greet(role::shared, "1");
   CHECK(r.heard() == "allowed unknown up0 ");
