@@ -56,7 +56,7 @@ class guide {
   virtual void shaken() = 0;
   // One says that it has them not.
   virtual void misled(shard& by) = 0;
-  // One says that another one has a name: see session_user.
+  // One says that another one has a name: see shard_user.
   virtual home* redirected(shard& by, redirection const& to) = 0;
 };
 

@@ -18,9 +18,10 @@ constexpr unsigned most_soon_lost = 3;  // message connections, before waiters n
 
 }  // namespace
 
-session::session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain)
+session::session(context& shared, home& at, connections::identity who, shard& of, shard_user& user, plain_calls& plain)
     : shared_(shared),
       at_(at),
+      of_(of),
       user_(user),
       links_(shared, std::move(who), *this, timer_),
       plain_(plain),
@@ -166,7 +167,7 @@ void session::on_down(link const& connection, remains&& left, error_code const& 
 void session::on_trouble(error_code const& why, std::string_view text, bool transient) {
   // A process that has ended runs nothing more. Any other trouble says nothing of it.
   if (why == errc::connect_failed && text.find(no_process()) != text.npos) orphans_.unbar({});
-  if (!aside_) user_.trouble(why, text, transient);
+  if (!aside_) user_.trouble(of_, why, text, transient);
 }
 
 void session::on_replicas(std::size_t many, instant asked) {

@@ -13,20 +13,24 @@
 
 namespace latchkey::detail {
 
-// Told by the session that leads.
-class session_user {
+class shard;
+
+// Told by the shards, and by the session of each that leads.
+class shard_user {
  public:
-  virtual void trouble(error_code const& why, std::string_view text, bool transient) = 0;
+  virtual void trouble(shard& of, error_code const& why, std::string_view text, bool transient) = 0;
   // Its server does not answer, or turns requests away: perhaps another one has the names.
   virtual void shaken() = 0;
   // Its server says that it has them not.
-  virtual void misled() = 0;
+  virtual void misled(shard& by) = 0;
   // A name is elsewhere in the cluster: where its requests go instead; null: nobody knows yet.
-  virtual home* redirected(redirection const& to) = 0;
-  virtual bool needs_server() const = 0;  // somebody waits, holds, or has something to say
+  virtual home* redirected(shard& by, redirection const& to) = 0;
+  virtual bool needs_server(shard const& of) const = 0;  // somebody waits, holds, or has something to say
+  // Another server has the names from now on, and perhaps not all that the one before had.
+  virtual void moved(home& at) = 0;
 
  protected:
-  ~session_user() = default;
+  ~shard_user() = default;
 };
 
 // What a client has to do with one server: brings the connections to it, what they left behind, who writes requests,
@@ -34,7 +38,7 @@ class session_user {
 // another server has the names; from then on it is aside, and only sees to what it left behind.
 class session final : private connections_user, private orphans_user, private writer_user {
  public:
-  session(context& shared, home& at, connections::identity who, session_user& user, plain_calls& plain);
+  session(context& shared, home& at, connections::identity who, shard& of, shard_user& user, plain_calls& plain);
   ~session();
   session(session const&) = delete;
   session& operator=(session const&) = delete;
@@ -65,7 +69,7 @@ class session final : private connections_user, private orphans_user, private wr
 
   // --- the end of its lead ---
   // Somebody wants to reach its server.
-  bool needed() const { return user_.needs_server() || orphans_.any_in_doubt() || !orphans_.empty(); }
+  bool needed() const { return user_.needs_server(of_) || orphans_.any_in_doubt() || !orphans_.empty(); }
   bool up() const { return links_.of(role::shared).at == link::state::up; }
   // What was sent on it goes again elsewhere, at once; its connections end before anything more arrives there.
   void retire();
@@ -100,15 +104,16 @@ class session final : private connections_user, private orphans_user, private wr
   void on_kill_refused(std::string_view text) override { orphans_.refuse(text); }
   void on_unknown(script const& text) override { writer_.miss(text); }
   void kill(orphan const& gone) override;
-  home* redirected(redirection const& to) override { return user_.redirected(to); }
+  home* redirected(redirection const& to) override { return user_.redirected(of_, to); }
   void shaken() override { user_.shaken(); }
   void misled() override {
-    if (!aside_) user_.misled();
+    if (!aside_) user_.misled(of_);
   }
 
   context& shared_;
   home& at_;
-  session_user& user_;
+  shard& of_;
+  shard_user& user_;
   timer_node timer_;
   connections links_;
   plain_calls& plain_;

@@ -22,8 +22,7 @@ std::unique_ptr<session> shard::made(node_address const& at) {
   who.at = at;
   who.in_cluster = names_.in_cluster;
   if (!at.host.empty()) who.address = to_string(at);
-  session_user& me = *this;
-  return std::make_unique<session>(shared_, names_, std::move(who), me, plain_);
+  return std::make_unique<session>(shared_, names_, std::move(who), *this, user_, plain_);
 }
 
 void shard::lead_to(node_address const& at) {

@@ -11,29 +11,9 @@
 
 namespace latchkey::detail {
 
-class shard;
-
-// Told by the shards.
-class shard_user {
- public:
-  virtual void trouble(shard& of, error_code const& why, std::string_view text, bool transient) = 0;
-  // Its server does not answer, or turns requests away: perhaps another one has the names.
-  virtual void shaken() = 0;
-  // Its server says that it has them not.
-  virtual void misled(shard& by) = 0;
-  // A name is elsewhere: where its requests go instead; null: nobody knows yet.
-  virtual home* redirected(shard& by, redirection const& to) = 0;
-  virtual bool needs_server(shard const& of) const = 0;
-  // Another server has the names from now on, and perhaps not all that the one before had.
-  virtual void moved(home& at) = 0;
-
- protected:
-  ~shard_user() = default;
-};
-
 // The server that has some of the names, or all: a session with it, and with those that had them before it, as long as
 // something that was sent there may still run. What is done when another one takes over: docs/topologies.md.
-class shard final : private session_user {
+class shard final {
  public:
   shard(context& shared, connections::identity as, plain_calls& plain, shard_user& user, bool in_cluster);
   ~shard();
@@ -92,14 +72,6 @@ class shard final : private session_user {
 
  private:
   std::unique_ptr<session> made(node_address const& at);
-
-  void trouble(error_code const& why, std::string_view text, bool transient) override {
-    user_.trouble(*this, why, text, transient);
-  }
-  void shaken() override { user_.shaken(); }
-  void misled() override { user_.misled(*this); }
-  home* redirected(redirection const& to) override { return user_.redirected(*this, to); }
-  bool needs_server() const override { return user_.needs_server(*this); }
 
   context& shared_;
   connections::identity const as_;
