@@ -208,10 +208,10 @@ namespace {
 using detail::metric;
 using detail::metric_writer;
 
-template <class Owner>
+template <class Owner, class Value = std::uint64_t>
 struct number {
   metric about;
-  std::uint64_t Owner::*value;
+  Value Owner::*value;
 };
 
 constexpr number<kind_stats> counters_by_kind[] = {
@@ -261,17 +261,11 @@ constexpr number<node_stats> gauges_by_server[] = {
     {{"server_epoch", "Of its mastership, as sentinels or nodes say."}, &node_stats::epoch},
 };
 
-template <class Owner>
-struct answer {
-  metric about;
-  bool Owner::*value;
-};
-
-constexpr answer<node_stats> answers_by_server[] = {
+constexpr number<node_stats, bool> answers_by_server[] = {
     {{"server_connected", "1: its connection for commands is ready."}, &node_stats::connected},
 };
 
-constexpr answer<stats> answers[] = {
+constexpr number<stats, bool> answers[] = {
     {{"connected", "1: the connection for commands is ready."}, &stats::connected},
     {{"fenced", "0: the server refuses CLIENT KILL, late copies of requests cannot be excluded."}, &stats::fenced},
     {{"messages_refused", "1: no messages are received, waiters poll."}, &stats::messages_refused},
@@ -284,34 +278,25 @@ std::string boost_version() {
 
 std::string write(stats const& shown, std::string_view labels, metric_writer::format as) {
   metric_writer out(as, labels);
-  for (auto const& number : counters_by_kind) {
-    out.counter(number.about);
-    for (auto const& kind : shown.kinds) out.count(kind.*number.value, "kind", kind.kind);
-  }
-  for (auto const& number : counters) {
-    out.counter(number.about);
-    out.count(shown.*number.value);
-  }
-  for (auto const& number : gauges_by_kind) {
-    out.gauge(number.about);
-    for (auto const& kind : shown.kinds) out.count(kind.*number.value, "kind", kind.kind);
-  }
-  for (auto const& number : gauges) {
-    out.gauge(number.about);
-    out.count(shown.*number.value);
-  }
-  for (auto const& number : gauges_by_server) {
-    out.gauge(number.about);
-    for (auto const& node : shown.nodes) out.count(node.*number.value, "server", node.address);
-  }
-  for (auto const& answer : answers_by_server) {
-    out.gauge(answer.about);
-    for (auto const& node : shown.nodes) out.count(node.*answer.value ? 1 : 0, "server", node.address);
-  }
-  for (auto const& answer : answers) {
-    out.gauge(answer.about);
-    out.count(shown.*answer.value ? 1 : 0);
-  }
+  auto const whole = [&](auto const& numbers, auto const head) {
+    for (auto const& number : numbers) {
+      (out.*head)(number.about);
+      out.count(shown.*number.value);
+    }
+  };
+  auto const parts = [&](auto const& numbers, auto const head, auto const& all, std::string_view label, auto const of) {
+    for (auto const& number : numbers) {
+      (out.*head)(number.about);
+      for (auto const& one : all) out.count(one.*number.value, label, one.*of);
+    }
+  };
+  parts(counters_by_kind, &metric_writer::counter, shown.kinds, "kind", &kind_stats::kind);
+  whole(counters, &metric_writer::counter);
+  parts(gauges_by_kind, &metric_writer::gauge, shown.kinds, "kind", &kind_stats::kind);
+  whole(gauges, &metric_writer::gauge);
+  parts(gauges_by_server, &metric_writer::gauge, shown.nodes, "server", &node_stats::address);
+  parts(answers_by_server, &metric_writer::gauge, shown.nodes, "server", &node_stats::address);
+  whole(answers, &metric_writer::gauge);
   out.times({"wait_seconds", "From the call to the grant.", "seconds"}, shown.wait_time);
   out.times({"hold_seconds", "From the grant to the release.", "seconds"}, shown.hold_time);
   out.info({"build", "What the client was built with."}, LATCHKEY_VERSION, boost_version());
