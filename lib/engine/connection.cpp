@@ -30,7 +30,7 @@ constexpr std::size_t most_unwritten = 64u << 20;
 
 }  // namespace
 
-connection::connection(io_strand const& strand, listener& whom, std::shared_ptr<name_lookup> names,
+connection::connection(io_strand const& strand, socket_listener& whom, std::shared_ptr<name_lookup> names,
                        std::uint32_t serial, limits most, tls_context const* tls)
     : strand_(strand),
       lookup_(std::move(names)),
@@ -154,7 +154,7 @@ void connection::shake_hands() {
 }
 
 void connection::opened() {
-  listener_->on_opened(*this);
+  listener_->on_opened(serial_);
   if (listener_) read_more();
 }
 
@@ -185,7 +185,7 @@ void connection::has_read(error_code const& failed, std::size_t n) {
     n = static_cast<std::size_t>(got);
   }
   heard_ = true;
-  listener_->on_received(*this, {incoming_.data(), n});
+  listener_->on_received(serial_, {incoming_.data(), n});
   if (listener_ && !broken_) read_more();
 }
 
@@ -257,19 +257,19 @@ void connection::flush_tls() {
 void connection::fail(error_code const& why) {
   if (broken_) return;
   broken_ = true;
-  if (heard_ || peer_.protocol().family() == AF_UNIX) return listener_->on_broken(*this, why);
+  if (heard_ || peer_.protocol().family() == AF_UNIX) return listener_->on_broken(serial_);
   if (!tls_) return open_failed("the server closed the connection before it said a word (a port for TLS?)");
   if (tls_->words().empty()) return open_failed("TLS: " + why.message());
   tls_failed();
 }
 
 void connection::open_failed(std::string text) {
-  if (listener_) listener_->on_open_failed(*this, errc::connect_failed, text);
+  if (listener_) listener_->on_open_failed(serial_, errc::connect_failed, text);
 }
 
 void connection::tls_failed() {
   auto const why = tls_->refused() ? errc::tls_failed : errc::connect_failed;
-  if (listener_) listener_->on_open_failed(*this, why, "TLS: " + tls_->words());
+  if (listener_) listener_->on_open_failed(serial_, why, "TLS: " + tls_->words());
 }
 
 void connection::detach() {

@@ -23,23 +23,23 @@ namespace latchkey::detail {
 
 using io_strand = asio::strand<asio::any_io_executor>;
 
+// Whoever wants to know of a socket. Called on the strand, never after it was closed or released.
+class socket_listener {
+ public:
+  virtual void on_opened(std::uint32_t serial) = 0;
+  // `connect_failed`, or `tls_failed`.
+  virtual void on_open_failed(std::uint32_t serial, error_code const& why, std::string const& text) = 0;
+  virtual void on_received(std::uint32_t serial, std::string_view bytes) = 0;
+  virtual void on_broken(std::uint32_t serial) = 0;
+
+ protected:
+  ~socket_listener() = default;
+};
+
 // One socket: connects it, reads what comes, writes what it is given. Decides nothing. Lives on the strand.
 class connection : public std::enable_shared_from_this<connection> {
  public:
   using endpoint = asio::generic::stream_protocol::endpoint;
-
-  // Whoever wants to know. Called on the strand, never after close() or release().
-  class listener {
-   public:
-    virtual void on_opened(connection& which) = 0;
-    // `connect_failed`, or `tls_failed`.
-    virtual void on_open_failed(connection& which, error_code const& why, std::string const& text) = 0;
-    virtual void on_received(connection& which, std::string_view bytes) = 0;
-    virtual void on_broken(connection& which, error_code const& why) = 0;
-
-   protected:
-    ~listener() = default;
-  };
 
   struct limits {
     milliseconds connect_timeout;
@@ -53,7 +53,7 @@ class connection : public std::enable_shared_from_this<connection> {
   };
 
   // Without `tls` in plain text. It outlives this.
-  connection(io_strand const& strand, listener& whom, std::shared_ptr<name_lookup> names, std::uint32_t serial,
+  connection(io_strand const& strand, socket_listener& whom, std::shared_ptr<name_lookup> names, std::uint32_t serial,
              limits most, tls_context const* tls);
   ~connection();
   connection(connection const&) = delete;
@@ -102,7 +102,7 @@ class connection : public std::enable_shared_from_this<connection> {
 
   io_strand strand_;
   std::shared_ptr<name_lookup> const lookup_;
-  listener* listener_;  // null: closed
+  socket_listener* listener_;  // null: closed
   std::uint32_t serial_;
   limits limits_;
 

@@ -8,7 +8,7 @@
 
 namespace latchkey::detail {
 
-lane_check::lane_check(io_strand const& strand, listener& whom, std::shared_ptr<direct_lane> lane)
+lane_check::lane_check(io_strand const& strand, socket_listener& whom, std::shared_ptr<direct_lane> lane)
     : listener_(&whom), lane_(std::move(lane)), socket_(strand) {}
 
 void lane_check::start(std::string_view question) {
@@ -32,17 +32,17 @@ void lane_check::readable() {
   std::string_view const bytes(buffer_.data(), static_cast<std::size_t>(n));
   // The answer is one line; with its end the machine may lend the lane at once.
   bool const whole = bytes.ends_with('\n');
-  listener* const whom = listener_;
+  socket_listener* const whom = listener_;
   if (whole) close();
-  whom->on_lane_received(lane_->serial(), bytes);
+  whom->on_received(lane_->serial(), bytes);
   // By TLS the rest may have been received already, which makes no socket readable.
   if (!whole && listener_) readable();
 }
 
 void lane_check::broken() {
-  listener* const whom = listener_;
+  socket_listener* const whom = listener_;
   close();
-  whom->on_lane_broken(lane_->serial());
+  whom->on_broken(lane_->serial());
 }
 
 void lane_check::close() {
@@ -80,10 +80,8 @@ void transport::watch_timer() {
   timer_.async_wait(asio::posix::descriptor_base::wait_read,
                     [self = shared_from_this()](error_code const& cancelled) noexcept {
                       if (cancelled || self->finished_) return;
-                      executor_probe::mark const here(self->core_->threads().probe());
                       self->core_->machine_steps().timer().fired();
-                      self->core_->machine_steps().take(
-                          [](client_machine& machine, instant now, actions& out) { machine.time(now, out); });
+                      self->tell([](client_machine& machine, instant now, actions& out) { machine.time(now, out); });
                       self->watch_timer();
                     });
 }
@@ -210,48 +208,24 @@ void transport::finish() {
   core_->finished();
 }
 
-// What sockets report goes to the machine as it is. Each handler is a thread inside the client's executor: an event
-// callback that blocks there is told so.
+// What sockets report goes to the machine as it is.
 
-void transport::on_opened(connection& which) {
-  executor_probe::mark const here(core_->threads().probe());
-  core_->machine_steps().take(
-      [&](client_machine& machine, instant now, actions& out) { machine.opened(which.serial(), now, out); });
+void transport::on_opened(std::uint32_t serial) {
+  tell([&](client_machine& machine, instant now, actions& out) { machine.opened(serial, now, out); });
 }
 
-void transport::on_open_failed(connection& which, error_code const& why, std::string const& text) {
-  executor_probe::mark const here(core_->threads().probe());
-  std::uint32_t const serial = which.serial();
+void transport::on_open_failed(std::uint32_t serial, error_code const& why, std::string const& text) {
   forget(serial);
-  core_->machine_steps().take(
-      [&](client_machine& machine, instant now, actions& out) { machine.open_failed(serial, why, text, now, out); });
+  tell([&](client_machine& machine, instant now, actions& out) { machine.open_failed(serial, why, text, now, out); });
 }
 
-void transport::on_received(connection& which, std::string_view bytes) {
-  executor_probe::mark const here(core_->threads().probe());
-  core_->machine_steps().take(
-      [&](client_machine& machine, instant now, actions& out) { machine.received(which.serial(), bytes, now, out); });
+void transport::on_received(std::uint32_t serial, std::string_view bytes) {
+  tell([&](client_machine& machine, instant now, actions& out) { machine.received(serial, bytes, now, out); });
 }
 
-void transport::on_broken(connection& which, error_code const&) {
-  executor_probe::mark const here(core_->threads().probe());
-  std::uint32_t const serial = which.serial();
-  forget(serial);
-  core_->machine_steps().take([&](client_machine& machine, instant now, actions& out) {
-    machine.broken(serial, errc::connection_lost, now, out);
-  });
-}
-
-void transport::on_lane_received(std::uint32_t serial, std::string_view bytes) {
-  executor_probe::mark const here(core_->threads().probe());
-  core_->machine_steps().take(
-      [&](client_machine& machine, instant now, actions& out) { machine.received(serial, bytes, now, out); });
-}
-
-void transport::on_lane_broken(std::uint32_t serial) {
-  executor_probe::mark const here(core_->threads().probe());
-  core_->lane_closed(serial);
-  core_->machine_steps().take([&](client_machine& machine, instant now, actions& out) {
+void transport::on_broken(std::uint32_t serial) {
+  find(serial) ? forget(serial) : core_->lane_closed(serial);
+  tell([&](client_machine& machine, instant now, actions& out) {
     machine.broken(serial, errc::connection_lost, now, out);
   });
 }

@@ -19,16 +19,7 @@ namespace latchkey::detail {
 // the lane again when it has the answer. Lives on the strand.
 class lane_check : public std::enable_shared_from_this<lane_check> {
  public:
-  class listener {
-   public:
-    virtual void on_lane_received(std::uint32_t serial, std::string_view bytes) = 0;
-    virtual void on_lane_broken(std::uint32_t serial) = 0;
-
-   protected:
-    ~listener() = default;
-  };
-
-  lane_check(io_strand const& strand, listener& whom, std::shared_ptr<direct_lane> lane);
+  lane_check(io_strand const& strand, socket_listener& whom, std::shared_ptr<direct_lane> lane);
 
   std::uint32_t serial() const { return lane_->serial(); }
   void start(std::string_view question);
@@ -41,7 +32,7 @@ class lane_check : public std::enable_shared_from_this<lane_check> {
   void readable();
   void broken();
 
-  listener* listener_;  // null: closed
+  socket_listener* listener_;  // null: closed
   std::shared_ptr<direct_lane> lane_;
   asio::posix::basic_stream_descriptor<io_strand> socket_;
   std::array<char, 512> buffer_;
@@ -50,9 +41,7 @@ class lane_check : public std::enable_shared_from_this<lane_check> {
 // The sockets and the timer of a client, on a strand of its executor. Performs what the machine's turns ask for and
 // reports what comes. Its pending operations keep it alive, so it goes with its execution context at the latest,
 // whatever handles and leases are left.
-class transport final : public connection::listener,
-                        public lane_check::listener,
-                        public std::enable_shared_from_this<transport> {
+class transport final : public socket_listener, public std::enable_shared_from_this<transport> {
  public:
   // \throws what the executor says, or lock_error connect_failed: no descriptor is left.
   explicit transport(std::shared_ptr<core> whose);
@@ -80,12 +69,16 @@ class transport final : public connection::listener,
   connection* find(std::uint32_t serial);
   void forget(std::uint32_t serial);
 
-  void on_opened(connection& which) override;
-  void on_open_failed(connection& which, error_code const& why, std::string const& text) override;
-  void on_received(connection& which, std::string_view bytes) override;
-  void on_broken(connection& which, error_code const& why) override;
-  void on_lane_received(std::uint32_t serial, std::string_view bytes) override;
-  void on_lane_broken(std::uint32_t serial) override;
+  // Each is a thread inside the client's executor: an event callback that blocks there is told so.
+  template <class Step>
+  void tell(Step&& step) {
+    executor_probe::mark const here(core_->threads().probe());
+    core_->machine_steps().take(step);
+  }
+  void on_opened(std::uint32_t serial) override;
+  void on_open_failed(std::uint32_t serial, error_code const& why, std::string const& text) override;
+  void on_received(std::uint32_t serial, std::string_view bytes) override;
+  void on_broken(std::uint32_t serial) override;
 
   using clock_timer =
       asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, io_strand>;
