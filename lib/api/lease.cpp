@@ -229,8 +229,11 @@ std::string lease::detach() {
   auto const& key = state_->key();
   if (key.forked()) throw lock_error(errc::closed, "the client belongs to the parent process");
   if (!key.which) throw lock_error(errc::bad_argument, "a lock of several members cannot be detached");
-  auto const found =
-      key.engine->detach(*key.which, key.name, detail::owner_access::number(state_->who()), state_->hold());
+  detail::detached found;
+  key.engine->machine_steps().take([&](detail::client_machine& machine, detail::instant now, detail::actions& out) {
+    auto const who = detail::owner_access::number(state_->who());
+    found = machine.detach(*key.which, key.name, who, state_->hold(), now, out);
+  });
   if (!found.refused.empty())
     throw lock_error(errc::bad_argument, "it cannot be detached: " + std::string(found.refused));
   std::string made;

@@ -15,12 +15,21 @@ class single_lock final : public lock_key {
   void run(blocking_call& call, std::stop_token const& stop) const override { engine->run(call, stop); }
   void cancel(call& call) const override { engine->cancel(call); }
   instant expire(call& call) const override { return engine->expire(call); }
-  void drop(std::uint64_t owner, hold_id hold) const override { engine->drop(*which, name, owner, hold); }
+  void drop(std::uint64_t owner, hold_id hold) const override {
+    engine->machine_steps().take([&](client_machine& machine, instant now, actions& out) {
+      machine.unlink(*which, name, owner, hold);
+      machine.drop(*which, name, owner, hold, now, out);
+    });
+  }
   void renew_no_longer(std::uint64_t owner, hold_id hold) const override {
-    engine->renew_no_longer(*which, name, owner, hold);
+    engine->machine_steps().take(
+        [&](client_machine& machine, instant, actions&) { machine.renew_no_longer(*which, name, owner, hold); });
   }
 
-  bool keeps_out(std::uint64_t owner) const override { return engine->keeps_out(*which, name, owner, mode); }
+  bool keeps_out(std::uint64_t owner) const override {
+    return engine->machine_steps().look(
+        [&](client_machine& machine) { return machine.keeps_out(*which, name, owner, mode); });
+  }
   std::string_view refuses(operation::type what, query question) const override {
     bool const no_tokens = what == operation::type::query && question == query::token && !which->rules().tokens;
     return no_tokens ? "only a fenced lock has fencing tokens" : "";

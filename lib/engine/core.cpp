@@ -249,13 +249,6 @@ void core::cancel(call& call) {
   steps_.take([&](client_machine& machine, instant now, actions& out) { machine.cancel(call, now, out); });
 }
 
-void core::drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
-  steps_.take([&](client_machine& machine, instant now, actions& out) {
-    machine.unlink(which, name, owner, hold);
-    machine.drop(which, name, owner, hold, now, out);
-  });
-}
-
 void core::thread_ended() noexcept {
   if (forked()) return;
   tell_attachments(&attachment::thread_ended);
@@ -265,22 +258,6 @@ void core::thread_ended() noexcept {
 
 void core::await_lease(int more) {
   steps_.take([&](client_machine& machine, instant now, actions& out) { machine.await_lease(more, now, out); });
-}
-
-void core::renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
-  steps_.take([&](client_machine& machine, instant, actions&) { machine.renew_no_longer(which, name, owner, hold); });
-}
-
-detached core::detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold) {
-  detached made;
-  steps_.take([&](client_machine& machine, instant now, actions& out) {
-    made = machine.detach(which, name, owner, hold, now, out);
-  });
-  return made;
-}
-
-bool core::keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode) {
-  return steps_.look([&](client_machine& machine) { return machine.keeps_out(which, name, owner, mode); });
 }
 
 bool core::closing() {

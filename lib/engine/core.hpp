@@ -72,14 +72,10 @@ class core final : public std::enable_shared_from_this<core>, private steps_user
   void cancel(call& call);
   // Ends it if its deadline has passed; answers the deadline, which may have moved on.
   instant expire(call& call);
-  void drop(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
   // The calling thread ends while it may hold something by no lease.
   void thread_ended() noexcept;
   // Of leases that this client does not hold itself, and whose release its end awaits: so many more.
   void await_lease(int more);
-  void renew_no_longer(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
-  detached detach(kind const& which, std::string_view name, std::uint64_t owner, hold_id hold);
-  bool keeps_out(kind const& which, std::string_view name, std::uint64_t owner, unsigned char mode);
   stats snapshot();
 
   // Tells config::on_event.
