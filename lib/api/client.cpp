@@ -211,10 +211,7 @@ void client::reload_tls() const {
   auto read = server.tls->read_files();
   if (server.sentinel_tls) server.sentinel_tls->use(server.sentinel_tls->read_files());
   server.tls->use(std::move(read));
-  detail::note said;
-  said.type = event_type::tls_reloaded;
-  said.text = "the certificates were read again, for new connections";
-  core_->report(said);
+  core_->report({.type = event_type::tls_reloaded, .text = "the certificates were read again, for new connections"});
 }
 
 client::executor_type client::get_executor() const { return checked(core_).threads().handler_executor(); }

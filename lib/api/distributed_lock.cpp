@@ -169,15 +169,9 @@ template void distributed_lock::start_query(key_ptr const&, handler<std::optiona
 namespace {
 
 void report(detail::lock_key const& key, event_type type, error_code const& why, char const* text) {
-  detail::core& engine = *key.engine;
-  if (engine.forked()) return;
-  detail::note said;
-  said.type = type;
-  said.lock = key.name;
-  said.owner = detail::owner_access::number(owner::this_thread());
-  said.error = why;
-  said.text = text;
-  engine.report(said);
+  if (key.engine->forked()) return;
+  auto const me = detail::owner_access::number(owner::this_thread());
+  key.engine->report({.type = type, .lock = key.name, .owner = me, .error = why, .text = text});
 }
 
 bool unanswered(error_code const& why) {

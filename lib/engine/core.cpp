@@ -100,12 +100,9 @@ std::shared_ptr<core> core::make(std::optional<asio::any_io_executor> executor, 
     if (auto const self = weak.lock()) self->events_.callback_failed(what);
   });
   test_clock::enlist(made);
-  if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout)) {
-    note said;
-    said.type = event_type::warning;
-    said.text = "lock_watchdog_timeout is shorter than three times timeout: one late answer may end a hold";
-    made->report(said);
-  }
+  if (to_nanoseconds(made->settings_.lock_watchdog_timeout) / 3 < to_nanoseconds(made->settings_.timeout))
+    made->report({.type = event_type::warning,
+                  .text = "lock_watchdog_timeout is shorter than three times timeout: one late answer may end a hold"});
   return made;
 }
 

@@ -40,10 +40,8 @@ std::optional<note> event_queue::next() {
     return note;
   }
   if (left_out_ > 0) {
-    std::optional<note> said(std::in_place);
-    said->type = event_type::warning;
-    said->text = "on_event is too slow: " + std::to_string(std::exchange(left_out_, 0)) + " events were left out";
-    return said;
+    auto const many = std::to_string(std::exchange(left_out_, 0));
+    return note{.type = event_type::warning, .text = "on_event is too slow: " + many + " events were left out"};
   }
   delivering_ = false;
   return std::nullopt;
@@ -97,8 +95,7 @@ void event_teller::tell(note const& what) noexcept {
 }
 
 void event_teller::callback_failed(std::exception_ptr const& what) noexcept {
-  note said;
-  said.type = event_type::callback_failed;
+  note said{.type = event_type::callback_failed};
   try {
     std::rethrow_exception(what);
   } catch (std::exception const& problem) {

@@ -259,12 +259,8 @@ void joint_lock::thread_ended() noexcept {
   for (auto const& hold : all_holds()) {
     if (hold->owner() != ended || hold->leased() || hold->lost()) continue;
     hold->renew_no_longer();
-    note said;
-    said.type = event_type::holder_thread_ended;
-    said.owner = ended;
-    said.lock = name;
-    said.took = std::max<nanoseconds>(hold->until() - boot_now(), nanoseconds(0));
-    engine->report(said);
+    auto const left = std::max<nanoseconds>(hold->until() - boot_now(), nanoseconds(0));
+    engine->report({.type = event_type::holder_thread_ended, .lock = name, .owner = ended, .took = left});
   }
 }
 

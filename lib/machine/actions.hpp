@@ -13,10 +13,10 @@ namespace latchkey::detail {
 // An event with words of its own; see latchkey::event.
 struct note {
   event_type type;
-  std::string lock;
+  std::string lock{};
   std::uint64_t owner = 0;  // 0: nobody
-  error_code error;
-  std::string text;
+  error_code error{};
+  std::string text{};
   nanoseconds took{0};
   std::string_view kind{};  // of static storage
   std::uint64_t context = 0;
