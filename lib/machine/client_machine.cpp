@@ -262,11 +262,6 @@ void client_machine::unprepare(operation const& call) noexcept {
   if (name_machine* const found = impl_->known(*call.which, call.name)) found->unprepare(call.owner);
 }
 
-std::uint32_t client_machine::start(operation& call, bool may_borrow, instant now, actions& out) {
-  operation* const calls[] = {&call};
-  return start(calls, may_borrow, now, out);
-}
-
 std::uint32_t client_machine::start(std::span<operation* const> calls, bool may_borrow, instant now, actions& out) {
   auto& me = impl_->at(now, out);
   context& shared = me.shared;

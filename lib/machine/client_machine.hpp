@@ -56,11 +56,9 @@ class client_machine {
   void prepare(operation const& call, actions& out);
   // It is not started after all.
   void unprepare(operation const& call) noexcept;
-  // Starts a call. With `may_borrow` its request may go by a direct lane: then the number of that is returned, and the
-  // caller is to send lane_bytes() there, to read one reply and to give it to lane_answer (or lane_failed). Else zero.
-  std::uint32_t start(operation& call, bool may_borrow, instant now, actions& out);
-  // The same with several: what the first of them asks by a lane, and the others with it by one script, goes there
-  // together.
+  // Starts calls. With `may_borrow` what the first of them asks, and the others with it by one script, may go by a
+  // direct lane: then the number of that is returned, and the caller is to send lane_bytes() there, to read one reply
+  // and to give it to lane_answer (or lane_failed). Else zero.
   std::uint32_t start(std::span<operation* const> calls, bool may_borrow, instant now, actions& out);
   // The caller gives up: completes with operation_aborted (waiting operations only; others are left alone).
   void cancel(operation& call, instant now, actions& out);

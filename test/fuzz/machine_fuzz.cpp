@@ -1,5 +1,6 @@
 #include <fuzz/driver.hpp>
 #include <fuzz/input.hpp>
+#include <support/start_one.hpp>
 
 #include <algorithm>
 
@@ -289,7 +290,7 @@ call& driver::about(operation::type what, call const& held) {
 
 void driver::start(call& one, bool may_borrow) {
   one.self_timed = may_borrow;
-  if (auto const lane = machine_.start(one, may_borrow, now_, out_)) {
+  if (auto const lane = test::start_one(machine_, one, may_borrow, now_, out_)) {
     must(lent_ == 0, "the lane is lent to one caller at a time");
     lent_ = lane;
     auto const found = peers_.find(lent_);

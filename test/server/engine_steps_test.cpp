@@ -3,6 +3,7 @@
 #include <engine/steps.hpp>
 #include <engine/transport.hpp>
 #include <support/catch.hpp>
+#include <support/start_one.hpp>
 #include <wire/kinds.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -56,7 +57,7 @@ void start(engine_room& r, noted_call& one) {
   one.name = "k";
   r.all.take([&](client_machine& machine, instant now, actions& out) {
     machine.prepare(one, out);
-    machine.start(one, false, now, out);
+    test::start_one(machine, one, false, now, out);
   });
 }
 
@@ -89,7 +90,7 @@ TEST_CASE("steps: what a step does outside comes before what it tells") {
         one.which = &reentrant_kind();
         one.name = "k";
         machine.prepare(one, out);
-        machine.start(one, false, now, out);
+        test::start_one(machine, one, false, now, out);
         machine.close_now(now, out);
       },
       [&] { r.said += "then "; });

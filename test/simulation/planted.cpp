@@ -1,4 +1,5 @@
 #include <simulation/simulation.hpp>
+#include <support/start_one.hpp>
 
 #include <stdexcept>
 
@@ -61,7 +62,7 @@ void simulation::wait_on() {
   unknown_->name = unknown_->key;
   unknown_->owner = 1;
   unknown_->deadline = detail::never;
-  me.machine.start(*unknown_, false, client_time(me), me.out);
+  test::start_one(me.machine, *unknown_, false, client_time(me), me.out);
   perform(0);
 }
 

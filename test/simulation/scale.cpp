@@ -1,5 +1,6 @@
 #include <simulation/randomness.hpp>
 #include <simulation/scale_run.hpp>
+#include <support/start_one.hpp>
 #include <wire/cluster.hpp>
 #include <wire/kinds.hpp>
 
@@ -170,7 +171,7 @@ void scale_run::acquire(std::uint32_t number) {
   by.asks->link = &by.asks->shown;
   ++locks_[by.lock].waiting;
   client& me = *clients_[by.client];
-  me.machine.start(*by.asks, false, now_, me.out);
+  test::start_one(me.machine, *by.asks, false, now_, me.out);
   perform(by.client);
 }
 
@@ -185,7 +186,7 @@ void scale_run::release(std::uint32_t number) {
   client& me = *clients_[by.client];
   me.machine.unlink(*by.asks->which, by.asks->name, by.asks->owner, by.asks->hold);
   by.gives->deadline = detail::after(now_, longest_release);
-  me.machine.start(*by.gives, false, now_, me.out);
+  test::start_one(me.machine, *by.gives, false, now_, me.out);
   perform(by.client);
 }
 

@@ -1,3 +1,4 @@
+#include <support/start_one.hpp>
 #include <support/unit/world.hpp>
 
 namespace latchkey::test {
@@ -37,7 +38,7 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
 void world::start(task& one) {
   node& me = *clients_[one.client];
   remember(one.label + " begins" + (one.direct ? " (blocking)" : ""));
-  std::uint32_t const lane = me.machine.start(one, one.direct, now, me.out);
+  std::uint32_t const lane = start_one(me.machine, one, one.direct, now, me.out);
   perform(one.client);
   if (lane != 0) borrow(me, lane, one);
 }
