@@ -15,7 +15,6 @@ class inspection {
  public:
   explicit inspection(std::shared_ptr<lock_key const> key) : key_(std::move(key)) {}
 
-  lock_key const& key() const { return *key_; }
   // Empty: it is over.
   std::optional<query> next() const;
   // The answer to that question. False: it ends here, by the error of the call.

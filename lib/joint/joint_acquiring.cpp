@@ -15,15 +15,7 @@ namespace {
 using action_type = joint_acquire::action::type;
 using answer_type = joint_acquire::answer::type;
 
-std::uint64_t new_bundle() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
-std::uint64_t new_hold() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
+std::atomic<std::uint64_t> last_bundle{0}, last_hold{0};
 
 // Pauses of different processes must differ.
 std::uint64_t new_seed() {
@@ -135,7 +127,7 @@ void joint_acquiring::sleep(instant until, joint_guard& guard) {
 
 void joint_acquiring::ask(joint_acquire::action const& what, joint_guard& guard) {
   std::vector<std::shared_ptr<member_call>> all;
-  std::uint64_t const bundle = what.of.size() > 1 && !of_->rules().at_once ? new_bundle() : 0;
+  std::uint64_t const bundle = what.of.size() > 1 && !of_->rules().at_once ? ++last_bundle : 0;
   for (auto const& [member, id] : what.of) {
     auto made = call_to(member, id, what);
     if (made->error) {
@@ -185,7 +177,7 @@ void joint_acquiring::conclude(joint_guard& guard) {
   if (granted) {
     std::vector<std::shared_ptr<member_hold>> parts;
     for (auto const& question : machine_.held()) parts.push_back(take(question.id)->hold_shown);
-    made_ = std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, new_hold(), link_});
+    made_ = std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, ++last_hold, link_});
     bool const begun = made_->begin(guard, parts, weak_from_this());
     granted = begun && of_->add(guard, made_);
     if (!granted) {  // lost meanwhile, or the client closes

@@ -219,18 +219,10 @@ bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, ow
   return false;
 }
 
-bool active_requests::release_sent() const {
-  return std::any_of(all_.begin(), all_.end(), [](owner_state const* state) {
-    request const& asked = state->ask_;
-    return asked.sent_or_in_doubt() &&
-           (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
-  });
-}
-
-bool active_requests::release_sent(unsigned char mode) const {
+bool active_requests::release_sent(std::optional<unsigned char> mode) const {
   return std::any_of(all_.begin(), all_.end(), [mode](owner_state const* state) {
     request const& asked = state->ask_;
-    return asked.sent_or_in_doubt() && asked.mode == mode &&
+    return asked.sent_or_in_doubt() && asked.mode == mode.value_or(asked.mode) &&
            (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
   });
 }

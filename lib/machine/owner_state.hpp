@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -289,8 +290,7 @@ class active_requests {
   // Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free for
   // this mode: a new try would find this client's own remains.
   bool in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except = nullptr) const;
-  bool release_sent() const;
-  bool release_sent(unsigned char mode) const;
+  bool release_sent(std::optional<unsigned char> mode = std::nullopt) const;
   // The release of the last hold of another owner still waits to be sent.
   owner_state* unsent_release(owner_state const& except) const;
   // Another owner's release is under way that nobody waits for.

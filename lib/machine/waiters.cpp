@@ -174,23 +174,15 @@ void waiters::refused(owner_state& state, request const& was, std::int64_t hint)
   told_busy(state, was, hint, stays, was_head);
 }
 
-void waiters::finish_once_calls(std::uint64_t up_to, unsigned modes, std::int64_t least) {
+void waiters::finish_once_calls(std::uint64_t up_to, unsigned modes, std::int64_t least, error_code const& why,
+                                std::string_view text) {
   for (auto it = queue_.first_once(); it != queue_.end();) {
     operation& call = *it++;
     if (!call.asks_once() || call.where != operation::place::waiting || call.ticket > up_to) continue;
     if (call.amount < least) continue;
     if ((modes >> call.mode & 1u) == 0) continue;
     leave(call);
-    call.waited = true;
-    of_.complete(call);
-  }
-}
-
-void waiters::refuse_once_calls(error_code const& why, std::string_view text) {
-  for (auto it = queue_.first_once(); it != queue_.end();) {
-    operation& call = *it++;
-    if (!call.asks_once() || call.where != operation::place::waiting) continue;
-    leave(call);
+    call.waited = call.waited || !why;
     of_.complete(call, why, text);
   }
 }

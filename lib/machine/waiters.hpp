@@ -188,7 +188,8 @@ class waiters {
   virtual void paired() {}
 
   // Calls without a wait have their answer as soon as somebody else was found, or made, the holder.
-  void finish_once_calls(std::uint64_t up_to, unsigned modes = ~0u, std::int64_t least = 0);
+  void finish_once_calls(std::uint64_t up_to, unsigned modes = ~0u, std::int64_t least = 0, error_code const& why = {},
+                         std::string_view text = {});
   bool parked(operation const& call) const { return !call.tried && of_.in_doubt(call.mode); }
 
  protected:
@@ -203,7 +204,9 @@ class waiters {
   // It leaves the lock to others: nobody has said that one of them has it.
   void note_waiting(operation& head);
   // Nor would they be told anything else than the head, which waits for the trouble to pass.
-  void refuse_once_calls(error_code const& why, std::string_view text);
+  void refuse_once_calls(error_code const& why, std::string_view text) {
+    finish_once_calls(queue_.ticket(), ~0u, 0, why, text);
+  }
   bool deaf(listener::view heard) const;
   milliseconds sleep_time(std::int64_t hint, bool deaf, unsigned polls) const;
   virtual void told_busy(owner_state& state, request const& was, std::int64_t hint, bool stays, bool was_head) = 0;
