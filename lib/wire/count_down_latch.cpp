@@ -1,5 +1,6 @@
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
+#include <wire/lua.hpp>
 #include <wire/script.hpp>
 
 #include <stdexcept>
@@ -11,22 +12,18 @@ namespace {
 constexpr std::int64_t look_again = 5'000;
 
 // KEYS name. No key counts as zero.
-script const& latch_wait() {
-  static script const& the_one = new_script({"wait", 1, 1}, {R"lua(local function wait(key, hint)
+constinit lazy_script const latch_wait{{"wait", 1, 1}, {R"lua(local function wait(key, hint)
   local value = call('get', key)
   if type(value) == 'table' then return value.err end
   if not value then return -3 end
   if not string.find(value, '^-?%d+$') then return 'ERR value is not an integer or out of range' end
   return tonumber(value) > 0 and tonumber(hint) or -3
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // KEYS name, mark; ARGV channel, unused, again, keep. The DEL of the mark is there so that what follows it passes when
 // memory is short: a latch must open then, too.
-script const& latch_count_down() {
-  static script const& the_one = new_script({"count_down", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+constinit lazy_script const latch_count_down{{"count_down", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
 local function count_down(key, mark, channel, _, again, keep)
   if again == '1' then return said_before(mark) end
   local value = call('get', key)
@@ -45,20 +42,15 @@ local function count_down(key, mark, channel, _, again, keep)
   if left < 0 then return {0, 1} end
   return {0, type(call(publish, channel, '0')) == 'table' and 0 or 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // KEYS name, mark; ARGV channel, count, again, keep. The mark keeps the answer.
-script const& latch_try_set() {
-  static script const& the_one =
-      new_script({"try_set", 2, 3, per_item::channel::given}, {lua::said_before, lua::set_once, R"lua(
+constinit lazy_script const latch_try_set{{"try_set", 2, 3, per_item::channel::given},
+                                          {lua::said_before, lua::set_once, R"lua(
 local function try_set(key, mark, channel, count, again, keep)
   return set_once(key, mark, channel, count, again, keep, '1')
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // Waiting is an acquire that takes nothing: what one waiter hears is true for all who wait.
 class latch_rules final : public kind {

@@ -1,7 +1,5 @@
 #include <wire/scripts.hpp>
 
-#include <string>
-
 namespace latchkey::detail {
 
 namespace {
@@ -159,18 +157,13 @@ local function sleep(queue, scores, channel, field, line, enters, head, left, to
 end
 )lua";
 
-// Never destroyed: a client of static storage may still release while the process exits.
-script const& made_of(std::string_view body, std::string_view more = {}) {
-  auto const text = std::string(fair_common).append(more).append(body);
-  return *new script(text, true);
-}
+constexpr per_item own_loop{.has = per_item::channel::given};
 
 }  // namespace
 
 // `again` and the grant keep the order of steps of the reentrant lock. Who finds the lock free but stands behind
 // somebody tells the first one: its message may have been lost, or never sent by another library that evicted.
-script const& fair_acquire() {
-  static script const& the_one = made_of(R"lua(
+constinit lazy_script const fair_acquire{own_loop, {fair_common, placing, R"lua(
 local function again(key, queue, scores, field, own, target, lease)
   local left = call('pttl', key)
   local timed = target == '1' or left < tonumber(lease)
@@ -196,14 +189,10 @@ local function acquire(key, queue, scores, channel, field, target, lease, line, 
   end
   return sleep(queue, scores, channel, field, line, enters, head, left)
 end
-return each(acquire, 3, 6))lua",
-                                         placing);
-  return the_one;
-}
+return each(acquire, 3, 6))lua"}};
 
 // DEL and PEXPIRE work when memory is short. What fails behind the DEL only means that nobody was told.
-script const& fair_release() {
-  static script const& the_one = made_of(R"lua(
+constinit lazy_script const fair_release{own_loop, {fair_common, R"lua(
 local function release(key, queue, scores, channel, field, target, lease)
   local own = call('hget', key, field)
   if not own then
@@ -222,14 +211,11 @@ local function release(key, queue, scores, channel, field, target, lease)
   if left < 0 then redis.pcall('persist', key) else redis.pcall('pexpire', key, left) end
   return failed
 end
-return each(release, 3, 4))lua");
-  return the_one;
-}
+return each(release, 3, 4))lua"}};
 
 // The release never fails for the sake of the new owner, who gets it only if it is his turn over all processes. If it
 // is not, he stands in the queue, and whoever is first is told.
-script const& fair_hand_off() {
-  static script const& the_one = made_of(R"lua(
+constinit lazy_script const fair_hand_off{own_loop, {fair_common, placing, R"lua(
 local function free(key, queue, scores, channel)
   call('del', key)
   if pcall(wake, queue, scores, channel) then return -5 end
@@ -268,14 +254,10 @@ local function hand_off(key, queue, scores, channel, from, to, lease, line, ente
   take_out(queue, scores, to, line, head)
   return {-5, -3}
 end
-return each(hand_off, 3, 6))lua",
-                                         placing);
-  return the_one;
-}
+return each(hand_off, 3, 6))lua"}};
 
 // Asks for the length first: a key that holds something else is not ours to delete.
-script const& fair_force_unlock() {
-  static script const& the_one = made_of(R"lua(
+constinit lazy_script const fair_force_unlock{own_loop, {fair_common, R"lua(
 local function force(key, queue, scores, channel)
   local there = call('hlen', key)
   if there == 0 then
@@ -286,14 +268,11 @@ local function force(key, queue, scores, channel)
   if pcall(wake, queue, scores, channel) then return -5 end
   return -6
 end
-return each(force, 3, 1))lua");
-  return the_one;
-}
+return each(force, 3, 1))lua"}};
 
 // Whoever stood behind gets the time back that those were given who leave. If the lock is free and somebody else is
 // first now, nobody but this script would tell him. All who leave one line in one call do so in one walk along it.
-script const& fair_leave() {
-  static script const& the_one = made_of(R"lua(
+constinit lazy_script const fair_leave{own_loop, {fair_common, R"lua(
 local function leave(key, queue, scores, channel, from, to, answer)
   local there, leaving, off = call('lrange', queue, 0, -1), {}, 0
   for i = from, to do
@@ -331,8 +310,6 @@ while from <= #KEYS / 3 do
   end
   from = to + 1
 end
-return answer)lua");
-  return the_one;
-}
+return answer)lua"}};
 
 }  // namespace latchkey::detail

@@ -1,5 +1,6 @@
 #include <wire/item.hpp>
 #include <wire/kinds.hpp>
+#include <wire/lua.hpp>
 #include <wire/reentrant_family.hpp>
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
@@ -36,8 +37,7 @@ end
 
 }  // namespace
 
-script const& fenced_acquire() {
-  static script const& the_one = new_script({"acquire", 2, 4}, {lua::count_to, next_token, R"lua(
+constinit lazy_script const fenced_acquire{{"acquire", 2, 4}, {lua::count_to, next_token, R"lua(
 local function acquire(key, counter, field, target, lease, seeded)
   if target == '1' then
     local there = call('exists', key)
@@ -67,13 +67,10 @@ local function acquire(key, counter, field, target, lease, seeded)
   local timed = target == '1' or left < tonumber(lease)
   return count_to(key, field, own, target, lease, left, timed) or {-3, token}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // Without a token the new owner gets nothing, and the old one's release goes on: the lock goes free.
-script const& fenced_hand_off() {
-  static script const& the_one = new_script({"hand_off", 2, 4, per_item::channel::given}, {lua::free, next_token, R"lua(
+constinit lazy_script const fenced_hand_off{{"hand_off", 2, 4, per_item::channel::given}, {lua::free, next_token, R"lua(
 local function hand_off(key, counter, channel, from, to, lease, seeded)
   local own = call('hexists', key, from)
   if type(own) == 'table' then return {own.err, own.err} end
@@ -105,9 +102,7 @@ local function hand_off(key, counter, channel, from, to, lease, seeded)
   if type(left) == 'table' then left = left.err end
   return {-8, left}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 namespace {
 

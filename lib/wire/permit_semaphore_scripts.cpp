@@ -1,3 +1,4 @@
+#include <wire/lua.hpp>
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
 
@@ -46,15 +47,12 @@ local function once(key, timeouts, mark, channel, argument, amount, lease, again
 end
 )lua";
 
-script const& new_command(std::string_view act) {
-  return new_script({"once", 3, 5, per_item::channel::given}, {permit_common, lua::said_before, act, once});
-}
+constexpr per_item once_per_mark{"once", 3, 5, per_item::channel::given};
 
 }  // namespace
 
 // Its own id there: an earlier copy was granted; the lease counts anew. The hint is the end of the next lease.
-script const& permit_acquire() {
-  static script const& the_one = new_script({"acquire", 2, 2, per_item::channel::given}, {permit_common, R"lua(
+constinit lazy_script const permit_acquire{{"acquire", 2, 2, per_item::channel::given}, {permit_common, R"lua(
 local function acquire(key, timeouts, channel, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
@@ -79,12 +77,9 @@ local function acquire(key, timeouts, channel, id, lease)
   if not failed(first) and first[2] then hint = math.max(1, math.min(hint, math.ceil(first[2] - now))) end
   return granted and {-3, hint} or hint
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& permit_release() {
-  static script const& the_one = new_script({"release", 2, 1, per_item::channel::given}, {permit_common, R"lua(
+constinit lazy_script const permit_release{{"release", 2, 1, per_item::channel::given}, {permit_common, R"lua(
 local function release(key, timeouts, channel, id)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
@@ -100,12 +95,9 @@ local function release(key, timeouts, channel, id)
   end
   return told(channel, text(free)) == 1 and -5 or -6
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& permit_extend() {
-  static script const& the_one = new_script({"extend", 2, 2, per_item::channel::given}, {permit_common, R"lua(
+constinit lazy_script const permit_extend{{"extend", 2, 2, per_item::channel::given}, {permit_common, R"lua(
 local function extend(key, timeouts, channel, id, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
@@ -114,13 +106,11 @@ local function extend(key, timeouts, channel, id, lease)
   if not there then return -8 end
   return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or -9
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // The mark says whether it was there.
-script const& permit_try_release() {
-  static script const& the_one = new_command(R"lua(
+constinit lazy_script const permit_try_release{once_per_mark,
+                                               {permit_common, lua::said_before, R"lua(
 local function act(key, timeouts, channel, free, leave_mark, mark, id)
   local there = call('zscore', timeouts, id)
   if failed(there) then return there.err end
@@ -142,13 +132,11 @@ local function act(key, timeouts, channel, free, leave_mark, mark, id)
   end
   return {1, told(channel, text(free))}
 end
-)lua");
-  return the_one;
-}
+)lua",
+                                                once}};
 
 // Twice in a row changes no more than once: no mark.
-script const& permit_update() {
-  static script const& the_one = new_script({"update", 2, 5, per_item::channel::given}, {permit_common, R"lua(
+constinit lazy_script const permit_update{{"update", 2, 5, per_item::channel::given}, {permit_common, R"lua(
 local function update(key, timeouts, channel, id, _, lease)
   local free = reap(key, timeouts, channel)
   if failed(free) then return free.err end
@@ -157,12 +145,10 @@ local function update(key, timeouts, channel, id, _, lease)
   if not there then return {0, 1} end
   return failed(call('zadd', timeouts, text(now + 1 + lease), id)) or {1, 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& permit_try_set() {
-  static script const& the_one = new_command(R"lua(
+constinit lazy_script const permit_try_set{once_per_mark,
+                                           {permit_common, lua::said_before, R"lua(
 local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   local wrong = leave_mark(free and '0' or '1')
   if wrong then return wrong end
@@ -174,13 +160,12 @@ local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   end
   return {1, told(channel, n)}
 end
-)lua");
-  return the_one;
-}
+)lua",
+                                            once}};
 
 // The number is of all permits, taken ones included; fewer than are taken leaves a negative number of free ones.
-script const& permit_set() {
-  static script const& the_one = new_command(R"lua(
+constinit lazy_script const permit_set{once_per_mark,
+                                       {permit_common, lua::said_before, R"lua(
 local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   local taken = call('zcount', timeouts, 0, '+inf')
   if failed(taken) then return taken.err end
@@ -200,13 +185,12 @@ local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   end
   return {0, told(channel, n)}
 end
-)lua");
-  return the_one;
-}
+)lua",
+                                        once}};
 
 // PERSIST, because Redisson's SET takes a time to live away.
-script const& permit_add() {
-  static script const& the_one = new_command(R"lua(
+constinit lazy_script const permit_add{once_per_mark,
+                                       {permit_common, lua::said_before, R"lua(
 local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   local wrong = leave_mark('0')
   if wrong then return wrong end
@@ -219,29 +203,22 @@ local function act(key, timeouts, channel, free, leave_mark, mark, unused, n)
   if tonumber(n) <= 0 then return {0, 1} end
   return {0, told(channel, n)}
 end
-)lua");
-  return the_one;
-}
+)lua",
+                                        once}};
 
-script const& permit_available() {
-  static script const& the_one = new_script({"available", 2, 5, per_item::channel::given}, {permit_common, R"lua(
+constinit lazy_script const permit_available{{"available", 2, 5, per_item::channel::given}, {permit_common, R"lua(
 local function available(key, timeouts, channel)
   local free = reap(key, timeouts, channel)
   return failed(free) or {free or 0, 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& permit_acquired() {
-  static script const& the_one = new_script({"acquired", 2, 5, per_item::channel::given}, {permit_common, R"lua(
+constinit lazy_script const permit_acquired{{"acquired", 2, 5, per_item::channel::given}, {permit_common, R"lua(
 local function acquired(key, timeouts, channel)
   local free = reap(key, timeouts, channel)
   local taken = failed(free) and free or call('zcount', timeouts, 0, '+inf')
   return failed(taken) or {taken, 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 }  // namespace latchkey::detail

@@ -1,4 +1,5 @@
 #include <wire/kinds.hpp>
+#include <wire/lua.hpp>
 #include <wire/reentrant_family.hpp>
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
@@ -17,8 +18,7 @@ end
 }  // namespace
 
 // GET before SET: a key of another type is an error, and a busy lock is said to be busy also when memory is short.
-script const& plain_acquire() {
-  static script const& the_one = new_script({"acquire", 1, 3}, {R"lua(local function acquire(key, value, _, lease)
+constinit lazy_script const plain_acquire{{"acquire", 1, 3}, {R"lua(local function acquire(key, value, _, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
   if not holder then
@@ -35,13 +35,10 @@ script const& plain_acquire() {
   if type(left) == 'table' then return left.err end
   return left
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // A count above 1 does not exist: whoever asks for one keeps what he has.
-script const& plain_release() {
-  static script const& the_one = new_script({"release", 1, 3, per_item::channel::given}, {lua::free, R"lua(
+constinit lazy_script const plain_release{{"release", 1, 3, per_item::channel::given}, {lua::free, R"lua(
 local function release(key, channel, value, target, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
@@ -54,14 +51,11 @@ local function release(key, channel, value, target, lease)
   end
   return free(key, channel)
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // PEXPIRE lets the SET behind it pass when memory is short. The old owner's release never fails for the sake of the
 // new one: where the grant is refused, the lock goes free.
-script const& plain_hand_off() {
-  static script const& the_one = new_script({"hand_off", 1, 3, per_item::channel::given}, {lua::free, R"lua(
+constinit lazy_script const plain_hand_off{{"hand_off", 1, 3, per_item::channel::given}, {lua::free, R"lua(
 local function hand_off(key, channel, from, to, lease)
   local holder = call('get', key)
   if type(holder) == 'table' then return {holder.err, holder.err} end
@@ -89,46 +83,28 @@ local function hand_off(key, channel, from, to, lease)
   if type(left) == 'table' then left = left.err end
   return {-8, left}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& plain_renew() {
-  static script const& the_one = new_script({"renew", 1, 2}, {refusal_of_value, lua::renew});
-  return the_one;
-}
-
-script const& plain_extend() {
-  static script const& the_one = new_script({"extend", 1, 2}, {refusal_of_value, lua::extend});
-  return the_one;
-}
+constinit lazy_script const plain_renew{{"renew", 1, 2}, {refusal_of_value, lua::renew}};
+constinit lazy_script const plain_extend{{"extend", 1, 2}, {refusal_of_value, lua::extend}};
 
 // Asks for the value first: a key that holds something else is not ours to delete.
-script const& plain_force_unlock() {
-  static script const& the_one = new_script({"force", 1, 0, per_item::channel::given}, {lua::free, R"lua(
+constinit lazy_script const plain_force_unlock{{"force", 1, 0, per_item::channel::given}, {lua::free, R"lua(
 local function force(key, channel)
   local holder = call('get', key)
   if type(holder) == 'table' then return holder.err end
   if not holder then return -8 end
   return free(key, channel)
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& plain_is_held_by() {
-  static script const& the_one = *new script(R"lua(local holder = redis.pcall('get', KEYS[1])
+constinit lazy_script const plain_is_held_by{{R"lua(local holder = redis.pcall('get', KEYS[1])
 if type(holder) == 'table' then return holder end
-return holder == ARGV[1] and 1 or 0)lua");
-  return the_one;
-}
+return holder == ARGV[1] and 1 or 0)lua"}};
 
-script const& plain_rest() {
-  static script const& the_one = *new script(R"lua(local holder = redis.pcall('get', KEYS[1])
+constinit lazy_script const plain_rest{{R"lua(local holder = redis.pcall('get', KEYS[1])
 if type(holder) == 'table' then return holder end
-return holder == ARGV[1] and redis.pcall('pttl', KEYS[1]) or -2)lua");
-  return the_one;
-}
+return holder == ARGV[1] and redis.pcall('pttl', KEYS[1]) or -2)lua"}};
 
 namespace {
 

@@ -83,8 +83,7 @@ end
 // A hold more of the own field: the time first, since PEXPIRE works when memory is short and lets the rest pass. If
 // the server's count was too high, the stamps that go may have been those of holds that stay: the last one gets the
 // longest time of them all.
-script const& read_write_acquire() {
-  static script const& the_one = new_script({"acquire", 1, 4}, {read_write_common, R"lua(
+constinit lazy_script const read_write_acquire{{"acquire", 1, 4}, {read_write_common, R"lua(
 local function found(key, mode, field, lease)
   local why = problem(call('hset', key, 'mode', mode, field, '1'))
   if why then return why end
@@ -161,15 +160,12 @@ local function acquire(key, side, field, target, lease)
   local more = side == '1' and write_more or read_more
   return more(key, field, own, left, target, lease)
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // What is refused is found out by the first write; what comes behind it only tidies up. While somebody writes, the
 // time to live is also his: it is not lowered for the sake of a read hold. The last writer leaves his own read holds
 // behind, and readers who wait for him are told.
-script const& read_write_release() {
-  static script const& the_one = new_script({"release", 1, 4, per_item::channel::given}, {read_write_common, R"lua(
+constinit lazy_script const read_write_release{{"release", 1, 4, per_item::channel::given}, {read_write_common, R"lua(
 local function read_less(key, field, count, mode, left, target, lease)
   local why = problem(call('pexpire', key, math.max(left, lease)))
   if why then return why end
@@ -250,13 +246,10 @@ local function release(key, channel, side, field, target, lease)
   if side == '1' then return write_less(key, field, count, left, target, lease) end
   return read_less(key, field, count, mode, left, target, lease)
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // Only raises. A stamp that went missing while its hold is there would let the next reader who leaves forget it.
-script const& read_write_renew() {
-  static script const& the_one = new_script({"renew", 1, 3}, {read_write_common, R"lua(
+constinit lazy_script const read_write_renew{{"renew", 1, 3}, {read_write_common, R"lua(
 local function raise(key, lease)
   local left = call('pttl', key)
   if problem(left) then return left.err end
@@ -277,12 +270,9 @@ local function renew(key, side, field, lease)
   end
   return -9
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& read_write_extend() {
-  static script const& the_one = new_script({"extend", 1, 3}, {read_write_common, R"lua(
+constinit lazy_script const read_write_extend{{"extend", 1, 3}, {read_write_common, R"lua(
 local function extend_read(key, field, own, lease)
   local count, left, mode = count_of(own), call('pttl', key), call('hget', key, 'mode')
   if not count then return not_a_count end
@@ -303,21 +293,17 @@ local function extend(key, side, field, lease)
   why = why or problem(call('pexpire', key, math.max(most, lease)))
   return why or -9
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // Removes what is held in this mode; the writer's read holds go with him. The stamps end by themselves.
-script const& read_write_force_unlock() {
-  static script const& the_one = new_script({"force", 1, 1, per_item::channel::given}, {read_write_common, R"lua(
+constinit lazy_script const read_write_force_unlock{{"force", 1, 1, per_item::channel::given},
+                                                    {read_write_common, R"lua(
 local function force(key, channel, side)
   local mode = call('hget', key, 'mode')
   if problem(mode) then return mode.err end
   if mode ~= (side == '1' and 'write' or 'read') then return -8 end
   return release_all(key, channel, side)
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 }  // namespace latchkey::detail

@@ -1,3 +1,4 @@
+#include <wire/lua.hpp>
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
 
@@ -101,15 +102,11 @@ end
 
 }  // namespace
 
-script const& reentrant_acquire() {
-  static script const& the_one = new_script({"acquire", 1, 3}, {lua::count_to, acquire});
-  return the_one;
-}
+constinit lazy_script const reentrant_acquire{{"acquire", 1, 3}, {lua::count_to, acquire}};
 
 // Looks at all of them before it writes to any. A write that is refused all the same (by ACL, or for want of memory)
 // ends it there: what was granted before stays so and is told, and whoever asked gives it back.
-script const& reentrant_acquire_all() {
-  static script const& the_one = new_script({lua::count_to, acquire, R"lua(
+constinit lazy_script const reentrant_acquire_all{{lua::call, lua::count_to, acquire, R"lua(
 local function look(key, field, target)
   local own = call('hget', key, field)
   if type(own) == 'table' then return own.err end
@@ -131,50 +128,17 @@ for i = 1, #KEYS do
   answer[i] = acquire(KEYS[i], ARGV[a - 2], ARGV[a - 1], ARGV[a])
   if answer[i] ~= -3 then break end
 end
-return answer)lua"});
-  return the_one;
-}
+return answer)lua"}};
 
-script const& reentrant_release() {
-  static script const& the_one =
-      new_script({"release", 1, 3, per_item::channel::given}, {lua::free, lua::count_to, release});
-  return the_one;
-}
-
-script const& reentrant_hand_off() {
-  static script const& the_one = new_script({"hand_off", 1, 3, per_item::channel::given}, {lua::free, hand_off});
-  return the_one;
-}
-
-script const& reentrant_renew() {
-  static script const& the_one = new_script({"renew", 1, 2}, {refusal, lua::renew});
-  return the_one;
-}
-
-script const& reentrant_extend() {
-  static script const& the_one = new_script({"extend", 1, 2}, {refusal, lua::extend});
-  return the_one;
-}
-
-script const& reentrant_force_unlock() {
-  static script const& the_one = new_script({"force", 1, 0, per_item::channel::given}, {lua::free, force});
-  return the_one;
-}
-
-script const& spin_release() {
-  static script const& the_one =
-      new_script({"release", 1, 3, per_item::channel::nil}, {lua::free, lua::count_to, release});
-  return the_one;
-}
-
-script const& spin_hand_off() {
-  static script const& the_one = new_script({"hand_off", 1, 3, per_item::channel::nil}, {lua::free, hand_off});
-  return the_one;
-}
-
-script const& spin_force_unlock() {
-  static script const& the_one = new_script({"force", 1, 0, per_item::channel::nil}, {lua::free, force});
-  return the_one;
-}
+constinit lazy_script const reentrant_release{{"release", 1, 3, per_item::channel::given},
+                                              {lua::free, lua::count_to, release}};
+constinit lazy_script const reentrant_hand_off{{"hand_off", 1, 3, per_item::channel::given}, {lua::free, hand_off}};
+constinit lazy_script const reentrant_renew{{"renew", 1, 2}, {refusal, lua::renew}};
+constinit lazy_script const reentrant_extend{{"extend", 1, 2}, {refusal, lua::extend}};
+constinit lazy_script const reentrant_force_unlock{{"force", 1, 0, per_item::channel::given}, {lua::free, force}};
+constinit lazy_script const spin_release{{"release", 1, 3, per_item::channel::nil},
+                                         {lua::free, lua::count_to, release}};
+constinit lazy_script const spin_hand_off{{"hand_off", 1, 3, per_item::channel::nil}, {lua::free, hand_off}};
+constinit lazy_script const spin_force_unlock{{"force", 1, 0, per_item::channel::nil}, {lua::free, force}};
 
 }  // namespace latchkey::detail

@@ -1,7 +1,9 @@
+#include <wire/lua.hpp>
 #include <wire/script.hpp>
 
 #include <boost/uuid/detail/sha1.hpp>
 
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -31,10 +33,7 @@ script::script(std::string_view text, bool publishes) : text_(text), publishes_(
   sha_ = to_hex(digest);
 }
 
-script const& no_keys_script() {
-  static script const& the_one = *new script("return 1");
-  return the_one;
-}
+constinit lazy_script const no_keys_script{{"return 1"}};
 
 namespace {
 
@@ -55,113 +54,18 @@ std::string text_of(per_item const& loop) {
          " * i\n  answer[i] = " + std::string(loop.function) + "(" + all.substr(2) + ")\nend\nreturn answer";
 }
 
-std::string joined(std::initializer_list<std::string_view> fragments, bool publishes) {
-  std::string text = "local call = redis.pcall\n";
-  if (publishes) text += "local publish = ARGV[#ARGV]\n";
-  for (auto const fragment : fragments) text += fragment;
-  return text;
-}
-
 }  // namespace
 
-namespace lua {
-
-// DEL works when memory is short. A refused PUBLISH comes after the lock is free: it is told apart, not taken for a
-// failure.
-constinit std::string_view const free = R"lua(local function free(key, channel)
-  local gone = call('del', key)
-  if type(gone) == 'table' then return gone.err end
-  if not channel then return -5 end
-  local heard = call(publish, channel, '0')
-  if type(heard) == 'table' then return -6 end
-  return heard > 0 and -1000 - heard or -5
-end
-)lua";
-
-// The time first, since PEXPIRE works when memory is short and lets the HINCRBY behind it pass. A count that is no
-// number refuses the HINCRBY, which the time to live is not to outlast. Lua counts exactly up to 2^53 only; beyond, the
-// empty increment makes the server refuse. A PEXPIRE of few milliseconds may find that they are over, and deletes the
-// key: what the HINCRBY then makes anew has no time to live, and is another number.
-constinit std::string_view const count_to = R"lua(
-local function count_to(key, field, own, target, lease, left, timed)
-  if timed then
-    local time = call('pexpire', key, lease)
-    if type(time) == 'table' then return time.err end
-  end
-  local count, step = tonumber(own), 0
-  if count then step = math.abs(count) < 1e15 and target - count or '' end
-  local done = call('hincrby', key, field, step)
-  if type(done) ~= 'table' then
-    if done ~= tonumber(target) then call('del', key) end
-    return
-  end
-  if timed then
-    if left < 0 then call('persist', key) else call('pexpire', key, left) end
-  end
-  return done.err
-end
-)lua";
-
-// By comparison: PEXPIRE GT is not known to Redis 6.2. A key that lost its time to live is less. What is longer is
-// written, too: WAIT is about what its connection has written.
-constinit std::string_view const renew = R"lua(
-local function renew(key, owner, lease)
-  local why = refusal(key, owner)
-  if why then return why end
-  local left = call('pttl', key)
-  if type(left) == 'table' then return left.err end
-  local time = call('pexpire', key, math.max(left, tonumber(lease)))
-  if type(time) == 'table' then return time.err end
-  return -9
-end
-)lua";
-
-constinit std::string_view const extend = R"lua(
-local function extend(key, owner, lease)
-  local why = refusal(key, owner)
-  if why then return why end
-  local time = call('pexpire', key, lease)
-  if type(time) == 'table' then return time.err end
-  return -9
-end
-)lua";
-
-constinit std::string_view const said_before = R"lua(
-local function said_before(mark)
-  local said = call('get', mark)
-  if type(said) == 'table' then return said.err end
-  if not said then return -11 end
-  return {tonumber(said), 1}
-end
-)lua";
-
-// The mark keeps the answer.
-constinit std::string_view const set_once = R"lua(
-local function set_once(key, mark, channel, n, again, keep, said)
-  if again == '1' then return said_before(mark) end
-  local there = call('exists', key)
-  if type(there) == 'table' then return there.err end
-  local done = call('set', mark, 1 - there, 'px', keep)
-  if done.err then return done.err end
-  if there == 1 then return {0, 1} end
-  done = call('set', key, n)
-  if done.err then
-    call('del', mark)
-    return done.err
-  end
-  return {1, type(call(publish, channel, said)) == 'table' and 0 or 1}
-end
-)lua";
-
-}  // namespace lua
-
-script const& new_script(per_item const& loop, std::initializer_list<std::string_view> fragments) {
-  bool const publishes = loop.has == per_item::channel::given;
-  return *new script(joined(fragments, publishes) + text_of(loop), publishes);
-}
-
-script const& new_script(std::initializer_list<std::string_view> fragments) {
-  return *new script(joined(fragments, false));
+script const& lazy_script::make() const {
+  bool const whole = loop_.function.empty(), publishes = loop_.has == per_item::channel::given;
+  std::string text;
+  if (!whole) text.append(lua::call).append(publishes ? "local publish = ARGV[#ARGV]\n" : "");
+  for (auto const fragment : fragments_) text += fragment;
+  if (!whole) text += text_of(loop_);
+  auto made = std::make_unique<script const>(text, publishes);
+  script const* first = nullptr;
+  if (made_.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)) first = made.release();
+  return *first;
 }
 
 }  // namespace latchkey::detail

@@ -2,6 +2,9 @@
 
 #include <latchkey/export.hpp>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -27,11 +30,6 @@ class LATCHKEY_EXPORT script {  // for latchkey::testing, beside a shared librar
 // SPUBLISH reaches who subscribed at the node of the channel's slot, PUBLISH who subscribed anywhere.
 constexpr std::string_view publisher(bool sharded) { return sharded ? "spublish" : "publish"; }
 
-// Asks whether scripts run at all: has no keys and changes nothing.
-script const& no_keys_script();
-
-// Lua that the scripts of several kinds are made of. A refusal is a value that the script looks at, never an error.
-
 // A function that is called for each item of a request, with keys and arguments of the item's own. A channel is no key:
 // a command with several keys is refused while their slot moves to another node and one of them is not there.
 struct per_item {
@@ -39,34 +37,36 @@ struct per_item {
   // its first argument, and `publish` is the command to use it with.
   enum class channel : unsigned char { none, nil, given };
 
-  std::string_view function;
-  int keys;
-  int arguments;  // beside the channel
+  std::string_view function{};  // none: the fragments are the whole script
+  int keys = 0;
+  int arguments = 0;  // beside the channel
   channel has = channel::none;
 };
 
-// Fragments in the order in which they use each other, behind `local call = redis.pcall`. Never destroyed: a client of
-// static storage may still release while the process exits. Without a loop the last fragment has its own.
-script const& new_script(per_item const& loop, std::initializer_list<std::string_view> fragments);
-script const& new_script(std::initializer_list<std::string_view> fragments);
+// A script that is made when it is first asked for, and never destroyed: a client of static storage may still release
+// while the process exits.
+class lazy_script {
+ public:
+  // Fragments in the order in which they use each other, behind lua::call.
+  constexpr lazy_script(per_item const& loop, std::initializer_list<std::string_view> fragments) : loop_(loop) {
+    std::copy(fragments.begin(), fragments.end(), fragments_.begin());
+  }
+  constexpr explicit lazy_script(std::initializer_list<std::string_view> whole) : lazy_script(per_item(), whole) {}
 
-namespace lua {
+  script const& operator()() const {
+    auto const* const made = made_.load(std::memory_order_acquire);
+    return made ? *made : make();
+  }
 
-// free(key, channel), of scripts with a channel or nil for it: deletes the key and tells so; answers a verdict, or the
-// words of an error.
-extern std::string_view const free;
-// count_to(key, field, own, target, lease, left, timed): makes the count of a hold, which is `own`, the target. With
-// `timed` the key lives for the lease. Answers nothing, or the words of an error.
-extern std::string_view const count_to;
-// renew(key, owner, lease): only raises the time to live. `refusal(key, owner)` says why it cannot be moved, if so.
-extern std::string_view const renew;
-// extend(key, owner, lease): sets it.
-extern std::string_view const extend;
-// said_before(mark): what a request with this mark has answered already.
-extern std::string_view const said_before;
-// set_once(key, mark, channel, n, again, keep, said): sets a number that is not there, and publishes `said`.
-extern std::string_view const set_once;
+ private:
+  script const& make() const;
 
-}  // namespace lua
+  per_item loop_;
+  std::array<std::string_view, 4> fragments_{};
+  mutable std::atomic<script const*> made_{nullptr};
+};
+
+// Asks whether scripts run at all: has no keys and changes nothing.
+extern lazy_script const no_keys_script;
 
 }  // namespace latchkey::detail

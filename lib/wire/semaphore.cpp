@@ -1,5 +1,6 @@
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
+#include <wire/lua.hpp>
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
 
@@ -14,10 +15,9 @@ namespace latchkey::detail {
 // A big request that waits leaves a claim for its client. What it claims is left alone by others, so that they cannot
 // pass it for ever. The claim's end is told to those whom it kept out. `n` is how many, or "how many/how many there are
 // to be if nobody has said so yet": most have no use for an argument more.
-script const& semaphore_acquire() {
-  static script const& the_one =
-      new_script({"acquire", 3, 5, per_item::channel::given},
-                 {R"lua(local function acquire(key, claim, mark, channel, client, n, waits, again, keep)
+constinit lazy_script const semaphore_acquire{
+    {"acquire", 3, 5, per_item::channel::given},
+    {R"lua(local function acquire(key, claim, mark, channel, client, n, waits, again, keep)
   if again == '1' then
     local ran = call('exists', mark)
     if type(ran) == 'table' then return ran.err end
@@ -59,14 +59,11 @@ script const& semaphore_acquire() {
   if left > others then return -3 end
   return {-3, 1000}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // The mark says how many were taken, and goes with them: it gives back once.
-script const& semaphore_give_back() {
-  static script const& the_one = new_script({"give_back", 2, 1, per_item::channel::given},
-                                            {R"lua(local function give_back(key, mark, channel, keep)
+constinit lazy_script const semaphore_give_back{{"give_back", 2, 1, per_item::channel::given},
+                                                {R"lua(local function give_back(key, mark, channel, keep)
   local taken = call('get', mark)
   if type(taken) == 'table' then return taken.err end
   if not taken then return -8 end
@@ -80,12 +77,9 @@ script const& semaphore_give_back() {
   if type(call(publish, channel, value)) == 'table' then return -6 end
   return -5
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& semaphore_release() {
-  static script const& the_one = new_script({"release", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+constinit lazy_script const semaphore_release{{"release", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
 local function release(key, mark, channel, n, again, keep)
   if again == '1' then return said_before(mark) end
   local done = call('del', mark)
@@ -98,13 +92,10 @@ local function release(key, mark, channel, n, again, keep)
   end
   return {0, type(call(publish, channel, value)) == 'table' and 0 or 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // PERSIST, because Redisson's SET takes a time to live away.
-script const& semaphore_add() {
-  static script const& the_one = new_script({"add", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
+constinit lazy_script const semaphore_add{{"add", 2, 3, per_item::channel::given}, {lua::said_before, R"lua(
 local function add(key, mark, channel, n, again, keep)
   if again == '1' then return said_before(mark) end
   local done = call('set', mark, '0', 'px', keep)
@@ -117,13 +108,10 @@ local function add(key, mark, channel, n, again, keep)
   call('persist', key)
   return {0, type(call(publish, channel, value)) == 'table' and 0 or 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 // The mark keeps how many there were.
-script const& semaphore_drain() {
-  static script const& the_one = new_script({"drain", 2, 3}, {lua::said_before, R"lua(
+constinit lazy_script const semaphore_drain{{"drain", 2, 3}, {lua::said_before, R"lua(
 local function drain(key, mark, _, again, keep)
   if again == '1' then return said_before(mark) end
   local value = call('get', key)
@@ -140,19 +128,14 @@ local function drain(key, mark, _, again, keep)
   end
   return {tonumber(value), 1}
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
-script const& semaphore_try_set() {
-  static script const& the_one =
-      new_script({"try_set", 2, 3, per_item::channel::given}, {lua::said_before, lua::set_once, R"lua(
+constinit lazy_script const semaphore_try_set{{"try_set", 2, 3, per_item::channel::given},
+                                              {lua::said_before, lua::set_once, R"lua(
 local function try_set(key, mark, channel, n, again, keep)
   return set_once(key, mark, channel, n, again, keep, n)
 end
-)lua"});
-  return the_one;
-}
+)lua"}};
 
 namespace {
 

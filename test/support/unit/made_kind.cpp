@@ -158,7 +158,7 @@ made_kind::made_kind(traits t, made_scripts const& own) : kind(t) {
     auto const has = what == ask::release ? detail::per_item::channel::given : detail::per_item::channel::none;
     int const arguments = what == ask::leave ? 1 : what == ask::acquire && t.own_channel ? 4 : 3;
     scripts_[static_cast<std::size_t>(what)] =
-        &detail::new_script({"item", 1, arguments, has}, {mark, std::string_view(lua)});
+        &detail::lazy_script({"item", 1, arguments, has}, {mark, std::string_view(lua)})();
   }
   for (ask what : {ask::acquire, ask::release, ask::hand_off, ask::renew, ask::extend, ask::force_unlock})
     if (auto const*& one = scripts_[static_cast<std::size_t>(what)]; !one)
