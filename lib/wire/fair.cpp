@@ -10,14 +10,9 @@ namespace {
 constexpr std::string_view channel_prefix = "redisson_lock__channel";
 
 outcome read_leave(reply const& answer) {
-  outcome made;
-  if (says(answer, verdict::released)) made.what = outcome::type::released;
-  if (says(answer, verdict::absent)) made.what = outcome::type::absent;
-  if (is_refusal(answer)) {
-    made.what = outcome::type::refused;
-    made.text = refusal_of(answer);
-  }
-  return made;
+  if (says(answer, verdict::released)) return {.what = outcome::type::released};
+  if (says(answer, verdict::absent)) return {.what = outcome::type::absent};
+  return is_refusal(answer) ? refused_by(answer) : outcome{};
 }
 
 // The order of arrival over all processes: a list of waiters on the server, each with a time at which it counts as

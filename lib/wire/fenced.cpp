@@ -1,11 +1,10 @@
 #include <wire/item.hpp>
 #include <wire/kinds.hpp>
 #include <wire/lua.hpp>
+#include <wire/number.hpp>
 #include <wire/reentrant_family.hpp>
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
-
-#include <charconv>
 
 namespace latchkey::detail {
 
@@ -108,10 +107,7 @@ namespace {
 
 // Digits and nothing else, as the server writes numbers, and no more than its counters hold.
 bool read_token(reply const& element, std::int64_t& token) {
-  if (element.kind != reply::type::string) return false;
-  auto const& text = element.text;
-  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), token);
-  return error == std::errc() && end == text.data() + text.size() && token >= 0;
+  return element.kind == reply::type::string && read_number(element.text, token) && token >= 0;
 }
 
 class fenced final : public reentrant_family {
@@ -156,14 +152,11 @@ class fenced final : public reentrant_family {
   outcome read_grant(reply const& element) const override {
     if (says(element, verdict::granted)) return {};
     if (!element.is_array()) return reentrant_family::read_grant(element);
-    outcome made;
     std::int64_t token = 0;
     if (element.elements.size() != 2 || !says(element.elements[0], verdict::granted) ||
         !read_token(element.elements[1], token) || token == 0)
-      return made;
-    made.what = outcome::type::granted;
-    made.token = static_cast<std::uint64_t>(token);
-    return made;
+      return {};
+    return {.what = outcome::type::granted, .token = static_cast<std::uint64_t>(token)};
   }
 
   bool const seeded_;

@@ -83,7 +83,7 @@ struct outcome {
   std::int64_t hint = 0;       // busy: milliseconds until the holder's lease ends; -1: it never does
   std::int64_t value = 0;      // done: the answer
   std::uint64_t token = 0;     // granted: fencing token, 0 if the kind has none
-  std::string text;            // refused, unsynced: the server's words
+  std::string text{};          // refused, unsynced: the server's words
 
   // hand_off answers twice: what became of the old hold (`what` released or absent) and of the new one.
   type grant = type::malformed;
@@ -125,6 +125,11 @@ inline std::string refusal_of(reply const& element) {
   auto text = element.text;
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   return text;
+}
+
+inline outcome refused_by(reply const& element) {
+  constexpr auto refused = outcome::type::refused;
+  return {.what = refused, .text = refusal_of(element), .grant = refused};
 }
 
 // A time to live as hint: -1 for ever, and -2 (gone meanwhile) as 0. False: no server with a clock answers that.

@@ -133,13 +133,9 @@ class permit_semaphore_rules final : public kind {
   static outcome unless_unseen(outcome made) { return made.what == outcome::type::unseen ? outcome{} : made; }
 
   static outcome read_extended(reply const& answer) {
-    if (!says(answer, verdict::extended)) {
-      auto made = read_given_back(answer);
-      return made.what == outcome::type::released ? outcome{} : made;
-    }
-    outcome made;
-    made.what = outcome::type::extended;
-    return made;
+    if (says(answer, verdict::extended)) return {.what = outcome::type::extended};
+    auto made = read_given_back(answer);
+    return made.what == outcome::type::released ? outcome{} : made;
   }
 };
 

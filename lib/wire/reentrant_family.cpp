@@ -1,4 +1,4 @@
-#include <wire/item.hpp>
+#include <wire/commands.hpp>
 #include <wire/reentrant_family.hpp>
 #include <wire/scripts.hpp>
 
@@ -8,33 +8,11 @@ namespace latchkey::detail {
 
 namespace {
 
-outcome refused(reply const& element) {
-  outcome made;
-  made.what = made.grant = outcome::type::refused;
-  made.text = refusal_of(element);
-  return made;
-}
-
-outcome simply(outcome::type what) {
-  outcome made;
-  made.what = what;
-  return made;
-}
-
-// Of release to 0, force_unlock, and of the old owner's half of a hand-off.
-outcome read_release(reply const& element) {
-  if (says(element, verdict::absent)) return simply(outcome::type::absent);
-  if (is_refusal(element)) return refused(element);
-  outcome made;
-  read_released(element, made);
-  return made;
-}
-
 // Of what answers only whether the hold was there.
 outcome read_done(reply const& element, verdict done, outcome::type meaning) {
-  if (says(element, done)) return simply(meaning);
-  if (says(element, verdict::absent)) return simply(outcome::type::absent);
-  if (is_refusal(element)) return refused(element);
+  if (says(element, done)) return {.what = meaning};
+  if (says(element, verdict::absent)) return {.what = outcome::type::absent};
+  if (is_refusal(element)) return refused_by(element);
   return {};
 }
 
@@ -98,12 +76,12 @@ outcome reentrant_family::read(ask what, item const& item, reply const& answer) 
   switch (what) {
     case ask::acquire: return read_acquire(item, answer);
     case ask::release:
-      if (item.target == 0) return read_release(answer);
+      if (item.target == 0) return read_given_back(answer);
       return read_done(answer, verdict::still_held, outcome::type::still_held);
     case ask::hand_off: return read_hand_off(answer);
     case ask::renew:
     case ask::extend: return read_done(answer, verdict::extended, outcome::type::extended);
-    case ask::force_unlock: return read_release(answer);
+    case ask::force_unlock: return read_given_back(answer);
     case ask::none:
     case ask::leave:
     case ask::command: break;
@@ -112,17 +90,17 @@ outcome reentrant_family::read(ask what, item const& item, reply const& answer) 
 }
 
 outcome reentrant_family::read_grant(reply const& element) const {
-  if (says(element, verdict::granted)) return simply(outcome::type::granted);
-  if (is_refusal(element)) return refused(element);
+  if (says(element, verdict::granted)) return {.what = outcome::type::granted};
+  if (is_refusal(element)) return refused_by(element);
   outcome made;
   if (read_hint(element, made.hint)) made.what = outcome::type::busy;
   return made;
 }
 
 outcome reentrant_family::read_acquire(item const& item, reply const& element) const {
-  if (item.bundled && says(element, verdict::untried)) return simply(outcome::type::untried);
+  if (item.bundled && says(element, verdict::untried)) return {.what = outcome::type::untried};
   if (item.target > 1) {
-    if (says(element, verdict::gone)) return simply(outcome::type::gone);
+    if (says(element, verdict::gone)) return {.what = outcome::type::gone};
     // Who asks for more of what he holds is never told how long somebody else has it.
     if (element.is_integer() && !says(element, verdict::granted)) return {};
   }
@@ -130,9 +108,9 @@ outcome reentrant_family::read_acquire(item const& item, reply const& element) c
 }
 
 outcome reentrant_family::read_hand_off(reply const& element) const {
-  if (element.is_error()) return refused(element);
+  if (element.is_error()) return refused_by(element);
   if (!element.is_array() || element.elements.size() != 2) return {};
-  auto made = read_release(element.elements[0]);
+  auto made = read_given_back(element.elements[0]);
   auto granted = read_grant(element.elements[1]);
   // An answer of which one half makes no sense proves nothing with the other.
   if (made.what == outcome::type::malformed || granted.what == outcome::type::malformed) return {};
