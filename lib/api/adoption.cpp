@@ -7,8 +7,7 @@
 #include <latchkey/error.hpp>
 #include <latchkey/owner.hpp>
 #include <wire/kinds.hpp>
-
-#include <charconv>
+#include <wire/number.hpp>
 
 namespace latchkey::detail {
 
@@ -38,10 +37,8 @@ constexpr std::size_t longest_adopted_name = 64 * 1'024;
 // `uuid:number`.
 bool has_number(hold_token const& hold, std::uint64_t& number) {
   auto const colon = hold.owner.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
-  auto const* const end = hold.owner.data() + hold.owner.size();
-  auto const read = std::from_chars(hold.owner.data() + colon + 1, end, number);
-  return read.ec == std::errc() && read.ptr == end;
+  return colon != std::string::npos && colon != 0 &&
+         read_number(std::string_view(hold.owner).substr(colon + 1), number);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <latchkey/detail/hold_token.hpp>
+#include <wire/number.hpp>
 
 #include <charconv>
 #include <utility>
@@ -54,13 +55,6 @@ void add_text(std::string& out, std::string_view text) {
       out += c;
   }
   out += '"';
-}
-
-template <class Number>
-bool whole_number(std::string_view text, Number& made) {
-  auto const* const end = text.data() + text.size();
-  auto const read = std::from_chars(text.data(), end, made);
-  return read.ec == std::errc() && read.ptr == end;
 }
 
 // Reads an object of texts, numbers and lists of texts, without blanks, as JSON is written that nobody is to look at.
@@ -137,8 +131,8 @@ bool read_also(flat_reader& from, std::string_view key, hold_token& made) {
 }
 
 bool read_digits(std::string_view digits, std::string_view key, hold_token& made) {
-  if (key == "fence") return whole_number(digits, made.fence.emplace());
-  return key != "lease_ms" || whole_number(digits, made.lease_ms);
+  if (key == "fence") return read_number(digits, made.fence.emplace());
+  return key != "lease_ms" || read_number(digits, made.lease_ms);
 }
 
 bool read_member(flat_reader& from, hold_token& made) {

@@ -1,10 +1,9 @@
 #include <base/clock.hpp>
 #include <engine/requests.hpp>
 #include <latchkey/lock_state.hpp>
+#include <wire/number.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 
 namespace latchkey::detail {
 
@@ -117,9 +116,7 @@ refusal fill_force_unlock_of(operation& call, lock_key const& key, holder const&
   call.mode = who.writes && key.which->rules().modes > 1 ? 1 : 0;
   std::string field = who.client_id;
   std::uint64_t number = 0;
-  auto const* const end = who.owner.data() + who.owner.size();
-  auto const read = std::from_chars(who.owner.data(), end, number);
-  if (!who.owner.empty() && (read.ptr != end || read.ec != std::errc()))
+  if (!who.owner.empty() && !read_number(who.owner, number))
     return {errc::bad_argument, "the owner of a holder is a number"};
   if (!who.owner.empty()) field = key.which->field(who.client_id, number, call.mode);
   if (who.client_id == key.engine->id()) call.owner = number;

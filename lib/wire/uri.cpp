@@ -1,8 +1,8 @@
 #include <latchkey/error.hpp>
+#include <wire/number.hpp>
 #include <wire/uri.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -106,8 +106,7 @@ std::string uri_text::decoded() const {
 std::int64_t uri_text::number(std::int64_t least, std::int64_t most, std::string_view problem) const {
   if (text_.empty() || !std::all_of(text_.begin(), text_.end(), is_digit)) fail(0, problem);
   std::int64_t value = 0;
-  auto const parsed = std::from_chars(text_.data(), text_.data() + text_.size(), value);
-  if (parsed.ec != std::errc() || value < least || value > most) fail(0, problem);
+  if (!read_number(text_, value) || value < least || value > most) fail(0, problem);
   return value;
 }
 
