@@ -3,8 +3,6 @@
 #include <wire/lua.hpp>
 #include <wire/script.hpp>
 
-#include <stdexcept>
-
 namespace latchkey::detail {
 namespace {
 
@@ -64,7 +62,9 @@ class latch_rules final : public kind {
               .grant_for_all = true,
               .renews = false,
               .remembers = mark_time,
-              .hint_most = look_again}) {}
+              .hint_most = look_again,
+              .scripts = {&latch_wait},
+              .commands = {&latch_count_down, &latch_try_set}}) {}
 
   // Braces in any case: Redisson does not look for braces in the name here.
   std::string channel(std::string_view name, std::string_view) const override {
@@ -72,15 +72,6 @@ class latch_rules final : public kind {
     made += name;
     made += '}';
     return made;
-  }
-
-  script const& script_for(ask what) const override {
-    if (what == ask::acquire) return latch_wait();
-    throw std::logic_error("a latch has no such request");
-  }
-
-  script const& command_script(unsigned char command) const override {
-    return static_cast<latch_command>(command) == latch_command::count_down ? latch_count_down() : latch_try_set();
   }
 
   command_rules rules_of(unsigned char command) const override {

@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <wire/item.hpp>
 #include <wire/kinds.hpp>
 #include <wire/scripts.hpp>
@@ -20,27 +19,19 @@ outcome read_leave(reply const& answer) {
 class fair final : public kind {
  public:
   // Who hears no messages polls faster than the scripts give up whom nobody hears.
-  fair() : kind({.name = "fair_lock", .own_channel = true, .poll_first = 100, .poll_most = 400, .hint_most = 10'000}) {}
+  fair()
+      : kind({.name = "fair_lock",
+              .own_channel = true,
+              .poll_first = 100,
+              .poll_most = 400,
+              .hint_most = 10'000,
+              .scripts = {&fair_acquire, &fair_release, &fair_hand_off, &reentrant_renew, &reentrant_extend,
+                          &fair_force_unlock, &fair_leave}}) {}
 
   std::string channel(std::string_view name, std::string_view field) const override {
     auto made = prefixed(channel_prefix, name);
     if (!field.empty()) made.append(":").append(field);
     return made;
-  }
-
-  script const& script_for(ask what) const override {
-    switch (what) {
-      case ask::acquire: return fair_acquire();
-      case ask::release: return fair_release();
-      case ask::renew: return reentrant_renew();
-      case ask::extend: return reentrant_extend();
-      case ask::force_unlock: return fair_force_unlock();
-      case ask::leave: return fair_leave();
-      case ask::hand_off: return fair_hand_off();
-      case ask::command:
-      case ask::none: break;
-    }
-    throw std::logic_error("a fair lock has no such request");
   }
 
   void add_keys(item const& item, words& command) const override {

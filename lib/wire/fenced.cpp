@@ -113,14 +113,11 @@ bool read_token(reply const& element, std::int64_t& token) {
 class fenced final : public reentrant_family {
  public:
   explicit fenced(bool seeded)
-      : reentrant_family({.name = "fenced_lock", .parameters = seeded ? "seeded" : "", .tokens = true}),
+      : reentrant_family({.name = "fenced_lock",
+                          .parameters = seeded ? "seeded" : "",
+                          .tokens = true,
+                          .scripts = {&fenced_acquire, nullptr, &fenced_hand_off}}),
         seeded_(seeded) {}
-
-  script const& script_for(ask what) const override {
-    if (what == ask::acquire) return fenced_acquire();
-    if (what == ask::hand_off) return fenced_hand_off();
-    return reentrant_family::script_for(what);
-  }
 
   void add_keys(item const& item, words& command) const override {
     reentrant_family::add_keys(item, command);

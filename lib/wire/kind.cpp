@@ -135,7 +135,20 @@ bool kind::read_query(query what, reply const& answer, std::int64_t& value) cons
   return value == 0 || value == 1;
 }
 
-script const& kind::command_script(unsigned char) const { throw std::logic_error("this kind has no commands"); }
+namespace {
+
+script const& one_of(std::array<lazy_script const*, 7> const& scripts, std::size_t which) {
+  if (which >= scripts.size() || !scripts[which]) throw std::logic_error("this kind has no such request");
+  return (*scripts[which])();
+}
+
+}  // namespace
+
+script const& kind::script_for(ask what) const {
+  return one_of(traits_.scripts, static_cast<std::size_t>(what) - static_cast<std::size_t>(ask::acquire));
+}
+
+script const& kind::command_script(unsigned char command) const { return one_of(traits_.commands, command); }
 
 kind::command_rules kind::rules_of(unsigned char) const { return {}; }
 

@@ -5,6 +5,7 @@
 #include <wire/item.hpp>
 #include <wire/script.hpp>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ class kind : public std::enable_shared_from_this<kind> {
     bool tokens = false;             // a grant carries a fencing token, and query::token is understood
     unsigned char modes = 1;         // how many share one state of an owner and one queue (read, write)
     unsigned char shared_modes = 0;  // of an exclusive kind, one bit for each mode: several owners hold it at once
+    // In the order of `ask`, from acquire on, and of item::command. Null: it has no such request.
+    std::array<lazy_script const*, 7> scripts{}, commands{};
 
     // May two owners hold these modes beside each other, whatever else is held?
     bool shares(unsigned char a, unsigned char b) const { return (shared_modes >> a & shared_modes >> b & 1) != 0; }
@@ -84,7 +87,7 @@ class kind : public std::enable_shared_from_this<kind> {
 
   // --- scripts ---
   // The script of a request; the same object means that items may share one call.
-  virtual script const& script_for(ask what) const = 0;
+  virtual script const& script_for(ask what) const;
   // The script of several acquires of which all are granted or none, with keys and arguments as those of one; what is
   // not granted is busy, refused, or untried for the sake of another. Null: this kind has none.
   virtual script const* acquire_all() const { return nullptr; }

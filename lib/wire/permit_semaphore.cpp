@@ -4,8 +4,6 @@
 #include <wire/kinds.hpp>
 #include <wire/scripts.hpp>
 
-#include <stdexcept>
-
 namespace latchkey::detail {
 namespace {
 
@@ -30,7 +28,10 @@ class permit_semaphore_rules final : public kind {
               .grant_wakes_next = true,
               .renews = false,
               .remembers = mark_time,
-              .hint_most = 10'000}) {}
+              .hint_most = 10'000,
+              .scripts = {&permit_acquire, &permit_release, nullptr, nullptr, &permit_extend},
+              .commands = {&permit_try_release, &permit_update, &permit_try_set, &permit_set, &permit_add,
+                           &permit_available, &permit_acquired}}) {}
 
   std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
 
@@ -48,28 +49,6 @@ class permit_semaphore_rules final : public kind {
     for (std::size_t i = 0; i < sizeof owner; ++i)
       id[id_size - 1 - i] = static_cast<char>(id[id_size - 1 - i] ^ static_cast<char>(owner >> (8 * i)));
     out += id;
-  }
-
-  script const& script_for(ask what) const override {
-    switch (what) {
-      case ask::acquire: return permit_acquire();
-      case ask::release: return permit_release();
-      case ask::extend: return permit_extend();
-      default: throw std::logic_error("a permit semaphore has no such request");
-    }
-  }
-
-  script const& command_script(unsigned char command) const override {
-    switch (static_cast<permit_command>(command)) {
-      case permit_command::try_release: return permit_try_release();
-      case permit_command::update: return permit_update();
-      case permit_command::try_set: return permit_try_set();
-      case permit_command::set: return permit_set();
-      case permit_command::add: return permit_add();
-      case permit_command::available: return permit_available();
-      case permit_command::acquired: return permit_acquired();
-    }
-    throw std::logic_error("a permit semaphore has no such command");
   }
 
   command_rules rules_of(unsigned char command) const override {

@@ -112,21 +112,16 @@ namespace {
 class plain final : public taken_once {
  public:
   // Clients of this library tell each other; the others tell nobody, hence the pauses.
-  plain() : taken_once({.name = "plain_lock", .turns = true, .polls = true, .poll_first = 8, .poll_most = 256}) {}
+  plain()
+      : taken_once({.name = "plain_lock",
+                    .turns = true,
+                    .polls = true,
+                    .poll_first = 8,
+                    .poll_most = 256,
+                    .scripts = {&plain_acquire, &plain_release, &plain_hand_off, &plain_renew, &plain_extend,
+                                &plain_force_unlock}}) {}
 
   std::string_view channel_prefix() const override { return "latchkey_plain__channel"; }
-
-  script const& script_for(ask what) const override {
-    switch (what) {
-      case ask::acquire: return plain_acquire();
-      case ask::release: return plain_release();
-      case ask::hand_off: return plain_hand_off();
-      case ask::renew: return plain_renew();
-      case ask::extend: return plain_extend();
-      case ask::force_unlock: return plain_force_unlock();
-      default: return taken_once::script_for(what);
-    }
-  }
 
   // No command compares a value.
   void add_query(query what, item const& item, words& command) const override {

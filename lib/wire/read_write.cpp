@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <wire/kinds.hpp>
 #include <wire/scripts.hpp>
 
@@ -18,7 +17,9 @@ class read_write final : public kind {
               .turns = true,
               .turn_mode = write_mode,
               .modes = 2,
-              .shared_modes = 1u << read_mode}) {}
+              .shared_modes = 1u << read_mode,
+              .scripts = {&read_write_acquire, &read_write_release, nullptr, &read_write_renew, &read_write_extend,
+                          &read_write_force_unlock}}) {}
 
   std::string channel(std::string_view name, std::string_view) const override {
     return prefixed("redisson_rwlock", name);
@@ -27,21 +28,6 @@ class read_write final : public kind {
   void add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char mode) const override {
     kind::add_field(out, client_id, owner, mode);
     if (mode == write_mode) out += ":write";
-  }
-
-  script const& script_for(ask what) const override {
-    switch (what) {
-      case ask::acquire: return read_write_acquire();
-      case ask::release: return read_write_release();
-      case ask::renew: return read_write_renew();
-      case ask::extend: return read_write_extend();
-      case ask::force_unlock: return read_write_force_unlock();
-      case ask::hand_off:
-      case ask::none:
-      case ask::command:
-      case ask::leave: break;
-    }
-    throw std::logic_error("a read/write lock has no such request");
   }
 
   void add_keys(item const& item, words& command) const override { command.add(item.name); }

@@ -2,8 +2,6 @@
 #include <wire/reentrant_family.hpp>
 #include <wire/scripts.hpp>
 
-#include <stdexcept>
-
 namespace latchkey::detail {
 
 namespace {
@@ -16,27 +14,22 @@ outcome read_done(reply const& element, verdict done, outcome::type meaning) {
   return {};
 }
 
+kind::traits completed(kind::traits t) {
+  constexpr std::array reentrant{&reentrant_acquire, &reentrant_release, &reentrant_hand_off,
+                                 &reentrant_renew,   &reentrant_extend,  &reentrant_force_unlock};
+  for (std::size_t i = 0; i < reentrant.size(); ++i)
+    if (!t.scripts[i]) t.scripts[i] = reentrant[i];
+  return t;
+}
+
 }  // namespace
+
+reentrant_family::reentrant_family(traits t) : kind(completed(std::move(t))) {}
 
 std::string_view reentrant_family::channel_prefix() const { return "redisson_lock__channel"; }
 
 std::string reentrant_family::channel(std::string_view name, std::string_view) const {
   return prefixed(channel_prefix(), name);
-}
-
-script const& reentrant_family::script_for(ask what) const {
-  switch (what) {
-    case ask::acquire: return reentrant_acquire();
-    case ask::release: return reentrant_release();
-    case ask::hand_off: return reentrant_hand_off();
-    case ask::renew: return reentrant_renew();
-    case ask::extend: return reentrant_extend();
-    case ask::force_unlock: return reentrant_force_unlock();
-    case ask::none:
-    case ask::leave:
-    case ask::command: break;
-  }
-  throw std::logic_error("a reentrant lock has no such request");
 }
 
 script const* reentrant_family::acquire_all() const {

@@ -8,12 +8,12 @@ namespace latchkey::detail {
 // count, the channel, the scripts and what they answer. A relative says where it differs.
 class reentrant_family : public kind {
  public:
-  using kind::kind;
+  // Scripts that `t` does not name are the reentrant lock's.
+  explicit reentrant_family(traits t);
 
   // What stands before the name in channel().
   virtual std::string_view channel_prefix() const;
   std::string channel(std::string_view name, std::string_view field) const override;
-  script const& script_for(ask what) const override;
   // Of those that acquire with the reentrant lock's script.
   script const* acquire_all() const final;
   void add_keys(item const& item, words& command) const override;

@@ -4,7 +4,6 @@
 #include <wire/script.hpp>
 #include <wire/scripts.hpp>
 
-#include <stdexcept>
 #include <string>
 
 namespace latchkey::detail {
@@ -150,25 +149,11 @@ class semaphore_rules final : public kind {
               .grant_wakes_next = true,
               .renews = false,
               .remembers = mark_time,
-              .hint_most = 10'000}) {}
+              .hint_most = 10'000,
+              .scripts = {&semaphore_acquire, &semaphore_give_back},
+              .commands = {&semaphore_release, &semaphore_add, &semaphore_drain, &semaphore_try_set}}) {}
 
   std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
-
-  script const& script_for(ask what) const override {
-    if (what == ask::acquire) return semaphore_acquire();
-    if (what == ask::release) return semaphore_give_back();
-    throw std::logic_error("a semaphore has no such request");
-  }
-
-  script const& command_script(unsigned char command) const override {
-    switch (static_cast<semaphore_command>(command)) {
-      case semaphore_command::release: return semaphore_release();
-      case semaphore_command::add: return semaphore_add();
-      case semaphore_command::drain: return semaphore_drain();
-      case semaphore_command::try_set: return semaphore_try_set();
-    }
-    throw std::logic_error("a semaphore has no such command");
-  }
 
   command_rules rules_of(unsigned char command) const override {
     return {.persists = static_cast<semaphore_command>(command) == semaphore_command::release};

@@ -9,22 +9,18 @@ class spin final : public reentrant_family {
  public:
   // The pauses are those of Redisson's ExponentialBackOff: from 1 ms, doubled, up to 128 ms, with chance.
   spin()
-      : reentrant_family(
-            {.name = "spin_lock", .turns = true, .listens = false, .polls = true, .poll_first = 1, .poll_most = 128}) {}
+      : reentrant_family({.name = "spin_lock",
+                          .turns = true,
+                          .listens = false,
+                          .polls = true,
+                          .poll_first = 1,
+                          .poll_most = 128,
+                          .scripts = {nullptr, &spin_release, &spin_hand_off, nullptr, nullptr, &spin_force_unlock}}) {}
 
   std::string channel(std::string_view, std::string_view) const override { return {}; }
 
   // Its name is its only key.
   bool in_one_slot(std::string_view) const override { return true; }
-
-  script const& script_for(ask what) const override {
-    switch (what) {
-      case ask::release: return spin_release();
-      case ask::hand_off: return spin_hand_off();
-      case ask::force_unlock: return spin_force_unlock();
-      default: return reentrant_family::script_for(what);
-    }
-  }
 
   bool wakes(std::string_view) const override { return false; }
 };
