@@ -51,9 +51,21 @@ outcome read_given_back(reply const& element) {
   return made;
 }
 
-bool says_some(std::string_view payload) {
+counted::counted(traits t)
+    : kind([&t] {
+        t.exclusive = t.hand_off = t.renews = false;
+        t.grant_wakes_next = true;
+        t.remembers = mark_time;
+        return std::move(t);
+      }()) {}
+
+std::string counted::channel(std::string_view name, std::string_view) const { return prefixed("redisson_sc", name); }
+
+bool counted::wakes(std::string_view message) const {
   std::int64_t number = 0;
-  return read_number(payload, number) && number > 0;
+  return read_number(message, number) && number > 0;
 }
+
+kind::admission counted::admit(unsigned char, int const*) const { return admission::queue; }
 
 }  // namespace latchkey::detail

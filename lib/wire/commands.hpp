@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <wire/item.hpp>
+#include <wire/kind.hpp>
 
 // What kinds can do beside being taken and given back. The numbers are those of item::command.
 namespace latchkey::detail {
@@ -29,7 +29,17 @@ outcome read_done(reply const& element);
 outcome read_taken(reply const& element);
 // Of what gives back: released or absent.
 outcome read_given_back(reply const& element);
-// Any number above zero wakes a waiter: what is counted differs from sender to sender.
-bool says_some(std::string_view payload);
+
+// What belongs to nobody, but has a number, as permits do: whoever wants some queues.
+class counted : public kind {
+ public:
+  // Sets what they have in common, too.
+  explicit counted(traits t);
+
+  std::string channel(std::string_view name, std::string_view field) const override;
+  // By default any number above zero: what is counted differs from sender to sender.
+  bool wakes(std::string_view message) const override;
+  admission admit(unsigned char mode, int const* live) const final;
+};
 
 }  // namespace latchkey::detail

@@ -51,20 +51,15 @@ end
 )lua"}};
 
 // Waiting is an acquire that takes nothing: what one waiter hears is true for all who wait.
-class latch_rules final : public kind {
+class latch_rules final : public counted {
  public:
   latch_rules()
-      : kind({.name = "count_down_latch",
-              .exclusive = false,
-              .hand_off = false,
-              .grant_wakes_next = true,
-              .takes = false,
-              .grant_for_all = true,
-              .renews = false,
-              .remembers = mark_time,
-              .hint_most = look_again,
-              .scripts = {&latch_wait},
-              .commands = {&latch_count_down, &latch_try_set}}) {}
+      : counted({.name = "count_down_latch",
+                 .takes = false,
+                 .grant_for_all = true,
+                 .hint_most = look_again,
+                 .scripts = {&latch_wait},
+                 .commands = {&latch_count_down, &latch_try_set}}) {}
 
   // Braces in any case: Redisson does not look for braces in the name here.
   std::string channel(std::string_view name, std::string_view) const override {
@@ -100,15 +95,10 @@ class latch_rules final : public kind {
 
   // `0`: it reached zero; `1`: there is a new count, or none any more.
   bool wakes(std::string_view message) const override { return message == "0" || message == "1"; }
-
-  admission admit(unsigned char, int const*) const override { return admission::queue; }
 };
 
 }  // namespace
 
-kind const& count_down_latch_kind() {
-  static latch_rules const& the_one = *new latch_rules;
-  return the_one;
-}
+kind const& count_down_latch_kind() { return lasting<latch_rules>(); }
 
 }  // namespace latchkey::detail

@@ -161,10 +161,6 @@ class fenced final : public reentrant_family {
 
 }  // namespace
 
-kind const& fenced_kind(bool seeded) {
-  static fenced const& from_one = *new fenced(false);
-  static fenced const& from_time = *new fenced(true);
-  return seeded ? from_time : from_one;
-}
+kind const& fenced_kind(bool seeded) { return seeded ? lasting<fenced, true>() : lasting<fenced, false>(); }
 
 }  // namespace latchkey::detail

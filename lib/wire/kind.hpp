@@ -129,6 +129,13 @@ class kind : public std::enable_shared_from_this<kind> {
   traits traits_;
 };
 
+// The one of its class and these arguments: see kind.
+template <class Kind, auto... arguments>
+kind const& lasting() {
+  static Kind const& the_one = *new Kind(arguments...);
+  return the_one;
+}
+
 // The reentrant lock, Redisson's RedissonLock.
 kind const& reentrant_kind();
 

@@ -19,21 +19,14 @@ int value_of(char digit) {
 
 // Every acquire has an owner number of its own, so that the id of its permit is known before it is asked for, and a
 // repeated request finds what its first copy was granted.
-class permit_semaphore_rules final : public kind {
+class permit_semaphore_rules final : public counted {
  public:
   permit_semaphore_rules()
-      : kind({.name = "permit_semaphore",
-              .exclusive = false,
-              .hand_off = false,
-              .grant_wakes_next = true,
-              .renews = false,
-              .remembers = mark_time,
-              .hint_most = 10'000,
-              .scripts = {&permit_acquire, &permit_release, nullptr, nullptr, &permit_extend},
-              .commands = {&permit_try_release, &permit_update, &permit_try_set, &permit_set, &permit_add,
-                           &permit_available, &permit_acquired}}) {}
-
-  std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
+      : counted({.name = "permit_semaphore",
+                 .hint_most = 10'000,
+                 .scripts = {&permit_acquire, &permit_release, nullptr, nullptr, &permit_extend},
+                 .commands = {&permit_try_release, &permit_update, &permit_try_set, &permit_set, &permit_add,
+                              &permit_available, &permit_acquired}}) {}
 
   // The bytes of the client's UUID, and in the second half the number of the request: no two clients and no two
   // requests have the same.
@@ -98,10 +91,6 @@ class permit_semaphore_rules final : public kind {
     }
   }
 
-  bool wakes(std::string_view message) const override { return says_some(message); }
-
-  admission admit(unsigned char, int const*) const override { return admission::queue; }
-
  private:
   // Of the others twice in a row changes no more than once.
   static bool leaves_mark(unsigned char command) {
@@ -141,9 +130,6 @@ std::optional<std::string> permit_id_bytes(std::string_view text) {
   return made;
 }
 
-kind const& permit_semaphore_kind() {
-  static permit_semaphore_rules const& the_one = *new permit_semaphore_rules;
-  return the_one;
-}
+kind const& permit_semaphore_kind() { return lasting<permit_semaphore_rules>(); }
 
 }  // namespace latchkey::detail

@@ -141,9 +141,6 @@ class plain final : public taken_once {
 
 }  // namespace
 
-kind const& plain_kind() {
-  static plain const& the_one = *new plain;
-  return the_one;
-}
+kind const& plain_kind() { return lasting<plain>(); }
 
 }  // namespace latchkey::detail

@@ -82,9 +82,6 @@ class read_write final : public kind {
 
 }  // namespace
 
-kind const& read_write_kind() {
-  static read_write const& the_one = *new read_write;
-  return the_one;
-}
+kind const& read_write_kind() { return lasting<read_write>(); }
 
 }  // namespace latchkey::detail

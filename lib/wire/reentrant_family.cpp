@@ -75,8 +75,8 @@ outcome reentrant_family::read(ask what, item const& item, reply const& answer) 
     case ask::renew:
     case ask::extend: return read_done(answer, verdict::extended, outcome::type::extended);
     case ask::force_unlock: return read_given_back(answer);
+    case ask::leave: return read_done(answer, verdict::released, outcome::type::released);
     case ask::none:
-    case ask::leave:
     case ask::command: break;
   }
   return {};

@@ -140,20 +140,13 @@ namespace {
 
 // Permits are a number: nobody owns them. A grant is therefore no hold; what tells a repeated request that its first
 // copy ran is its mark.
-class semaphore_rules final : public kind {
+class semaphore_rules final : public counted {
  public:
   semaphore_rules()
-      : kind({.name = "semaphore",
-              .exclusive = false,
-              .hand_off = false,
-              .grant_wakes_next = true,
-              .renews = false,
-              .remembers = mark_time,
-              .hint_most = 10'000,
-              .scripts = {&semaphore_acquire, &semaphore_give_back},
-              .commands = {&semaphore_release, &semaphore_add, &semaphore_drain, &semaphore_try_set}}) {}
-
-  std::string channel(std::string_view name, std::string_view) const override { return prefixed("redisson_sc", name); }
+      : counted({.name = "semaphore",
+                 .hint_most = 10'000,
+                 .scripts = {&semaphore_acquire, &semaphore_give_back},
+                 .commands = {&semaphore_release, &semaphore_add, &semaphore_drain, &semaphore_try_set}}) {}
 
   command_rules rules_of(unsigned char command) const override {
     return {.persists = static_cast<semaphore_command>(command) == semaphore_command::release};
@@ -190,17 +183,10 @@ class semaphore_rules final : public kind {
     if (what == ask::release && made.what == outcome::type::absent) made.what = outcome::type::unseen;
     return made;
   }
-
-  bool wakes(std::string_view message) const override { return says_some(message); }
-
-  admission admit(unsigned char, int const*) const override { return admission::queue; }
 };
 
 }  // namespace
 
-kind const& semaphore_kind() {
-  static semaphore_rules const& the_one = *new semaphore_rules;
-  return the_one;
-}
+kind const& semaphore_kind() { return lasting<semaphore_rules>(); }
 
 }  // namespace latchkey::detail

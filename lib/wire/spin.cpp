@@ -27,9 +27,6 @@ class spin final : public reentrant_family {
 
 }  // namespace
 
-kind const& spin_kind() {
-  static spin const& the_one = *new spin;
-  return the_one;
-}
+kind const& spin_kind() { return lasting<spin>(); }
 
 }  // namespace latchkey::detail
