@@ -15,6 +15,16 @@ class words {
   void clear() { used_ = 0; }
   void add(std::string_view word) { add_empty().assign(word); }
   void add(std::int64_t number);
+  template <class... Words>
+  void add_all(Words const&... more) {
+    (add(more), ...);
+  }
+  // These words and no others.
+  template <class... Words>
+  void say(Words const&... all) {
+    clear();
+    add_all(all...);
+  }
   // One more word, to be filled in place.
   std::string& add_empty();
   std::size_t size() const { return used_; }

@@ -260,8 +260,7 @@ void connections::ask_role() {
   if (connection.at != link::state::up ||
       std::any_of(connection.unanswered.begin(), connection.unanswered.end(), asked))
     return;
-  command_.clear();
-  command_.add("ROLE");
+  command_.say("ROLE");
   connection.write(shared_, command_, {.what = sent_call::type::role});
   shared_.out->turn = true;
 }
@@ -272,8 +271,7 @@ void connections::ping(link& connection) {
     return;
   }
   connection.polled = true;
-  command_.clear();
-  command_.add("PING");
+  command_.say("PING");
   connection.write(shared_, command_, {.what = sent_call::type::ping});
   shared_.out->turn = true;
 }

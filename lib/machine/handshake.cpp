@@ -49,7 +49,7 @@ bool is_at_least(std::string_view version, std::pair<int, int> least) {
 void name_library(link& connection, context& shared) {
   for (auto const& [what, is] : {std::pair("LIB-NAME", "latchkey"), std::pair("LIB-VER", LATCHKEY_VERSION)}) {
     words command;
-    for (std::string_view word : {"CLIENT", "SETINFO", what, is}) command.add(word);
+    command.say("CLIENT", "SETINFO", what, is);
     connection.write(shared, command, {.what = sent_call::type::hello, .step = hello::library});
   }
   shared.out->turn = true;
@@ -65,7 +65,7 @@ connections::facts facts_of(std::string_view info) {
 void ask_for_shards(link& connection, context& shared, connections::identity const& who) {
   if (!who.in_cluster || shared.settings.sharded_subscription) return;
   words command;
-  for (std::string_view word : {"PUBSUB", "SHARDNUMSUB"}) command.add(word);
+  command.say("PUBSUB", "SHARDNUMSUB");
   connection.write(shared, command, {.what = sent_call::type::hello, .step = hello::shards});
   shared.out->turn = true;
 }
@@ -131,9 +131,7 @@ void connections::greet(link& connection) {
 // A script that is not there goes whole at its first use, which would have cost a way to the server and back to hear.
 void connections::ask_for_scripts(link& connection) {
   asked_for_ = shared_.scripts;
-  command_.clear();
-  command_.add(std::string_view("SCRIPT"));
-  command_.add(std::string_view("EXISTS"));
+  command_.say("SCRIPT", "EXISTS");
   for (script const* text : asked_for_) command_.add(text->sha());
   if (!asked_for_.empty())
     connection.write(shared_, command_, {.what = sent_call::type::hello, .step = hello::scripts});
@@ -234,10 +232,7 @@ void connections::greeted(link& connection) {
                                          : ready(connection);
   }
   connection.at = link::state::checking;
-  command_.clear();
-  for (std::string_view word : {std::string_view("CLIENT"), std::string_view("LIST"), std::string_view("ID")})
-    command_.add(word);
-  command_.add(connection.id);
+  command_.say("CLIENT", "LIST", "ID", connection.id);
   leader.write(shared_, command_, {.what = sent_call::type::check, .serial = connection.serial});
   shared_.out->turn = true;
 }

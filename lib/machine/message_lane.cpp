@@ -26,9 +26,7 @@ void message_lane::send() {
   if (!at_.channels.pending()) return;
   link& lane = links_.of(role::messages);
   for (auto const& command : at_.channels.take_unsent()) {
-    command_.clear();
-    command_.add(subscribe_word(at_.sharded_channels, command.subscribe));
-    command_.add(command.channel);
+    command_.say(subscribe_word(at_.sharded_channels, command.subscribe), command.channel);
     say_of_channel(lane, command.subscribe ? sent_call::type::subscribe : sent_call::type::unsubscribe);
   }
 }
@@ -105,9 +103,7 @@ void message_lane::ask(link& link) {
   asked_ = true;
   std::string const channel = own_channel();
   for (bool const begins : {true, false}) {
-    command_.clear();
-    command_.add(subscribe_word(at_.sharded_channels, begins));
-    command_.add(channel);
+    command_.say(subscribe_word(at_.sharded_channels, begins), channel);
     say_of_channel(link, begins ? sent_call::type::may_subscribe : sent_call::type::unsubscribe);
   }
 }

@@ -261,17 +261,14 @@ void request_writer::send_told(outbox& from, link& to) {
   auto const channels = from.take_told();
   if (!at_.sharded_channels) return;  // others reach whoever subscribed anywhere
   for (auto const& channel : channels) {
-    command_.clear();
-    for (std::string_view word : {std::string_view("SPUBLISH"), std::string_view(channel), freed_message})
-      command_.add(word);
+    command_.say("SPUBLISH", channel, freed_message);
     to.write(shared_, command_, {.what = sent_call::type::tells});
   }
 }
 
 // What follows is asked of a server that does not have the slot yet.
 void request_writer::write_asking(link& to) {
-  command_.clear();
-  command_.add(std::string_view("ASKING"));
+  command_.say("ASKING");
   to.write(shared_, command_, {.what = sent_call::type::asking});
 }
 
@@ -279,9 +276,7 @@ void request_writer::write_asking(link& to) {
 
 bool request_writer::begin_script(words& command, script const& text) {
   bool const whole = unknown_.erase(&text) > 0;
-  command.clear();
-  command.add(std::string_view(whole ? "EVAL" : "EVALSHA"));
-  command.add(whole ? text.text() : text.sha());
+  command.say(whole ? "EVAL" : "EVALSHA", whole ? text.text() : text.sha());
   ++shared_.counters.scripts;
   return whole;
 }

@@ -179,10 +179,7 @@ void session::on_replicas(std::size_t many, instant asked) {
 
 // ADDR protects a stranger if ids started anew.
 void session::kill(orphan const& gone) {
-  command_.clear();
-  for (std::string_view word : {std::string_view("CLIENT"), std::string_view("KILL"), std::string_view("ID"),
-                                std::string_view(gone.id), std::string_view("ADDR"), std::string_view(gone.address)})
-    command_.add(word);
+  command_.say("CLIENT", "KILL", "ID", gone.id, "ADDR", gone.address);
   links_.of(role::shared).write(shared_, command_, {.what = sent_call::type::kill, .serial = gone.serial});
 }
 

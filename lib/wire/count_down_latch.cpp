@@ -81,10 +81,7 @@ class latch_rules final : public counted {
 
   void add_arguments(item const& item, words& command) const override {
     if (item.what == ask::acquire) return command.add(look_again);
-    command.add(channel(item.name, item.field));
-    command.add(item.amount);
-    command.add(std::int64_t{item.repeated});
-    command.add(mark_time);
+    command.add_all(channel(item.name, item.field), item.amount, std::int64_t{item.repeated}, mark_time);
   }
 
   outcome read(ask what, item const& item, reply const& answer) const override {

@@ -40,13 +40,8 @@ class fair final : public reentrant_family {
       case ask::acquire:
       case ask::hand_off:
         reentrant_family::add_arguments(item, command);
-        command.add(item.line_time);
-        command.add(std::int64_t{item.enters_line});
-        return;
-      case ask::leave:
-        command.add(item.field);
-        command.add(item.line_time);
-        return;
+        return command.add_all(item.line_time, std::int64_t{item.enters_line});
+      case ask::leave: return command.add_all(item.field, item.line_time);
       default: return reentrant_family::add_arguments(item, command);
     }
   }

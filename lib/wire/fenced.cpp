@@ -131,8 +131,7 @@ class fenced final : public reentrant_family {
 
   void add_query(query what, item const& item, words& command) const override {
     if (what != query::token) return reentrant_family::add_query(what, item, command);
-    command.add("GET");
-    command.add(counter(item.name));
+    command.add_all("GET", counter(item.name));
   }
 
   bool read_query(query what, reply const& answer, std::int64_t& value) const override {

@@ -47,11 +47,7 @@ return own == 1 and redis.pcall('pttl', KEYS[1]) or own)lua";
 }  // namespace
 
 void kind::add_script(std::string_view text, item const& item, words& command) {
-  command.add("EVAL");
-  command.add(text);
-  command.add(std::int64_t{1});
-  command.add(item.name);
-  command.add(item.field);
+  command.add_all("EVAL", text, std::int64_t{1}, item.name, item.field);
 }
 
 void kind::add_field(std::string& out, std::string_view client_id, std::uint64_t owner, unsigned char) const {
@@ -69,52 +65,20 @@ bool kind::in_one_slot(std::string_view name) const {
 
 void kind::add_query(query what, item const& item, words& command) const {
   switch (what) {
-    case query::is_locked:
-      command.add("EXISTS");
-      command.add(item.name);
-      return;
-    case query::is_held_by:
-      command.add("HEXISTS");
-      command.add(item.name);
-      command.add(item.field);
-      return;
-    case query::hold_count:
-      command.add("HGET");
-      command.add(item.name);
-      command.add(item.field);
-      return;
-    case query::time_to_live:
-      command.add("PTTL");
-      command.add(item.name);
-      return;
+    case query::is_locked: return command.add_all("EXISTS", item.name);
+    case query::is_held_by: return command.add_all("HEXISTS", item.name, item.field);
+    case query::hold_count: return command.add_all("HGET", item.name, item.field);
+    case query::time_to_live: return command.add_all("PTTL", item.name);
     case query::rest: return add_script(hash_rest, item, command);
-    case query::value:
-      command.add("GET");
-      command.add(item.name);
-      return;
-    case query::holders:
-      command.add("HGETALL");
-      command.add(item.name);
-      return;
+    case query::value: return command.add_all("GET", item.name);
+    case query::holders: return command.add_all("HGETALL", item.name);
     case query::line:
       command.add("LRANGE");
       add_prefixed(command, "redisson_lock_queue", item.name);
-      command.add(std::int64_t{0});
-      command.add(std::int64_t{-1});
-      return;
-    case query::listeners:
-      command.add("PUBSUB");
-      command.add("NUMSUB");
-      command.add(channel(item.name, {}));
-      return;
-    case query::clients:
-      command.add("INFO");
-      command.add("clients");
-      return;
-    case query::connections:
-      command.add("CLIENT");
-      command.add("LIST");
-      return;
+      return command.add_all(std::int64_t{0}, std::int64_t{-1});
+    case query::listeners: return command.add_all("PUBSUB", "NUMSUB", channel(item.name, {}));
+    case query::clients: return command.add_all("INFO", "clients");
+    case query::connections: return command.add_all("CLIENT", "LIST");
     case query::token: break;
   }
   throw std::logic_error("this kind does not understand the question");

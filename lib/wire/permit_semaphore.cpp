@@ -61,8 +61,7 @@ class permit_semaphore_rules final : public counted {
   }
 
   void add_keys(item const& item, words& command) const override {
-    command.add(item.name);
-    command.add(suffixed(item.name, "timeout"));
+    command.add_all(item.name, suffixed(item.name, "timeout"));
     if (item.what == ask::command && leaves_mark(item.command))
       command.add(mark_of(item.name, permit_id_text(item.field)));
   }
@@ -70,12 +69,7 @@ class permit_semaphore_rules final : public counted {
   void add_arguments(item const& item, words& command) const override {
     add_prefixed(command, "redisson_sc", item.name);
     if (item.what == ask::command) {
-      command.add(item.argument);
-      command.add(item.amount);
-      command.add(item.lease);
-      command.add(std::int64_t{item.repeated});
-      command.add(mark_time);
-      return;
+      return command.add_all(item.argument, item.amount, item.lease, std::int64_t{item.repeated}, mark_time);
     }
     command.add(item.field);
     if (item.what != ask::release) command.add(item.lease);

@@ -50,16 +50,8 @@ class read_write final : public kind {
   void add_query(query what, item const& item, words& command) const override {
     if (what == query::rest) return add_script(read_write_rest, item, command);
     if (what != query::is_locked) return kind::add_query(what, item, command);
-    if (item.mode == write_mode) {
-      command.add("HGET");
-      command.add(item.name);
-      command.add("mode");
-      return;
-    }
-    command.add("EVAL");
-    command.add(read_write_is_read);
-    command.add(std::int64_t{1});
-    command.add(item.name);
+    if (item.mode == write_mode) return command.add_all("HGET", item.name, "mode");
+    command.add_all("EVAL", read_write_is_read, std::int64_t{1}, item.name);
   }
 
   bool read_query(query what, reply const& answer, std::int64_t& value) const override {

@@ -43,21 +43,10 @@ void reentrant_family::add_arguments(item const& item, words& command) const {
   if (tells && rules().listens) add_prefixed(command, channel_prefix(), item.name);
   switch (item.what) {
     case ask::acquire:
-    case ask::release:
-      command.add(item.field);
-      command.add(item.target);
-      command.add(item.lease);
-      return;
-    case ask::hand_off:
-      command.add(item.field);
-      command.add(item.to_field);
-      command.add(item.lease);
-      return;
+    case ask::release: return command.add_all(item.field, item.target, item.lease);
+    case ask::hand_off: return command.add_all(item.field, item.to_field, item.lease);
     case ask::renew:
-    case ask::extend:
-      command.add(item.field);
-      command.add(item.lease);
-      return;
+    case ask::extend: return command.add_all(item.field, item.lease);
     case ask::force_unlock:
     case ask::none:
     case ask::leave:
