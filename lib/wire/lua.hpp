@@ -48,8 +48,8 @@ end
 )lua";
 
 // renew(key, owner, lease): only raises the time to live. `refusal(key, owner)` says why it cannot be moved, if so. By
-// comparison: PEXPIRE GT is not known to Redis 6.2. A key that lost its time to live is less. What is longer is written,
-// too: WAIT is about what its connection has written.
+// comparison: PEXPIRE GT is not known to Redis 6.2. A key that lost its time to live is less. What is longer is
+// written, too: WAIT is about what its connection has written.
 inline constexpr std::string_view renew = R"lua(
 local function renew(key, owner, lease)
   local why = refusal(key, owner)
