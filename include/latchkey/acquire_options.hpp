@@ -51,7 +51,8 @@ enum class release_result {
   still_held,
   /// The hold had ended before: its lease ran out, or somebody removed it.
   expired,
-  /// An answer was lost and the lease ended meanwhile: released or expired, nobody can tell.
+  /// Nobody can tell: an answer was lost and the lease ended meanwhile, or `lease::release`, which does not throw for
+  /// it, could not reach the server or log in; it goes on in the background, and at the latest the lease ends the hold.
   unknown,
 };
 

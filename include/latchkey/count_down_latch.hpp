@@ -18,7 +18,8 @@ namespace latchkey {
 /// be set. A handle is cheap to copy and all its members are const; two handles of one name and client compare equal.
 ///
 /// \par Waking
-/// Zero is told by a message, whereupon one request answers all who wait in this client. So is a deletion by
+/// Zero is told by a message, whereupon one request answers all who wait in this client; if a new count has been set
+/// before that runs they wait for it, too, as Redisson's waiters do: let every round have a name of its own. So is a deletion by
 /// Redisson's `delete`; a key that goes in another way (`DEL`, the end of a time to live) is found within 5 s.
 ///
 /// \par Lost answers
