@@ -91,8 +91,10 @@ TEST_CASE("joint: the wait bounds the whole call", "[unit][joint]") {
     CHECK(one.busy(0) == said{"busy"});
   }
   SECTION("it ends while it tries the others") {
+    one.now += 80ms;
     one.grant(0);
-    one.now += 100ms;
+    CHECK(one.last.when == instant(1h) + 130ms);
+    one.now += 50ms;
     CHECK(one.fail(1, errc::timeout) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
   }
   SECTION("it is over before the next member is asked") {

@@ -124,7 +124,8 @@ void joint_acquire::next_step() {
       if (slots_[member].at != state::held) missing.push_back(member);
     if (missing.empty()) continue;
     if (began_ && over()) return no_more();
-    return ask(missing, action::type::ask, busy_seen_ ? asked_.deadline : first_limit_);
+    // As with one name, what has left is worth more than a guess.
+    return ask(missing, action::type::ask, std::max(asked_.deadline, after(now_, first_try_time)));
   }
   conclude();
 }
