@@ -92,7 +92,8 @@ struct context {
 
   hold_id next_hold = 1;
   // No owner has such a number; see tenure::stand_in.
-  static constexpr std::uint64_t first_stand_in = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t no_owner = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t first_stand_in = no_owner + 1;
   std::uint64_t next_stand_in = first_stand_in;
   std::uint32_t next_serial = 1;  // of a connection, whatever server it leads to
   std::uint64_t random_state = 1;

@@ -67,13 +67,13 @@ owner_state* waited_name::known(std::uint64_t owner) const {
 
 std::uint64_t waited_name::shown_as(std::uint64_t owner) const {
   owner_state const* const state = known(owner);
+  if (tenure_.lent(owner) && (!state || state->field == owner)) return context::no_owner;
   return state ? state->field : owner;
 }
 
 void waited_name::correct(operation& asked) const {
   if (asked.question != query::is_held_by && asked.question != query::hold_count) return;
   owner_state const* const state = known(asked.owner);
-  if (tenure_.lent(asked.owner) && (!state || state->field == asked.owner)) asked.value = 0;
   if (!state || !tenure_.is_of(*state) || asked.value == 0) return;
   int const live = state->live(asked.mode);
   asked.value = asked.question == query::hold_count ? live : live > 0;

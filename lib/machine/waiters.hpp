@@ -84,7 +84,8 @@ struct waited_name : lock_name {
   owner_state* known(std::uint64_t owner) const;
   // Zero: it is not.
   instant trusted_until(std::uint64_t owner, hold_id which) const;
-  // Under whose number the server has what this owner holds.
+  // Under whose number the server has what this owner holds. What stands under its own may be another one's turn, and
+  // be back before a question about it is answered: then under one that stands for nothing.
   std::uint64_t shown_as(std::uint64_t owner) const;
   // What the server said of an owner, seen with what was done without it.
   void correct(operation& query) const;

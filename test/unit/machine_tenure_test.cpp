@@ -501,6 +501,25 @@ TEST_CASE("turns: what is asked of an owner is answered for the one who has the 
   w.finish();
 }
 
+TEST_CASE("turns: what is asked while another one has the turn is answered so, also behind its end") {
+  world w(with_turns());
+  warm_up(w, true);
+  warm_up(w, true);
+  task& a = granted(w, w.acquire(1));
+  task& b = w.run(w.acquire(2));
+  w.drop(a);
+  REQUIRE(b.granted());
+  w.mute(role::shared);
+  task& held = w.run(w.ask(detail::query::is_held_by, 1));
+  task& count = w.run(w.ask(detail::query::hold_count, 1));
+  w.await(w.release(b, true));
+  w.mute(role::shared, false);
+  w.await(held, count);
+  CHECK(held.value == 0);
+  CHECK(count.value == 0);
+  w.finish();
+}
+
 TEST_CASE("turns: switched off, the server sees every hold") {
   for (how const& kind : kinds_with_turns()) {
     world w;
