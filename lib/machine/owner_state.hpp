@@ -125,7 +125,7 @@ struct renewal : boost::intrusive::list_base_hook<> {
   detour sent_on{};
   bool looks = false;  // another server has taken over: is it there at all, whatever lease it has?
   bool stale = false;  // that was after it had left: its answer means nothing, and then it looks
-  unsigned failures = 0;
+  std::uint16_t failures = 0;  // in a row
   hold_id newest = 0;  // holds above it did not exist when the renewal was sent
   instant due = never;
   instant sent{};

@@ -70,7 +70,8 @@ TEST_CASE("a first try that is answered within a moment counts, however short th
 }
 
 TEST_CASE("who could not try yet is given the moment that a first try has", "[edge-13]") {
-  std::uint64_t const owner = GENERATE(1, 2, 3);  // who has just dropped it; behind that release; behind a try
+  // Who has just dropped it; who is behind that release; who is behind a try.
+  auto const owner = GENERATE(as<std::uint64_t>(), 1, 2, 3);
   bool const free = GENERATE(true, false);
   INFO(owner << (free ? ", free" : ", taken"));
   world w;
