@@ -19,8 +19,9 @@ namespace latchkey {
 ///
 /// \par Waking
 /// Zero is told by a message, whereupon one request answers all who wait in this client; if a new count has been set
-/// before that runs they wait for it, too, as Redisson's waiters do: let every round have a name of its own. So is a deletion by
-/// Redisson's `delete`; a key that goes in another way (`DEL`, the end of a time to live) is found within 5 s.
+/// before that runs they wait for it, too, as Redisson's waiters do: let every round have a name of its own. So is a
+/// deletion by Redisson's `delete`; a key that goes in another way (`DEL`, the end of a time to live) is found within 5
+/// s.
 ///
 /// \par Lost answers
 /// `count_down` and `try_set_count` leave a small key of their own on the server for 20 s. A request whose answer was
