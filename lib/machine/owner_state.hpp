@@ -123,10 +123,10 @@ struct renewal : boost::intrusive::list_base_hook<> {
   unsigned char const mode;
   bool under_way = false;
   detour sent_on{};
-  bool looks = false;  // another server has taken over: is it there at all, whatever lease it has?
-  bool stale = false;  // that was after it had left: its answer means nothing, and then it looks
+  bool looks = false;          // another server has taken over: is it there at all, whatever lease it has?
+  bool stale = false;          // that was after it had left: its answer means nothing, and then it looks
   std::uint16_t failures = 0;  // in a row
-  hold_id newest = 0;  // holds above it did not exist when the renewal was sent
+  hold_id newest = 0;          // holds above it did not exist when the renewal was sent
   instant due = never;
   instant sent{};
 };
