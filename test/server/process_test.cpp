@@ -37,8 +37,12 @@ TEST_CASE("case 79: in the child of a fork the client is closed, and the parent'
   w.own.get_lock(busy.name()).lock();
   lock.lock();
   std::optional<lease> held = own->get_lock(new_name()).acquire();
+  auto const tries = w.admin.calls("evalsha");
   auto waiting = busy.async_acquire(asio::use_future);
-  REQUIRE(wait_until([&] { return own->snapshot().waiting == 1; }));
+  // One try, and one after the subscription. Then the client's thread is idle: the runtime of ThreadSanitizer has
+  // mutexes of its own, and a child that inherits a locked one waits for ever.
+  REQUIRE(wait_until([&] { return w.admin.calls("evalsha") >= tries + 2; }));
+  REQUIRE(own->snapshot().waiting == 1);
   auto const connections = w.admin.clients();
   auto const commands = w.admin.calls("evalsha");
 
@@ -62,8 +66,8 @@ TEST_CASE("case 79: in the child of a fork the client is closed, and the parent'
   CHECK(lock.is_held_by_current_thread());
   CHECK(held->held());
   CHECK(own->get_lock(new_name()).try_lock());
-  // The parent's try_lock, the waiter's try after its subscription was confirmed, and a renewal or two.
-  CHECK(w.admin.calls("evalsha") <= commands + 4);
+  // The parent's try_lock, and a renewal or two.
+  CHECK(w.admin.calls("evalsha") <= commands + 3);
   CHECK(w.admin.clients() >= connections);
   w.own.get_lock(busy.name()).unlock();
   CHECK(value_of(std::move(waiting)).held());
