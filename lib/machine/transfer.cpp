@@ -77,7 +77,7 @@ void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
   state.find(call.hold)->adopted = true;
   ++into.shared_.counters.acquired;  // since its end is counted, too
   ++into.tally_.acquired;
-  if (!into.shared_.asks_replicas() || end == never) return tell(into, call);
+  if (end == never) return tell(into, call);
   request asked;
   asked.what = ask::renew;
   asked.mode = call.mode;

@@ -9,8 +9,8 @@ class name_machine;
 // Holds that leave a client without a release, and those that began in another one.
 struct transfer {
   static detached detach(name_machine& from, std::uint64_t owner, hold_id which);
-  // The server has shown it: here it begins, as a fixed lease that is counted from when it was asked. Where replicas
-  // are asked it is written to the server once more, as it is, and told when they have it.
+  // The server has shown it: here it begins, as a fixed lease that is counted from when it was asked. It is renewed to
+  // what it has, and told when the server still shows it and, where replicas are asked, when they have it.
   static void adopt(name_machine& into, owner_state& state, operation& call);
   static void confirmed(name_machine& into, owner_state& state, outcome const& answer);
   // The call ends without: what began for it is left to its lease.

@@ -124,7 +124,7 @@ TEST_CASE("the client that detached a hold adopts it under its own owner", "[uni
   auto const said = w.server.log.size();
   task& again = transfers::adopt(w, 1, held);
   REQUIRE(again.yes);
-  CHECK(w.server.log.size() == said + 1);  // nothing but the question: nobody takes over from this server
+  CHECK(w.server.log.size() == said + 2);  // the question, and the renewal to what is left
   task& twice = transfers::adopt(w, 1, held);
   CHECK(twice.error == errc::already_held);
   w.await(w.release(again));
@@ -268,11 +268,26 @@ TEST_CASE("what is released since the server was asked is not adopted once more"
   task& mine = transfers::adopt(w, own ? 1 : 77, held, {.client = by});
   REQUIRE(mine.yes);
   task& again = transfers::adopt(w, own ? 1 : 78, held, {.client = by}, [&] { w.drop(mine); });
-  w.await(again);
   CHECK_FALSE(again.error);
   CHECK_FALSE(again.yes);
   w.run();
   CHECK_FALSE(w.server.exists("k"));
+  w.finish();
+}
+
+TEST_CASE("what has ended at the server since that was asked is not adopted", "[unit][machine]") {
+  bool const others = GENERATE(false, true);
+  world w(seen_by_the_server(), 2);
+  task& held = granted(w, w.acquire(1, {.lease = 60s}));
+  REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
+  task& mine = transfers::adopt(w, 1, held);
+  REQUIRE(mine.yes);
+  std::size_t const by = others ? 1 : 0;
+  task& late = transfers::adopt(w, others ? 77 : 1, held, {.client = by}, [&] { w.await(w.release(mine)); });
+  CHECK_FALSE(late.error);
+  CHECK_FALSE(late.yes);
+  CHECK(late.losses == 0);
+  CHECK(w.snapshot(by).held == 0);
   w.finish();
 }
 

@@ -24,7 +24,7 @@ struct adopted_after_a_release : failover {
     w.await(w.release(released));
     auto& theirs = w.await(w.acquire(1, {.lease = 60s, .client = 1}));
     transfers::detach(w, theirs);
-    adopted = &w.await(transfers::adopt(w, 5, theirs));
+    adopted = &transfers::adopt(w, 5, theirs);
     if (!adopted->yes) w.fail("it was not adopted");
   }
 

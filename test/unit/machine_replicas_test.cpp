@@ -206,7 +206,7 @@ TEST_CASE("replicas: what they do not have is not adopted, and stays as it is", 
   world& w = r.w;
   auto& held = extended_in_vain(w);
   auto const end = w.server.last_instant("k");
-  auto& none = w.await(transfers::adopt(w, 1, held));
+  auto& none = transfers::adopt(w, 1, held);
   CHECK(none.error == errc::not_synced);
   CHECK(none.text.find("replicas") != std::string::npos);
   CHECK(none.losses == 0);
@@ -214,7 +214,7 @@ TEST_CASE("replicas: what they do not have is not adopted, and stays as it is", 
   CHECK(w.server.last_instant("k") - end < 1s);
   w.server.redis.synced_replicas = 2;
   auto const waits = r.waits("1 1000");
-  auto& mine = w.await(transfers::adopt(w, 1, held));
+  auto& mine = transfers::adopt(w, 1, held);
   CHECK(mine.yes);
   CHECK(mine.shown.until() > w.now + 55s);
   CHECK(r.waits("1 1000") == waits + 1);
@@ -231,7 +231,7 @@ TEST_CASE("replicas: what is adopted is asked about until that is answered, or g
   auto& held = granted(w, w.acquire(1, {.lease = 60s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task* mine = nullptr;
-  auto const ask = [&] { mine = &transfers::adopt(w, 1, held, {}, [&] { w.mute(role::shared); }); };
+  auto const ask = [&] { mine = &transfers::adopting(w, 1, held, {}, [&] { w.mute(role::shared); }); };
   SECTION("its connection is lost") {
     ask();
     w.run();
@@ -248,7 +248,7 @@ TEST_CASE("replicas: what is adopted is asked about until that is answered, or g
     CHECK(w.snapshot().held == 0);
   }
   SECTION("it has ended meanwhile") {
-    mine = &w.await(transfers::adopt(w, 1, held, {}, [&] { w.server.remove("k"); }));
+    mine = &transfers::adopt(w, 1, held, {}, [&] { w.server.remove("k"); });
     CHECK_FALSE(mine->error);
     CHECK_FALSE(mine->yes);
   }
@@ -276,10 +276,10 @@ TEST_CASE("replicas: what another process has made longer meanwhile is written o
   bool const refused = GENERATE(true, false);
   auto& held = granted(w, w.acquire(1, {.lease = 20s, .which = &which}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
-  auto& mine = w.await(transfers::adopt(w, 1, held, {}, [&] {
+  auto& mine = transfers::adopt(w, 1, held, {}, [&] {
     for (auto const& key : w.server.redis.data.keys()) w.server.expire(key, 90'000);
     if (refused) w.server.redis.denied.insert("pexpire");
-  }));
+  });
   CHECK(mine.yes != refused);
   CHECK(w.server.ttl("k") > 85'000);
 }

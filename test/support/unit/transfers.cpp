@@ -13,8 +13,8 @@ detail::detached transfers::detach(world& in, task& held) {
   return made;
 }
 
-task& transfers::adopt(world& in, std::uint64_t owner, task const& granted, how const& options,
-                       std::function<void()> const& meanwhile) {
+task& transfers::adopting(world& in, std::uint64_t owner, task const& granted, how const& options,
+                          std::function<void()> const& meanwhile) {
   auto const from = client_id(granted.client);
   how const question{.name = granted.key,
                      .client = options.client,

@@ -11,8 +11,12 @@ struct transfers {
   static detail::detached detach(world& in, task& held);
   // Asks what is left of that hold, which another client was granted perhaps, and takes it up; `meanwhile`: between the
   // two.
+  static task& adopting(world& in, std::uint64_t owner, task const& granted, how const& options = {},
+                        std::function<void()> const& meanwhile = {});
   static task& adopt(world& in, std::uint64_t owner, task const& granted, how const& options = {},
-                     std::function<void()> const& meanwhile = {});
+                     std::function<void()> const& meanwhile = {}) {
+    return in.await(adopting(in, owner, granted, options, meanwhile));
+  }
 };
 
 }  // namespace latchkey::test
