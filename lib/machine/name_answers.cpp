@@ -93,13 +93,9 @@ void name_machine::on_release_answer(owner_state& state, outcome const& answer) 
 void name_machine::conclude_release(owner_state& state, request const& was, outcome const& answer) {
   error_code error;
   release_result found = release_result::released;
-  if (shared_.may_move && was.target == 0 && kind_.rules().exclusive && !state.client) {
-    // (Without this what is released again at every change of masters would never grow old.)
-    bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(state, was.mode);
-    // Behind an ASK it ran where the name is not yet.
-    home const& ran_at = shared_.answers ? *shared_.answers : *at_;
-    if (!known) shared_.released.add(recent_releases::entry_of(state, was.mode, ran_at, shared_.now));
-  }
+  // (Without this what is released again at every change of masters would never grow old.)
+  bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(state, was.mode);
+  if (was.target == 0 && !known) takeover::may_come_back(state, was.mode);
   switch (answer.what) {
     case outcome::type::released: break;
     case outcome::type::still_held: found = release_result::still_held; break;

@@ -25,6 +25,7 @@ void name_machine::lose(owner_state& state, hold& ended, error_code why) {
     shared_.serve(*this, of.owner);
 }
 
+// The server has nothing of it.
 void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code why) {
   auto const next = [&] {
     return std::find_if(state.holds.begin(), state.holds.end(),
@@ -32,6 +33,7 @@ void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code 
   };
   for (auto h = next(); h != state.holds.end(); h = next()) lose(state, **h, why);
   holders_.stop_renewing(state, mode);
+  takeover::may_come_back(state, mode);
 }
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it

@@ -99,8 +99,9 @@ slot_map::rise slot_map::risen(std::string const& id, node_address const& at, st
   for (auto const& [first, last] : slots)
     for (unsigned slot = first; slot <= last;) {
       owner const* const before = of_[slot] == nobody ? nullptr : &owners_[of_[slot]];
-      bool const had = before && before->at == at && before->id == id && before->epoch < epoch;
-      any = any || had;
+      bool const later = before && before->at == at && before->epoch < epoch;
+      bool const had = later && before->id == id;
+      any = any || had || (later && before->id.empty());  // by the word of another node
       all = all && had;
       slot = end_of_run(static_cast<std::uint16_t>(slot), last) + 1u;
     }

@@ -106,6 +106,13 @@ void takeover::may_run_later(owner_state& state, home const& at) {
   }
 }
 
+void takeover::may_come_back(owner_state& state, unsigned char mode) {
+  context& shared = state.of.shared_;
+  if (!shared.may_move || !state.of.kind_.rules().exclusive || state.client) return;
+  home const& ran_at = shared.answers ? *shared.answers : *state.of.at_;
+  shared.released.add(recent_releases::entry_of(state, mode, ran_at, shared.now));
+}
+
 void takeover::catch_up(owner_state& state) {
   if (state.client || state.field != state.owner || state.of.tenure_.lent(state.owner) ||
       state.of.in_use_elsewhere(state.owner))

@@ -17,6 +17,8 @@ struct takeover {
   static void move(name_machine& name, home& to);
   // An owner who had released it is to have nothing there.
   static void release_again(name_machine& name, recent_releases::entry const& was);
+  // The server has nothing of this owner; who takes over may have.
+  static void may_come_back(owner_state& state, unsigned char mode);
   // A server that was replaced has not answered this request. If it becomes the master again, or has been, its owner is
   // to have nothing there but what he holds.
   static void may_run_later(owner_state& state, home const& at);

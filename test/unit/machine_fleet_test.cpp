@@ -274,6 +274,29 @@ TEST_CASE("fleet: what a master has not answered is released where it may have r
   CHECK(w.server.exists("other"));
 }
 
+// It was elected, and replaced by the one before it, of which the client has not heard yet.
+TEST_CASE("fleet: what a master in between has not is released at the next one", "[unit][machine]") {
+  enum class by { extension, renewal, entry, force_unlock };
+  auto const told = GENERATE(by::extension, by::renewal, by::entry, by::force_unlock);
+  failover f;
+  world& w = f.w;
+  auto& held = granted(w, w.acquire(1, {.lease = 60s}));
+  w.mute(role::shared);
+  if (told == by::extension) w.extend(held, 90s);
+  task* const again = told == by::entry ? &w.acquire(1, {.lease = 60s}) : nullptr;
+  w.run();
+  if (told == by::force_unlock) f.copy();
+  f.promote();
+  w.pass(200ms);
+  if (told == by::force_unlock) w.await(w.force_unlock());
+  REQUIRE(held.losses == 1);
+  if (again) w.await(w.release(*again));
+  REQUIRE(w.server.exists("k"));
+  test::sentinels::promote(w, w.server);
+  w.pass(200ms);
+  CHECK_FALSE(w.server.exists("k"));
+}
+
 TEST_CASE("fleet: a re-entry that was not answered makes no release of what is held", "[unit][machine]") {
   config given = impatient();
   given.local_turns = false;

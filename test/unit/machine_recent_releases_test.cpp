@@ -182,6 +182,22 @@ TEST_CASE("releases: whose master is gone looks for the next one soon", "[unit][
   CHECK_FALSE(c.second.exists("k"));
 }
 
+// The one claim that is heard is that of its election.
+TEST_CASE("releases: a node that got a slot by the word of another one may have been elected again",
+          "[unit][machine][cluster]") {
+  cluster c;
+  c.w.await(c.w.acquire(3, {.name = "other", .lease = 60s}));
+  nodes::move(c.w, "k", 1);
+  auto& held = c.w.acquire(1, {.lease = 60s});
+  c.w.await(held);
+  auto const copy = c.second.redis.data;
+  c.w.await(c.w.release(held));
+  c.second.redis.data = copy;
+  nodes::take_over(c.w, 1, 1, false);
+  c.w.pass(6s);
+  CHECK_FALSE(c.second.exists("k"));
+}
+
 // Its epoch is greater for what it got, or for an election of which nobody has heard.
 TEST_CASE("releases: a node that gets a slot may have been elected again", "[unit][machine][cluster]") {
   cluster c;

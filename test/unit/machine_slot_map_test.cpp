@@ -65,6 +65,8 @@ TEST_CASE("slot map: a node that has what it had, by a greater epoch, was electe
   CHECK(map.risen("id-b", b, 3, more) == rise::perhaps);  // that takes one from another
   map.moved(50, b);
   CHECK(map.risen("id-b", b, 3, more) == rise::perhaps);  // which is known already
+  CHECK(map.risen("id-b", b, 3, one) == rise::perhaps);   // and may have been elected since
+  CHECK(map.risen("id-b", b, 1, one) == rise::none);
   CHECK(map.risen("id-b", a, 3, one) == rise::none);
   map.claim("id-b", b, 3, more, changes);
   CHECK(map.risen("id-b", b, 3, more) == rise::none);
