@@ -193,6 +193,7 @@ TEST_CASE("who has adopted a hold takes it once more, and is renewed, under the 
 
 TEST_CASE("an adopted hold that ends by time is told, and what others have of it is left alone", "[unit][machine]") {
   world w(seen_by_the_server(), 3);
+  w.exclusive = false;
   task& held = w.await(w.acquire(1, {.lease = 10s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task& early = transfers::adopt(w, 77, held, {.client = 1});
@@ -233,6 +234,7 @@ TEST_CASE("who entered an adopted hold again, and hears it behind the end, takes
           "[unit][machine]") {
   bool const answered = GENERATE(false, true);
   world w(patient(), 3);
+  w.exclusive = false;
   task& held = w.await(w.acquire(1, {.lease = 10s}));
   REQUIRE_FALSE(transfers::detach(w, held).owner.empty());
   task& early = transfers::adopt(w, 77, held, {.client = 1});

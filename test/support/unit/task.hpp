@@ -34,7 +34,7 @@ struct task : detail::operation {
   bool removed = false;  // somebody else took it away on the server, so it is not what the server remembers
 
   bool done() const { return completions > 0; }
-  bool granted() const { return done() && yes && what == type::acquire; }
+  bool granted() const { return done() && yes && (what == type::acquire || what == type::adopt); }
   bool busy() const { return done() && !yes && !error; }
   // Its owner believes to hold it.
   bool trusted(instant now) const {

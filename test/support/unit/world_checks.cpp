@@ -1,3 +1,4 @@
+#include <support/unit/transfers.hpp>
 #include <support/unit/world.hpp>
 
 #include <algorithm>
@@ -47,10 +48,7 @@ void world::check_holds() {
   }
   if (!exclusive || !others_.empty()) return;
   for (auto const& one : all) {
-    std::string const client = client_id(one.of->client);
-    auto const& holder = clients_[one.of->client]->machine;
-    auto const shown_as = holder.shown_as(*one.of->which, one.of->key, one.of->owner);
-    auto const there = server.count(one.of->key, one.of->which->field(client, shown_as, one.of->mode));
+    auto const there = server.count(one.of->key, transfers::shown_field(*this, *one.of));
     auto const& rules = one.of->which->rules();
     bool const lags = settings.local_turns && rules.turns && one.of->mode == rules.turn_mode;
     if (there < (lags ? 1 : one.count)) fail("the server has forgotten the hold of " + one.of->label);
