@@ -88,6 +88,11 @@ void joint_task::on_answer(std::shared_ptr<member_call> const& call) noexcept {
   answered(*call, guard);
 }
 
+bool joint_task::awaits(lock_key const& member) const {
+  return std::any_of(pending_.begin(), pending_.end(),
+                     [&](pending const& entry) { return entry.call->key().same_as(member); });
+}
+
 void joint_task::due(joint_guard const&, instant when) {
   if (when >= wakes_at_) return;
   wakes_at_ = when;
@@ -181,7 +186,11 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
 }
 
 void joint_gathering::answered(member_call& call, joint_guard& guard) {
-  if (what_ == operation::type::release) call.hold_shown->left();
+  if (what_ == operation::type::release) {
+    call.hold_shown->left();
+    // It is still held by what is released next.
+    if (call.released == release_result::still_held && awaits(call.key())) call.released = release_result::released;
+  }
   if (what_ == operation::type::extend) call.hold_shown->trust.extended(of_->drift(lease_), call.yes);
   if (!answer_.add(call)) return;
   if (what_ == operation::type::extend) about_->watch(guard);

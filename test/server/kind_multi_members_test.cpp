@@ -122,6 +122,12 @@ TEST_CASE("A13: multi lock: the same lock twice is entered twice", "[server][mul
   CHECK(w.admin.hash(w.names[1]) == fields{{w.field(owner::this_thread()), "1"}});
   twice.unlock();
   CHECK(w.keys() == 0);
+  auto const me = owner::make();
+  CHECK(twice.acquire({.owner = me}).release() == release_result::released);
+  auto other = w.members[0].acquire({.owner = me});
+  CHECK(twice.acquire({.owner = me}).release() == release_result::still_held);
+  CHECK(other.release() == release_result::released);
+  CHECK(w.keys() == 0);
 }
 
 TEST_CASE("A13: multi lock: more members than one script call takes", "[server][multi]") {
