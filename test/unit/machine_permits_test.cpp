@@ -176,6 +176,27 @@ TEST_CASE("permit semaphore: a waiter goes on when a lease that was made shorter
   w.finish();
 }
 
+TEST_CASE("permit semaphore: what another client has made longer is not taken from it when its own time is over") {
+  world w(seen_by_the_server(), 2);
+  set_free(w, 1);
+  how one = a_permit(500ms);
+  task& first = granted(w, w.acquire(1, one));
+  one.lease = 10s;
+  one.client = 1;
+  one.argument = detail::permit_semaphore_kind().field("clientA", 1, 0);
+  CHECK(w.await(w.command(number(detail::permit_command::update), one)).yes);
+  w.pass(1s);
+  CHECK(first.losses == 1);
+  CHECK(taken(w) == 1);
+  w.drop(first);
+  w.run();
+  CHECK(taken(w) == 1);
+  w.pass(10s);
+  task& next = granted(w, w.acquire(2, a_permit(1s)));
+  w.await(w.release(next));
+  w.finish();
+}
+
 TEST_CASE("permit semaphore: a longer lease that replicas do not confirm is an error, and not believed") {
   replicated r(1);
   world& w = r.w;
