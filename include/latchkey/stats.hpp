@@ -49,7 +49,7 @@ struct node_stats {
 /// Counters since the client was made, and gauges of this moment.
 struct stats {
   // counters
-  std::uint64_t acquired = 0;        ///< holds that began
+  std::uint64_t acquired = 0;        ///< holds that began, and grants that nobody holds: of a semaphore, a latch
   std::uint64_t contended = 0;       ///< of these, after waiting
   std::uint64_t handed_off = 0;      ///< of these, passed on inside this client
   std::uint64_t released = 0;        ///< holds that ended by release
@@ -57,7 +57,7 @@ struct stats {
   std::uint64_t busy = 0;            ///< calls that ended without a hold: somebody else had it
   std::uint64_t timeouts = 0;        ///< the same: `errc::timeout`
   std::uint64_t errors = 0;          ///< the same for any other reason, but that they were cancelled
-  std::uint64_t given_back = 0;      ///< grants that nobody waited for any more
+  std::uint64_t given_back = 0;      ///< what was on the server without a holder here, and was removed
   std::uint64_t renewals = 0;        ///< leases renewed by the watchdog
   std::uint64_t reconnects = 0;      ///< connections made after the first of their kind
   std::uint64_t orphans = 0;         ///< connections given up with calls unanswered that may still run

@@ -231,7 +231,7 @@ constexpr number<kind_stats> gauges_by_kind[] = {
 };
 
 constexpr number<stats> counters[] = {
-    {{"given_back", "Grants that were awaited no more."}, &stats::given_back},
+    {{"given_back", "What was on the server without a holder here, and was removed."}, &stats::given_back},
     {{"renewals", "Leases renewed by the watchdog."}, &stats::renewals},
     {{"reconnects", "Connections made after the first of their kind."}, &stats::reconnects},
     {{"connection_kills", "Discarded connections that were killed on the server."}, &stats::kills},

@@ -97,7 +97,7 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
   bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(state, was.mode);
   if (was.target == 0 && !known) takeover::may_come_back(state, was.mode);
   switch (answer.what) {
-    case outcome::type::released: break;
+    case outcome::type::released: shared_.counters.given_back += was.give_back; break;
     case outcome::type::still_held: found = release_result::still_held; break;
     case outcome::type::absent:
       if (was.target > 0) {

@@ -206,7 +206,6 @@ void name_machine::give_back(owner_state& state, unsigned char mode, bool repeat
   asked.target = state.live(mode);
   asked.repeated = repeated;
   asked.until = after(state.ask_.first_sent, milliseconds(kind_.rules().remembers));
-  if (asked.target == 0) ++shared_.counters.given_back;
   begin(state, asked);
   send(state, false);
 }

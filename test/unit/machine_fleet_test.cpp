@@ -120,6 +120,20 @@ TEST_CASE("fleet: a release that the new master has not heard of is repeated the
   CHECK(f.next.ran("EVALSHA release") == 1);
 }
 
+TEST_CASE("fleet: a release is counted as given back where it finds something", "[unit][machine]") {
+  bool const heard = GENERATE(true, false);
+  failover f;
+  auto& held = f.w.acquire(1);
+  f.w.await(held);
+  if (!heard) f.copy();
+  f.w.await(f.w.release(held));
+  f.w.pass(1s);
+  f.promote();
+  f.w.pass(200ms);
+  CHECK(f.next.ran("EVAL") == 1);
+  CHECK(f.w.snapshot().given_back == (heard ? 0u : 1u));
+}
+
 // Renewals of the one side would keep the other, too.
 TEST_CASE("fleet: a release is repeated while its owner asks for the other side", "[unit][machine]") {
   how const reads{.which = &detail::read_write_kind(), .mode = 0}, writes{.which = reads.which, .mode = 1};
