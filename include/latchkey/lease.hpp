@@ -62,10 +62,11 @@ class LATCHKEY_EXPORT lease {
   lease() noexcept;
   /// Takes over what `other` holds; that one is empty then.
   lease(lease&& other) noexcept;
-  /// Releases in the background what it held, then takes over `other`.
+  /// Releases in the background what it held, as the destructor does, then takes over `other`.
   lease& operator=(lease&& other) noexcept;
-  /// Releases in the background: neither blocks nor throws. The release goes before every later attempt on
-  /// that lock through the same client. After the client was closed it does nothing.
+  /// Releases in the background: waits for no answer, and does not throw. The release goes before every later attempt
+  /// on that lock through the same client. After the client was closed it does nothing. A callback of `on_lost` that
+  /// runs meanwhile on another thread is awaited: it is not to wait for what this thread holds, a mutex for example.
   ~lease();
 
   /// Granted and not yet released, even if lost since.

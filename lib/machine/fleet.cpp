@@ -21,7 +21,7 @@ fleet::fleet(context& shared, topology given, plain_calls& plain, fleet_user& us
     return;
   }
   shared_.secret = as_.password;
-  shared_.trouble = one_for_all() ? "no sentinel has been asked yet" : "no node of the cluster has been asked yet";
+  shared_.trouble = one_for_all() ? "no sentinel has answered yet" : "no node of the cluster has answered yet";
 }
 
 fleet::~fleet() = default;
