@@ -90,7 +90,9 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
     return std::find_if(state.holds.begin(), state.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
   };
-  bool any = false, stays = !kind_.rules().renews;
+  request& asked = state.ask_;
+  bool const extends = asked.what == ask::extend && asked.mode == mode && asked.where != request::place::outbox;
+  bool any = false, stays = !kind_.rules().renews && !(asked.under_way() && extends);
   for (auto h = next(); h != state.holds.end(); h = next()) {
     if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, state.owner, {}, {}, {}, (*h)->context);
     stays = stays || (*h)->adopted || delay_of((*h)->link).count() > 0;
@@ -101,9 +103,8 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   holders_.stop_renewing(state, mode);
   if (!stays || state.live(mode) > 0) return repair(state, mode);
   // What was asked to keep others out for longer is not given back, nor what another process may have extended: an
-  // adopted hold, a permit, which whoever has its id may do. An extension would make it shorter, and a re-entry that
-  // comes too late would give it back.
-  request& asked = state.ask_;
+  // adopted hold, or a permit, which whoever has its id may do (unless it has an extension of ours under way). An
+  // extension would make it shorter, and a re-entry that comes too late would give it back.
   asked.on_left = asked.mode == mode && (lapsed(state) || asked.what == ask::extend);
   if (asked.on_left && asked.where == request::place::outbox) takeover::withdraw(state);
 }

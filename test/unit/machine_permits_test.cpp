@@ -197,6 +197,24 @@ TEST_CASE("permit semaphore: what another client has made longer is not taken fr
   w.finish();
 }
 
+TEST_CASE("permit semaphore: what was made longer when its own time was over is given back") {
+  world w;
+  set_free(w, 1);
+  task& held = granted(w, w.acquire(1, a_permit(500ms)));
+  w.mute(role::shared);
+  task& longer = w.extend(held, 60s);
+  w.pass(600ms);
+  CHECK(held.losses == 1);
+  CHECK(taken(w) == 1);
+  w.mute(role::shared, false);
+  w.await(longer);
+  CHECK_FALSE(longer.yes);
+  w.run();
+  CHECK(taken(w) == 0);
+  w.drop(held);
+  w.finish();
+}
+
 TEST_CASE("permit semaphore: a longer lease that replicas do not confirm is an error, and not believed") {
   replicated r(1);
   world& w = r.w;
