@@ -1,6 +1,7 @@
 #pragma once
 
 #include <machine/outbox.hpp>
+#include <machine/replica_count.hpp>
 #include <machine/subscriptions.hpp>
 #include <machine/watchdog.hpp>
 
@@ -28,11 +29,8 @@ struct home {
   watchdog renewals;
   std::size_t held = 0;  // live holds
 
-  struct {
-    std::size_t connected = 0;  // as the server said last
-    std::size_t named = 0;      // as others say
-    bool missed = false;        // there was none to confirm a grant, which was told
-  } replicas;
+  replica_count replicas;
+  bool replicas_missed = false;  // there was none to confirm a grant, which was told
 
   // Of another server still, and sent on to this one because their keys are on their way (ASK): what was done here is
   // looked after here. Of too many all are meant.

@@ -45,10 +45,10 @@ std::size_t request_writer::replicas_needed() {
   if (settings.min_synced_replicas > 0) return static_cast<std::size_t>(settings.min_synced_replicas);
   auto const& known = at_.replicas;
   // Of a node that an ASK has named nobody has said yet how many it has, but itself.
-  std::size_t const there = settings.min_synced_replicas < 0 ? std::max(known.named, known.connected)
-                                                             : std::min<std::size_t>(known.connected, 1);
+  std::size_t const there =
+      settings.min_synced_replicas < 0 ? known.all(shared_.now) : std::min<std::size_t>(known.connected(), 1);
   if (there > 0) return there;
-  if (!std::exchange(at_.replicas.missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
+  if (!std::exchange(at_.replicas_missed, true)) shared_.note(event_type::unsynced, {}, 0, errc::not_synced);
   return 0;
 }
 

@@ -103,6 +103,23 @@ TEST_CASE("replicas: all are those that the sentinels name, and not those that f
   CHECK(tried.error == errc::not_synced);
 }
 
+// Who is asked may not have heard yet that one follows, and the server does not count it when it is cut off.
+TEST_CASE("replicas: one that has followed is missed for a while, whatever others say of it", "[unit][machine]") {
+  replicated r(-1);
+  r.w.named_replicas = 0;
+  r.w.await(r.w.acquire(9, {.name = "warm", .lease = 60s}));
+  CHECK(r.waits("2 1000") == 1);
+  r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 0;
+  r.w.pass(5s);
+  auto& tried = r.w.once(1);
+  r.w.await(tried);
+  CHECK(tried.error == errc::not_synced);
+  CHECK(r.w.noted(event_type::unsynced) == 0);
+  r.w.pass(10s);
+  CHECK(granted(r.w, r.w.once(1)).yes);
+  CHECK(r.w.noted(event_type::unsynced) == 1);
+}
+
 TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "[unit][machine]") {
   for (bool const direct : {false, true}) {
     replicated r(1);
