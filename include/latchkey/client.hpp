@@ -259,8 +259,9 @@ class LATCHKEY_EXPORT client {
   /// released: another process that adopted it may have extended it. So adopt a hold once at a time: of two leases the
   /// first that is released ends the hold of both, and the other hears of it at its next `extend`, or its end.
   ///
-  /// On the server: one short script that reads, and a renewal to what is left, since it may have been released
-  /// meanwhile. Behind Sentinel and in a cluster replicas are asked of that (`check_lock_synced_replicas`).
+  /// On the server: one short script that reads, and a renewal to what is left (none of a hold without a time to live),
+  /// since it may have been released meanwhile. Behind Sentinel and in a cluster replicas are asked of that
+  /// (`check_lock_synced_replicas`).
   /// \throws lock_error as `distributed_lock`; `bad_argument`: no token, or that of a permit or of several locks;
   ///         `already_held`: this client shows the hold already; `not_synced`: too few replicas have confirmed it, and
   ///         it is left as it was.

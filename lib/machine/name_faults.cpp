@@ -25,7 +25,7 @@ void name_machine::lose(owner_state& state, hold& ended, error_code why) {
     shared_.serve(*this, of.owner);
 }
 
-// The server has nothing of it.
+// The server has nothing of it, or will have nothing.
 void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code why) {
   auto const next = [&] {
     return std::find_if(state.holds.begin(), state.holds.end(),
@@ -90,9 +90,9 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
     return std::find_if(state.holds.begin(), state.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
   };
-  request& asked = state.ask_;
-  bool const extends = asked.what == ask::extend && asked.mode == mode && asked.where != request::place::outbox;
-  bool any = false, stays = !kind_.rules().renews && !(asked.under_way() && extends);
+  // It is a permit, and nothing that this client has asked for lasts longer.
+  instant const ends = after(shared_.now, shared_.settings.timeout + shared_.settings.clock_margin);
+  bool any = false, stays = !kind_.rules().renews && state.over_at <= ends;
   for (auto h = next(); h != state.holds.end(); h = next()) {
     if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, state.owner, {}, {}, {}, (*h)->context);
     stays = stays || (*h)->adopted || delay_of((*h)->link).count() > 0;
@@ -103,8 +103,9 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   holders_.stop_renewing(state, mode);
   if (!stays || state.live(mode) > 0) return repair(state, mode);
   // What was asked to keep others out for longer is not given back, nor what another process may have extended: an
-  // adopted hold, or a permit, which whoever has its id may do (unless it has an extension of ours under way). An
-  // extension would make it shorter, and a re-entry that comes too late would give it back.
+  // adopted hold, or a permit, which whoever has its id may do. An extension would make it shorter, and a re-entry that
+  // comes too late would give it back.
+  request& asked = state.ask_;
   asked.on_left = asked.mode == mode && (lapsed(state) || asked.what == ask::extend);
   if (asked.on_left && asked.where == request::place::outbox) takeover::withdraw(state);
 }

@@ -14,14 +14,16 @@ class replica_count {
   static constexpr milliseconds margin{10'000};  // for so long one that is told of no more is missed
 
   void say_connected(std::size_t many, instant now) {
+    note(now);  // until now
     connected_ = many;
     note(now);
   }
   void say_named(std::size_t many, instant now) {
+    note(now);
     named_ = many;
     note(now);
   }
-  // Another server leads, or the same one anew.
+  // Another server leads.
   void begin() { connected_ = most_ = 0; }
 
   std::size_t connected() const { return connected_; }

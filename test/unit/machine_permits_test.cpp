@@ -215,6 +215,32 @@ TEST_CASE("permit semaphore: what was made longer when its own time was over is 
   w.finish();
 }
 
+TEST_CASE("permit semaphore: one without a lease that could not be given one does not stay") {
+  world w;
+  set_free(w, 1);
+  task& held = granted(w, w.acquire(1, a_permit()));
+  w.server.answer_with(detail::permit_extend(), each("NOPERM this user has no permissions to run this command"));
+  CHECK(w.await(w.extend(held, 1s)).error);
+  w.server.answer_with(detail::permit_extend(), {});
+  w.pass(3s);
+  CHECK(held.losses == 1);
+  CHECK(taken(w) == 0);
+  w.drop(held);
+  w.finish();
+}
+
+TEST_CASE("permit semaphore: a waiter goes on when a permit ends that its holder made shorter") {
+  world w;
+  set_free(w, 1);
+  task& held = granted(w, w.acquire(1, a_permit(9s)));
+  task& waits = w.run(w.acquire(2, a_permit()));
+  w.await(w.extend(held, 500ms));
+  w.pass(600ms);
+  CHECK(waits.granted());
+  w.drop(held);
+  w.finish();
+}
+
 TEST_CASE("permit semaphore: a longer lease that replicas do not confirm is an error, and not believed") {
   replicated r(1);
   world& w = r.w;

@@ -1,4 +1,5 @@
 // Grants that replicas are to confirm (WAIT), in virtual time: docs/topologies.md.
+#include <machine/replica_count.hpp>
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
@@ -118,6 +119,22 @@ TEST_CASE("replicas: one that has followed is missed for a while, whatever other
   r.w.pass(10s);
   CHECK(granted(r.w, r.w.once(1)).yes);
   CHECK(r.w.noted(event_type::unsynced) == 1);
+}
+
+TEST_CASE("replicas: for how long one is missed counts from when it is told of no more", "[unit][machine]") {
+  detail::replica_count all;
+  instant const start{1h};
+  all.say_connected(1, start);
+  CHECK(all.all(start + 20s) == 1);
+  all.say_named(0, start + 20s);
+  all.say_connected(0, start + 20s);
+  CHECK(all.all(start + 29s) == 1);
+  CHECK(all.all(start + 31s) == 0);
+  all.say_named(2, start + 40s);
+  all.say_named(1, start + 41s);
+  CHECK(all.all(start + 41s) == 2);
+  all.begin();
+  CHECK(all.all(start + 41s) == 1);
 }
 
 TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "[unit][machine]") {
