@@ -77,7 +77,7 @@ class joint_task : public std::enable_shared_from_this<joint_task> {
     told->complete();
     guard.lock();
   }
-  // The same member stands there twice, and has not answered the other call yet.
+  // Is there a call of the same member, which stands there twice, that it has not answered yet?
   bool awaits(lock_key const& member) const;
   // A blocked caller wakes up at that time and sees to what is late.
   void due(joint_guard const& guard, instant when);

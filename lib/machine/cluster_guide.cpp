@@ -118,7 +118,7 @@ void cluster_guide::confirm(std::vector<cluster_master> const& masters, std::vec
     shard* const led = leading_to(places[i].at);
     if (!led) continue;
     home& names = led->names();
-    names.replicas.say_named(masters[i].replicas, shared_.now);
+    names.replicas.set_named(masters[i].replicas, shared_.now);
     if (places[i].same && !names.in_question) confirm_releases(shared_, names, asked);
     if (asks || names.replicas.connected() < names.replicas.named()) led->now()->links().ask_role();
   }

@@ -31,9 +31,9 @@ void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code 
     return std::find_if(state.holds.begin(), state.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost; });
   };
+  if (next() != state.holds.end()) takeover::may_come_back(state, mode);
   for (auto h = next(); h != state.holds.end(); h = next()) lose(state, **h, why);
   holders_.stop_renewing(state, mode);
-  takeover::may_come_back(state, mode);
 }
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
@@ -90,9 +90,9 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
     return std::find_if(state.holds.begin(), state.holds.end(),
                         [&](auto const& h) { return h->mode == mode && !h->lost && h->deadline <= shared_.now; });
   };
-  // It is a permit, and nothing that this client has asked for lasts longer.
+  // Nothing that this client has asked for lasts longer.
   instant const ends = after(shared_.now, shared_.settings.timeout + shared_.settings.clock_margin);
-  bool any = false, stays = !kind_.rules().renews && state.over_at <= ends;
+  bool any = false, stays = kind_.rules().by_id && state.over_at <= ends;
   for (auto h = next(); h != state.holds.end(); h = next()) {
     if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, state.owner, {}, {}, {}, (*h)->context);
     stays = stays || (*h)->adopted || delay_of((*h)->link).count() > 0;
@@ -103,7 +103,7 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   holders_.stop_renewing(state, mode);
   if (!stays || state.live(mode) > 0) return repair(state, mode);
   // What was asked to keep others out for longer is not given back, nor what another process may have extended: an
-  // adopted hold, or a permit, which whoever has its id may do. An extension would make it shorter, and a re-entry that
+  // adopted hold, or one that whoever has its id may extend. An extension would make it shorter, and a re-entry that
   // comes too late would give it back.
   request& asked = state.ask_;
   asked.on_left = asked.mode == mode && (lapsed(state) || asked.what == ask::extend);

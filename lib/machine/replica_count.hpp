@@ -13,18 +13,10 @@ class replica_count {
  public:
   static constexpr milliseconds margin{10'000};  // for so long one that is told of no more is missed
 
-  void say_connected(std::size_t many, instant now) {
-    note(now);  // until now
-    connected_ = many;
-    note(now);
-  }
-  void say_named(std::size_t many, instant now) {
-    note(now);
-    named_ = many;
-    note(now);
-  }
+  void set_connected(std::size_t many, instant now) { set(connected_, many, now); }
+  void set_named(std::size_t many, instant now) { set(named_, many, now); }
   // Another server leads.
-  void begin() { connected_ = most_ = 0; }
+  void forget_connected() { connected_ = most_ = 0; }
 
   std::size_t connected() const { return connected_; }
   std::size_t named() const { return named_; }
@@ -32,10 +24,13 @@ class replica_count {
 
  private:
   std::size_t told() const { return std::max(connected_, named_); }
-  void note(instant now) {
-    if (told() < all(now)) return;
-    most_ = told();
-    most_at_ = now;
+  // What is told of until now is missed from now on.
+  void set(std::size_t& which, std::size_t many, instant now) {
+    if (told() >= all(now)) {
+      most_ = told();
+      most_at_ = now;
+    }
+    which = many;
   }
 
   std::size_t connected_ = 0, named_ = 0;

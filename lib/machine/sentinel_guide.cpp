@@ -24,7 +24,7 @@ routes::verdict sentinel_guide::on_claim(node_address const& at, std::uint64_t e
   std::string const before = routes_.empty() ? std::string() : to_string(routes_.now().at);
   auto const verdict = routes_.claim(where, epoch, shard.up());
   if (verdict != routes::verdict::stale) {
-    shard.names().replicas.say_named(replicas, shared_.now);
+    shard.names().replicas.set_named(replicas, shared_.now);
     shard.expect_successor(true);
   }
   if (verdict == routes::verdict::known && shard.now()) {

@@ -172,7 +172,7 @@ void session::on_trouble(error_code const& why, std::string_view text, bool tran
 
 void session::on_replicas(std::size_t many, instant asked) {
   if (aside_) return;
-  at_.replicas.say_connected(many, shared_.now);
+  at_.replicas.set_connected(many, shared_.now);
   if (many > 0) at_.replicas_missed = false;
   if (many >= at_.replicas.all(shared_.now)) at_.was_master = {asked, shared_.now};
 }

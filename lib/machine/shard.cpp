@@ -28,7 +28,7 @@ std::unique_ptr<session> shard::made(node_address const& at) {
 void shard::lead_to(node_address const& at) {
   bool const first = !now_;
   names_.was_master = {};
-  if (!now_ || !(now_->where() == at)) names_.replicas.begin();
+  if (!now_ || !(now_->where() == at)) names_.replicas.forget_connected();
   names_.in_question = false;
   names_.to_be_succeeded = true;
   retire();

@@ -109,6 +109,7 @@ void takeover::may_run_later(owner_state& state, home const& at) {
 void takeover::may_come_back(owner_state& state, unsigned char mode) {
   context& shared = state.of.shared_;
   if (!shared.may_move || !state.of.kind_.rules().exclusive || state.client) return;
+  // Behind an ASK it ran where the name is not yet.
   home const& ran_at = shared.answers ? *shared.answers : *state.of.at_;
   shared.released.add(recent_releases::entry_of(state, mode, ran_at, shared.now));
 }

@@ -39,6 +39,7 @@ class kind : public std::enable_shared_from_this<kind> {
     bool takes = true;               // a grant takes something that must be given back if nobody wants it any more
     bool grant_for_all = false;      // what one waiter is granted, all are who waited when it was asked for (a latch)
     bool renews = true;              // the watchdog renews a hold without a lease; else that lasts until its release
+    bool by_id = false;              // any client that knows what its owner is called may extend a hold, or end it
     std::int64_t remembers = 0;      // milliseconds: how long the server can tell whether a request ran (unseen)
     bool own_channel = false;        // every waiter enqueues on the server at arrival and has its own channel
     bool listens = true;             // waiters are told of a release on the channel; else they can only poll

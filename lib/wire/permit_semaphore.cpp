@@ -23,6 +23,7 @@ class permit_semaphore_rules final : public counted {
  public:
   permit_semaphore_rules()
       : counted({.name = "permit_semaphore",
+                 .by_id = true,
                  .hint_most = 10'000,
                  .scripts = {&permit_acquire, &permit_release, nullptr, nullptr, &permit_extend},
                  .commands = {&permit_try_release, &permit_update, &permit_try_set, &permit_set, &permit_add,

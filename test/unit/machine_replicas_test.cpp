@@ -124,16 +124,16 @@ TEST_CASE("replicas: one that has followed is missed for a while, whatever other
 TEST_CASE("replicas: for how long one is missed counts from when it is told of no more", "[unit][machine]") {
   detail::replica_count all;
   instant const start{1h};
-  all.say_connected(1, start);
+  all.set_connected(1, start);
   CHECK(all.all(start + 20s) == 1);
-  all.say_named(0, start + 20s);
-  all.say_connected(0, start + 20s);
+  all.set_named(0, start + 20s);
+  all.set_connected(0, start + 20s);
   CHECK(all.all(start + 29s) == 1);
   CHECK(all.all(start + 31s) == 0);
-  all.say_named(2, start + 40s);
-  all.say_named(1, start + 41s);
+  all.set_named(2, start + 40s);
+  all.set_named(1, start + 41s);
   CHECK(all.all(start + 41s) == 2);
-  all.begin();
+  all.forget_connected();
   CHECK(all.all(start + 41s) == 1);
 }
 
