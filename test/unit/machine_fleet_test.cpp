@@ -120,20 +120,6 @@ TEST_CASE("fleet: a release that the new master has not heard of is repeated the
   CHECK(f.next.ran("EVALSHA release") == 1);
 }
 
-TEST_CASE("fleet: a release is counted as given back where it finds something", "[unit][machine]") {
-  bool const heard = GENERATE(true, false);
-  failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
-  if (!heard) f.copy();
-  f.w.await(f.w.release(held));
-  f.w.pass(1s);
-  f.promote();
-  f.w.pass(200ms);
-  CHECK(f.next.ran("EVAL") == 1);
-  CHECK(f.w.snapshot().given_back == (heard ? 0u : 1u));
-}
-
 // Renewals of the one side would keep the other, too.
 TEST_CASE("fleet: a release is repeated while its owner asks for the other side", "[unit][machine]") {
   how const reads{.which = &detail::read_write_kind(), .mode = 0}, writes{.which = reads.which, .mode = 1};
@@ -286,29 +272,6 @@ TEST_CASE("fleet: what a master has not answered is released where it may have r
   w.pass(2'500ms);
   CHECK_FALSE(w.server.exists("k"));
   CHECK(w.server.exists("other"));
-}
-
-// It was elected, and replaced by the one before it, of which the client has not heard yet.
-TEST_CASE("fleet: what a master in between has not is released at the next one", "[unit][machine]") {
-  enum class by { extension, renewal, entry, force_unlock };
-  auto const told = GENERATE(by::extension, by::renewal, by::entry, by::force_unlock);
-  failover f;
-  world& w = f.w;
-  auto& held = granted(w, w.acquire(1, {.lease = 60s}));
-  w.mute(role::shared);
-  if (told == by::extension) w.extend(held, 90s);
-  task* const again = told == by::entry ? &w.acquire(1, {.lease = 60s}) : nullptr;
-  w.run();
-  if (told == by::force_unlock) f.copy();
-  f.promote();
-  w.pass(200ms);
-  if (told == by::force_unlock) w.await(w.force_unlock());
-  REQUIRE(held.losses == 1);
-  if (again) w.await(w.release(*again));
-  REQUIRE(w.server.exists("k"));
-  test::sentinels::promote(w, w.server);
-  w.pass(200ms);
-  CHECK_FALSE(w.server.exists("k"));
 }
 
 TEST_CASE("fleet: a re-entry that was not answered makes no release of what is held", "[unit][machine]") {

@@ -19,17 +19,6 @@ namespace {
 constexpr int moves = 120;
 constexpr std::uint64_t most_steps = 16;  // between two of them
 
-task* any(world& w, bool (*fits)(world&, task&)) {
-  std::vector<task*> all;
-  for (auto const& one : w.tasks())
-    if (fits(w, *one)) all.push_back(one.get());
-  return all.empty() ? nullptr : all[w.random(all.size())];
-}
-
-bool waits(world&, task& one) { return one.what == task::type::acquire && !one.done(); }
-bool held(world&, task& one) { return one.granted() && !one.ended; }
-bool kept(world&, task& one) { return one.granted() && !one.ended && !one.shown.lost; }
-
 enum class lock { reentrant, read_write };
 
 how anyhow(world& w, lock of) {

@@ -7,11 +7,24 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 namespace latchkey::test {
 
 // Whether a hand-off on the server is a local turn soon, never, or at once.
-constexpr std::array warm_ups{1, 2, 128, 0};
+inline constexpr std::array warm_ups{1, 2, 128, 0};
+
+// One of the calls that fit, if there is one.
+inline task* any(world& w, bool (*fits)(task&)) {
+  std::vector<task*> all;
+  for (auto const& one : w.tasks())
+    if (fits(*one)) all.push_back(one.get());
+  return all.empty() ? nullptr : all[w.random(all.size())];
+}
+
+inline bool waits(task& one) { return one.what == task::type::acquire && !one.done(); }
+inline bool held(task& one) { return one.granted() && !one.ended; }
+inline bool kept(task& one) { return held(one) && !one.shown.lost; }
 
 // Plays the walks of all seeds from 1 on. The environment chooses others: LATCHKEY_SEED=n that one alone,
 // LATCHKEY_WALKS=n so many, LATCHKEY_FIRST=n from this one on. A seed that fails is printed.
