@@ -113,7 +113,8 @@ class LATCHKEY_EXPORT lease {
     set_on_lost(detail::lost_callback(std::forward<F>(f)));
   }
 
-  /// From now a fixed lease of this length, if still held. False: it was lost.
+  /// From now a fixed lease of this length, if still held. False: it was lost; a server that does not answer is waited
+  /// for until then at most.
   ///
   /// Never shortens what other holds of the same owner need. A hold that the watchdog renewed is renewed no
   /// longer. On the server: PEXPIRE, if the field is still there.

@@ -4,6 +4,7 @@
 #include <machine/watchdog.hpp>
 
 #include <algorithm>
+#include <vector>
 
 namespace latchkey::detail {
 
@@ -101,6 +102,12 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   }
   if (!any) return;
   holders_.stop_renewing(state, mode);
+  // Told now: a server that stands still answers long after the hold is over.
+  std::vector<operation*> extensions;
+  if (operation* const call = state.ask_.call) extensions.push_back(call);
+  for (operation& call : state.behind) extensions.push_back(&call);
+  for (operation* call : extensions)
+    if (call->what == operation::type::extend && !holders_.lasts(state.find(call->hold))) give_up(*call, {});
   if (!stays || state.live(mode) > 0) return repair(state, mode);
   // What was asked to keep others out for longer is not given back, nor what another process may have extended: an
   // adopted hold, or one that whoever has its id may extend. An extension would make it shorter, and a re-entry that

@@ -84,6 +84,24 @@ TEST_CASE("sweep: extend, shorter and longer") {
   }});
 }
 
+TEST_CASE("sweep: an extension that is not answered ends with the hold that it extends") {
+  bool const direct = GENERATE(false, true);
+  sweep({.play = [direct](world& w) {
+    task& one = w.await(w.acquire(1, {.lease = 1s}));
+    if (!one.granted()) return;
+    w.mute(role::shared).mute(role::direct);
+    task& longer = w.extend(one, 20s, direct);
+    task& longest = w.extend(one, 30s);
+    w.pass(1s);
+    w.mute(role::shared, false).mute(role::direct, false);
+    w.expect(one.losses == 1 && longer.done() && longest.done(), "both end with it");
+    w.expect(!longer.yes && !longest.yes && !longer.error && !longest.error, "they say that it is lost");
+    task& next = w.await(w.acquire(2, {.wait = 5s}));
+    w.expect(next.granted(), "what they did is given back");
+    w.release(next);
+  }});
+}
+
 TEST_CASE("sweep: an inner hold with a short lease does not shorten the outer one") {
   sweep({.play = [](world& w) {
     task& outer = w.await(w.acquire(1, {.lease = 20s}));
