@@ -23,19 +23,35 @@ def row(name, unit, figure, **more):
 
 
 def cpu_seconds(command):
-    process = subprocess.Popen(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status):
-        raise SystemExit("failed: " + " ".join(command))
+    with tempfile.TemporaryFile() as words:
+        process = subprocess.Popen(command, stderr=words)
+        _, status, usage = os.wait4(process.pid, 0)
+        if os.waitstatus_to_exitcode(status):
+            words.seek(0)
+            raise RuntimeError(words.read().decode(errors="replace").strip()[-200:])
     return usage.ru_utime + usage.ru_stime
 
 
+def libraries(build):
+    """What the library's own pkg-config file says, but for the library."""
+    with open(os.path.join(build, "latchkey.pc"), encoding="utf-8") as file:
+        words = re.search(r"^Libs: (.*)$", file.read(), re.MULTILINE)[1].split()
+    return [word for word in words if word.startswith(("-l", "-pthread")) and word != "-llatchkey"]
+
+
 def build_rows(build, includes):
+    try:
+        return built_rows(build, includes)
+    except RuntimeError as failed:
+        return [row("a program with one lock", "", None, missing=str(failed), verdict="missing")]
+
+
+def built_rows(build, includes):
     source = os.path.join(ROOT, "examples", "first_lock.cpp")
     with tempfile.TemporaryDirectory() as folder:
         made, program = os.path.join(folder, "program.o"), os.path.join(folder, "program")
         compiled = cpu_seconds(["c++", "-std=c++20", "-O2", *includes, "-c", source, "-o", made])
-        linked = cpu_seconds(["c++", made, os.path.join(build, "lib", "liblatchkey.a"), "-lhiredis", "-pthread", "-s",
+        linked = cpu_seconds(["c++", made, os.path.join(build, "lib", "liblatchkey.a"), *libraries(build), "-s",
                               "-Wl,--gc-sections", "-o", program])
         size = os.path.getsize(program)
     return [row("compiling examples/first_lock.cpp with -O2", "s of CPU", compiled),
