@@ -170,18 +170,19 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
 
   // Whose lane it has taken; others have `taken` before. A lane takes one script call.
   session* start(operation& call, bool may_borrow, session* taken) {
+    owner_state* const ready = std::exchange(prepared, nullptr);
     ++shared.under_way;
     if (refuses(call)) {
       call.error = errc::closed;
       shared.complete(call);
       return nullptr;
     }
-    name_machine* const name = is_plain(call) ? nullptr : &of(call);
+    name_machine* const name = is_plain(call) ? nullptr : ready ? &ready->of : &of(call);
     session* const idle = may_borrow ? servers.idle_lane(name ? *name->at_ : home_of(call)) : nullptr;
     std::size_t const before = shared.lane_records.size();
     bool const room = !taken || (taken == idle && name && !shared.lane_plain && before < most_bundled);
     shared.lane_offered = idle && room;
-    name ? name->start(call) : start_plain(call);
+    name ? name->start(call, ready) : start_plain(call);
     shared.lane_offered = false;
     return shared.lane_plain || shared.lane_records.size() > before ? idle : nullptr;
   }
@@ -241,6 +242,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   // Goes after the lists below, in which its owners and names may still stand.
   name_set names;
   mutable name_machine* latest = nullptr;  // that was looked for: one call after the other looks for the same
+  owner_state* prepared = nullptr;         // of the only call that starts next
   plain_calls plain{shared, *this};
   fleet servers;
   timer_node closing;  // when leases have had their time
@@ -255,10 +257,11 @@ client_machine::~client_machine() = default;
 void client_machine::prepare(operation const& call, actions& out) {
   out.completed.reserve(out.completed.size() + 1);
   impl_->shared.lane_records.reserve(most_bundled);
-  if (!is_plain(call) && !impl_->refuses(call)) impl_->of(call).prepare(call.owner);
+  impl_->prepared = is_plain(call) || impl_->refuses(call) ? nullptr : &impl_->of(call).prepare(call.owner);
 }
 
 void client_machine::unprepare(operation const& call) noexcept {
+  impl_->prepared = nullptr;
   if (name_machine* const found = impl_->known(*call.which, call.name)) found->unprepare(call.owner);
 }
 
@@ -266,6 +269,7 @@ std::uint32_t client_machine::start(std::span<operation* const> calls, bool may_
   auto& me = impl_->at(now, out);
   context& shared = me.shared;
   shared.lane_plain = nullptr;
+  if (calls.size() > 1) me.prepared = nullptr;  // the first may end what was found for another
   session* lane = nullptr;
   for (operation* const call : calls)
     if (session* const taken = me.start(*call, may_borrow, lane)) lane = taken;

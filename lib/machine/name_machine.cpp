@@ -42,20 +42,20 @@ bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
 // --- calls ---
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
-void name_machine::prepare(std::uint64_t owner) {
+owner_state& name_machine::prepare(std::uint64_t owner) {
   active_.make_room();
   holders_.make_room();
   waiters_->make_room();
   shared_.served.reserve(shared_.served.size() + 1);
-  state_of(owner);
+  return state_of(owner);
 }
 
 void name_machine::unprepare(std::uint64_t owner) noexcept {
   if (owner_state* const state = known(owner)) tidy(*state);
 }
 
-void name_machine::start(operation& call) {
-  owner_state& state = state_of(call.owner);
+void name_machine::start(operation& call, owner_state* prepared) {
+  owner_state& state = prepared ? *prepared : state_of(call.owner);
   call.of_owner = &state;
   arrive(state, call);
   tidy_served();

@@ -65,10 +65,11 @@ class name_machine final : private waited_name, public namesakes {
 
   // --- callers ---
   // \throws std::bad_alloc: nothing has changed.
-  void prepare(std::uint64_t owner);
+  owner_state& prepare(std::uint64_t owner);
   // The call that it was for does not begin.
   void unprepare(std::uint64_t owner) noexcept;
-  void start(operation& call);
+  // `prepared`: what prepare() has found for it, if nothing was started since.
+  void start(operation& call, owner_state* prepared = nullptr);
   void cancel(operation& call);
   void expire(operation& call);
   void drop(std::uint64_t owner, hold_id which);
