@@ -10,10 +10,19 @@ namespace {
 
 constexpr std::string_view held_too_often = "held too often";
 
+constexpr std::string_view answered_late = "the lease had ended before its answer came";
+
 // A grant that replicas did not confirm is nobody's. The pause was in the WAIT, unless that was refused: for good.
 bool goes_on_unsynced(operation& call, outcome const& answer, int attempts) {
   call.text = answer.text.empty() ? too_few_replicas : answer.text;
   return answer.text.empty() && !call.late && (call.waits() || ++call.attempts <= static_cast<unsigned>(attempts));
+}
+
+// A member's joint lock decides for all.
+bool goes_on_late(operation& call, outcome const& answer) {
+  if (answer.unsynced || !call.waits() || call.late || call.member) return false;
+  call.text = answered_late;
+  return true;
 }
 
 }  // namespace
@@ -115,14 +124,14 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
     bool const was_head = queue().is_head(*call);
     waiters_->leave(*call);
     bool const waits = answer.unsynced && goes_on_unsynced(*call, answer, shared_.settings.retry_attempts);
-    bool const again = outer_lost || waits;
-    if (again && deadline > shared_.now) {  // the count is repaired first, then it tries anew
+    bool const again = deadline > shared_.now ? outer_lost || waits : goes_on_late(*call, answer);
+    if (again) {  // the count is repaired first, then it tries anew
       state.behind.push_back(*call);
       call->where = operation::place::behind_owner;
     } else if (answer.unsynced) {
       complete(*call, errc::not_synced);
     } else {
-      complete(*call, errc::timeout, "the lease had ended before its answer came");
+      complete(*call, errc::timeout, answered_late);
     }
     if (was_head) waiters_->new_head();
     return;

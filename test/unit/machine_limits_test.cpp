@@ -239,11 +239,30 @@ TEST_CASE("an answer that comes after its lease is a late answer", "[edge-9]") {
   world w;
   warm_lane(w);
   w.mute(role::shared);
-  task& one = w.acquire(1, {.lease = 200ms});
+  task& one = w.once(1, {.lease = 200ms});
   w.pass(300ms);
   w.mute(role::shared, false).run();
   CHECK(one.error == errc::timeout);
   CHECK(one.text == "the lease had ended before its answer came");
+  w.finish();
+}
+
+TEST_CASE("a call with time left tries again when its answer comes after its lease") {
+  bool const again = GENERATE(true, false);
+  world w;
+  warm_lane(w);
+  w.mute(role::shared);
+  task& one = w.acquire(1, {.wait = 1s, .lease = 200ms});
+  w.pass(300ms);
+  if (again) w.mute(role::shared, false);
+  w.run();
+  CHECK(one.granted() == again);
+  if (again) w.await(w.release(one));
+  w.pass(800ms);
+  CHECK(one.done());
+  if (!again) CHECK(one.error == errc::timeout);
+  w.mute(role::shared, false);
+  w.await(w.acquire(2, {.wait = 5s}));
   w.finish();
 }
 
