@@ -10,6 +10,7 @@ namespace latchkey::test {
 inline std::uint32_t start_one(detail::client_machine& machine, detail::operation& call, bool may_borrow,
                                detail::instant now, detail::actions& out) {
   detail::operation* const all[] = {&call};
+  machine.prepare(call, out);
   return machine.start(all, may_borrow, now, out);
 }
 
