@@ -22,7 +22,13 @@ void name_machine::answered(owner_state& state, outcome const& answer) {
     case ask::hand_off: on_hand_off_answer(state, answer); break;
     case ask::extend: on_extend_answer(state, answer); break;
     case ask::renew: transfer::confirmed(*this, state, answer); break;
-    case ask::leave: on_leave_answer(state); break;
+    case ask::leave: {
+      request const was = state.ask_;
+      finish(state);
+      state.in_line = false;
+      repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
+      break;
+    }
     case ask::command: on_command_answer(state, answer); break;
     default: return;
   }
@@ -95,7 +101,7 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
   release_result found = release_result::released;
   // (Without this what is released again at every change of masters would never grow old.)
   bool const known = was.give_back && answer.what == outcome::type::absent && shared_.released.has(state, was.mode);
-  if (was.target == 0 && !known) takeover::may_come_back(state, was.mode);
+  if ((was.target == 0 || answer.what == outcome::type::absent) && !known) takeover::may_come_back(state, was.mode);
   switch (answer.what) {
     case outcome::type::released: shared_.counters.given_back += was.give_back; break;
     case outcome::type::still_held: found = release_result::still_held; break;
@@ -189,13 +195,6 @@ void name_machine::on_extend_answer(owner_state& state, outcome const& answer) {
       if (was.call) complete(*was.call, error_of(answer), words_of(answer));
   }
   repair_modes(state, was.fix);
-}
-
-void name_machine::on_leave_answer(owner_state& state) {
-  request const was = state.ask_;
-  finish(state);
-  state.in_line = false;
-  repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
 }
 
 // Who re-entered, and had lost the holds that let him when it was sent, queues like everybody.

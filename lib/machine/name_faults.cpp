@@ -35,6 +35,18 @@ void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code 
   if (next() != state.holds.end()) takeover::may_come_back(state, mode);
   for (auto h = next(); h != state.holds.end(); h = next()) lose(state, **h, why);
   holders_.stop_renewing(state, mode);
+  end_extensions(state);
+}
+
+// A server that stands still answers long after a hold is over: whoever extends it is told now. Without a request under
+// way nobody waits behind it, or is about to hear it anyway.
+void name_machine::end_extensions(owner_state& state) {
+  if (!state.ask_.under_way()) return;
+  std::vector<operation*> calls;
+  if (operation* const call = state.ask_.call) calls.push_back(call);
+  for (operation& call : state.behind) calls.push_back(&call);
+  for (operation* call : calls)
+    if (call->what == operation::type::extend && !holders_.lasts(state.find(call->hold))) give_up(*call, {});
 }
 
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
@@ -102,12 +114,7 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   }
   if (!any) return;
   holders_.stop_renewing(state, mode);
-  // Told now: a server that stands still answers long after the hold is over.
-  std::vector<operation*> extensions;
-  if (operation* const call = state.ask_.call) extensions.push_back(call);
-  for (operation& call : state.behind) extensions.push_back(&call);
-  for (operation* call : extensions)
-    if (call->what == operation::type::extend && !holders_.lasts(state.find(call->hold))) give_up(*call, {});
+  end_extensions(state);
   if (!stays || state.live(mode) > 0) return repair(state, mode);
   // What was asked to keep others out for longer is not given back, nor what another process may have extended: an
   // adopted hold, or one that whoever has its id may extend. An extension would make it shorter, and a re-entry that

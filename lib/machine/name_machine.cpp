@@ -177,7 +177,8 @@ void name_machine::expire(operation& call) {
       give_up(call, errc::timeout);
     }
   } else {
-    give_up(call, errc::timeout);
+    bool const in_vain = call.what == operation::type::extend && !holders_.lasts(state.find(call.hold));
+    give_up(call, in_vain ? error_code() : errc::timeout);
   }
   tidy_served();
 }

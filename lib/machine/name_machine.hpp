@@ -184,7 +184,6 @@ class name_machine final : private waited_name, public namesakes {
   void on_release_answer(owner_state& state, outcome const& answer);
   void on_hand_off_answer(owner_state& state, outcome const& answer);
   void on_extend_answer(owner_state& state, outcome const& answer);
-  void on_leave_answer(owner_state& state);
   void told_busy(owner_state& state, request const& was, std::int64_t hint);
   void on_unseen_give_back(owner_state& state, outcome answer);
   void conclude_release(owner_state& state, request const& was, outcome const& answer);
@@ -192,6 +191,7 @@ class name_machine final : private waited_name, public namesakes {
   // name_faults.cpp
   void lose(owner_state& state, hold& ended, error_code why);
   void lose_ended(owner_state& state, unsigned char mode);
+  void end_extensions(owner_state& state);
   void lose_mode(owner_state& state, unsigned char mode, error_code why);
   void repair(owner_state& state, unsigned char mode);
   bool lapsed(owner_state const& state) const;

@@ -57,6 +57,7 @@ void name_machine::end_unawaited(owner_state& state, hold& ended) {
   holders_.forget(state, ended);
   holders_.stop_renewing(state, mode);
   repair(state, mode);
+  end_extensions(state);
 }
 
 void name_machine::unlink(std::uint64_t owner, hold_id which) {

@@ -436,3 +436,28 @@ TEST_CASE("fleet: the master changes at step k of every call", "[unit][machine][
         CHECK_FALSE(f.next.exists("k"));
       }
 }
+
+TEST_CASE("fleet: an extension of what the new master has not is told so at once", "[unit][machine]") {
+  config given{.check_lock_synced_replicas = false};
+  given.local_turns = false;
+  world w(given, 1, world::known::by_sentinel);
+  stepped_server& next = w.add_server();
+  w.resolve_to(w.server);
+  w.late_bytes = false;
+  w.faulty = true;
+  w.watch_holds = false;
+  task& held = granted(w, w.acquire(1, {.lease = 20s}));
+  w.deafen(role::shared);
+  task& longer = w.run(w.extend(held, 60s));
+  task& longest = w.run(w.extend(held, 90s));
+  w.nobody_answers = true;  // CLIENT KILL at the old one
+  w.only_host = "node0";
+  test::sentinels::promote(w, next);
+  w.pass(500ms);
+  CHECK(held.losses == 1);
+  for (task const* one : {&longer, &longest}) {
+    CHECK(one->done());
+    CHECK_FALSE(one->yes);
+    CHECK_FALSE(one->error);
+  }
+}

@@ -359,3 +359,29 @@ TEST_CASE("releases: what a master in between has not is released at the next on
   w.pass(200ms);
   CHECK_FALSE(w.server.exists("k"));
 }
+
+TEST_CASE("releases: an inner one that finds nothing, the outer hold having ended, is repeated at the next master",
+          "[unit][machine]") {
+  failover f;
+  world& w = f.w;
+  w.watch_holds = false;
+  task& outer = granted(w, w.acquire(1, {.lease = 60s}));
+  task& inner = granted(w, w.acquire(1, {.lease = 60s}));
+  f.copy();  // the next master has not heard of more
+  w.await(w.extend(inner, 1s));
+  w.await(w.extend(outer, 1s));
+  w.await(w.extend(inner, 1s));
+  w.pass(950ms);
+  w.deafen(role::shared);
+  task& released = w.run(w.release(inner));
+  w.pass(150ms);
+  REQUIRE(outer.losses == 1);
+  w.deafen(role::shared, false);
+  w.await(released);
+  w.drop(outer);
+  w.pass(500ms);
+  f.promote();
+  w.pass(500ms);
+  CHECK_FALSE(f.next.exists("k"));
+  CHECK(w.snapshot().given_back == 1);
+}

@@ -102,6 +102,28 @@ TEST_CASE("sweep: an extension that is not answered ends with the hold that it e
   }});
 }
 
+TEST_CASE("an extension ends with the hold, whatever has ended that") {
+  enum class by { drop, force_unlock };
+  auto const ended = GENERATE(by::drop, by::force_unlock);
+  world w;
+  w.faulty = true;
+  w.watch_holds = false;
+  warm_up(w, true);
+  task& held = granted(w, w.acquire(1, {.lease = 5s}));
+  w.mute(role::direct);
+  task& longer = w.run(w.extend(held, 60s, true));
+  if (ended == by::force_unlock)
+    w.await(w.force_unlock());
+  else
+    w.drop(held);
+  w.run();
+  CHECK(longer.done());
+  CHECK_FALSE(longer.yes);
+  CHECK_FALSE(longer.error);
+  w.mute(role::direct, false);
+  w.await(w.acquire(2, {.wait = 10s}));
+}
+
 TEST_CASE("sweep: an inner hold with a short lease does not shorten the outer one") {
   sweep({.play = [](world& w) {
     task& outer = w.await(w.acquire(1, {.lease = 20s}));
