@@ -170,7 +170,8 @@ class LATCHKEY_EXPORT client {
   /// before it takes any; the others in the order of the list, and whoever finds one busy gives back what he has,
   /// waits in the queue of that one while he holds nothing, and tries the others again. Callers with different orders
   /// do not deadlock; those who meet again and again pause for a random time. The wait bounds the whole call. An error
-  /// of a member that will not pass by itself ends the call; one that may pass is waited for like a busy member.
+  /// of a member that will not pass by itself ends the call; one that may pass is waited for like a busy member. Who
+  /// waits has no place in a line: where clients compete, later callers may have it earlier, for seconds.
   ///
   /// \par Holding
   /// Loss of one member is loss of all: the others are released, and the lease is told once. `lease::remaining` is the
@@ -284,6 +285,7 @@ class LATCHKEY_EXPORT client {
   std::string const& id() const;
 
   /// Counters and gauges of this moment.
+  /// \throws lock_error `closed` in the child of a fork.
   stats snapshot() const;
 
   /// Where handlers without an executor of their own run.

@@ -53,7 +53,8 @@ enum class query_type : unsigned char { is_locked, is_held_by, hold_count, time_
 ///
 /// \par Cancellation
 /// Waiting operations accept terminal, partial and total cancellation and complete with
-/// `asio::error::operation_aborted`; the owner then holds what it held before. Releasing operations ignore it.
+/// `asio::error::operation_aborted`; the owner then holds what it held before. Releasing operations, extensions and
+/// questions ignore it.
 ///
 /// \par One kind for a name
 /// Kinds of locks may keep the same key, and then exclude each other. Use one kind for a name: an owner who holds a

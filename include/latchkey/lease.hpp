@@ -98,7 +98,8 @@ class LATCHKEY_EXPORT lease {
   /// a failover may give its number once more: let what is protected refuse an equal one from another holder, too.
   std::optional<std::uint64_t> fencing_token() const noexcept;
 
-  /// Asked to stop when the hold is lost, never for a release. An empty lease gives a token that never stops.
+  /// Asked to stop when the hold is lost, never for a release: on the client's executor, a moment after `held()` and
+  /// `extend` say so. An empty lease gives a token that never stops.
   std::stop_token lost() const noexcept;
 
   /// Calls `f()` or `f(error_code)` once when the hold is lost; a later callback replaces an earlier one.
@@ -114,7 +115,8 @@ class LATCHKEY_EXPORT lease {
   }
 
   /// From now a fixed lease of this length, if still held. False: it was lost; a server that does not answer is waited
-  /// for until then at most.
+  /// for until then at most. What it does there later is given back, unless the hold was adopted or has a lock delay:
+  /// then it stands for `length`.
   ///
   /// Never shortens what other holds of the same owner need. A hold that the watchdog renewed is renewed no
   /// longer. On the server: PEXPIRE, if the field is still there.

@@ -25,9 +25,10 @@ namespace latchkey {
 /// nobody passes it, a call that does not wait neither. Between clients the quicker one wins, with one bound: who
 /// waits for more than one permit and was told that there are too few claims them, with a key that lasts 2 s and that
 /// he renews once a second. Other clients then take only what leaves as many as he claimed, so that they cannot pass
-/// him for ever. One claim stands at a time; that of a process that died or gave up keeps permits idle for at most
-/// 2 s. Who asks for more than there will ever be keeps the others waiting for as long as he waits. Redisson's
-/// clients do not look at claims.
+/// him for ever. One claim stands at a time; that of a call that gave up (cancelled, timed out, its client closed or
+/// its process dead) keeps permits idle for at most 2 s, and other clients are told meanwhile that there are too few.
+/// Who asks for more than there will ever be keeps the others waiting for as long as he waits. Redisson's clients do
+/// not look at claims.
 ///
 /// \par Waking
 /// A release is told by a message. A message can be lost with its connection: every waiter looks again after a new
@@ -66,7 +67,8 @@ class LATCHKEY_EXPORT semaphore {
   /// Adds permits, or takes some away for good if negative; the number of free ones may fall below zero. See *Lost
   /// answers*. On the server: a time to live of the key, which others may have set, ends.
   void add_permits(int permits) const;
-  /// Takes all free permits, for good, and says how many those were (negative if it was below zero). See *Lost
+  /// Takes all free permits, for good, and says how many those were (negative if it was below zero; of more than an
+  /// `int` has, the largest one). See *Lost
   /// answers*.
   int drain_permits() const;
   /// How many are free; may be negative. Asks the server.
@@ -75,7 +77,7 @@ class LATCHKEY_EXPORT semaphore {
   /// Waits without limit until `n` permits are free together, and takes them.
   /// \throws lock_error `bad_argument` for less than 1. `connection_lost`: see *Lost answers*.
   void acquire(int n = 1) const;
-  /// One attempt, no waiting. False: too few, or others of this client wait.
+  /// One attempt, no waiting. False: too few, or claimed (see *Order*), or others of this client wait.
   [[nodiscard]] bool try_acquire(int n = 1) const;
   /// Waits at most `wait`, connecting included; zero or less is one attempt.
   [[nodiscard]] bool try_acquire(int n, timespan wait) const;
