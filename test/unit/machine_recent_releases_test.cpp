@@ -3,6 +3,7 @@
 #include <machine/context.hpp>
 #include <machine/home.hpp>
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 
 #include <wire/kinds.hpp>

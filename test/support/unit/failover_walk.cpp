@@ -3,7 +3,6 @@
 #include <wire/kinds.hpp>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -12,13 +11,6 @@ namespace latchkey::test {
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr int moves = 160;
-constexpr std::uint64_t most_steps = 24;  // between two of them
-constexpr std::array<char const*, 3> names{"k", "other", "{k}2"};
-constexpr std::size_t clients = 3;
-constexpr milliseconds most_skew{200};
-constexpr milliseconds longest_lease{20'500};
 
 config settings_of(int needed, std::uint64_t seed) {
   config made;
@@ -29,7 +21,7 @@ config settings_of(int needed, std::uint64_t seed) {
   made.scan_interval = 1s;
   made.replicas_sync_timeout = 500ms;
   made.min_synced_replicas = needed;
-  made.clock_margin = most_skew;
+  made.clock_margin = failover_walk::most_skew;
   made.local_turns = seed / 8 % 2 == 1;
   made.local_handoff = {.max_streak = 3, .max_time = 50ms, .warm_up = warm_ups[seed / 16 % warm_ups.size()]};
   return made;

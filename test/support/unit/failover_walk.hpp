@@ -5,6 +5,7 @@
 #include <support/unit/adoptions.hpp>
 #include <support/unit/walks.hpp>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,8 +23,14 @@ namespace latchkey::test {
 // Here are callers and connections; what befalls the servers, each topology says.
 class failover_walk {
  public:
+  static constexpr std::size_t clients = 3;
   static constexpr std::size_t replicas = 2;
+  static constexpr std::array<char const*, 3> names{"k", "other", "{k}2"};
+  static constexpr int moves = 160;
+  static constexpr std::uint64_t most_steps = 24;  // between two of them
   static constexpr int most_failovers = 6;
+  static constexpr milliseconds most_skew{200};
+  static constexpr milliseconds longest_lease{20'500};
 
   // `needed` replicas confirm each grant; of less than zero, all. `exclusive`: two holders are looked for.
   failover_walk(std::uint64_t seed, int needed, bool exclusive, world::known how);
