@@ -122,7 +122,8 @@ TEST_CASE("sentinel: certificates of sentinels may be of another authority", "[t
   auto held = own.get_lock(new_name()).acquire({.wait = patience});
   REQUIRE(held.held());
   CHECK(master.admin.integer("EXISTS", held.name()) == 1);
-  CHECK(log.words().find("127.0.0.1:" + std::to_string(port) + " knows no other") != std::string::npos);
+  auto const lonely = "127.0.0.1:" + std::to_string(port) + " knows no other";
+  CHECK(wait_until([&] { return log.words().find(lonely) != std::string::npos; }));
   own.reload_tls();
   CHECK(log.wait_for(event_type::tls_reloaded));
   CHECK(held.release() == release_result::released);
