@@ -153,6 +153,7 @@ class Build:
             entries = json.load(open(f"{folder}/compile_commands.json", encoding="utf-8"))
         except OSError:
             raise Broken(f"{folder} is not configured")
+        self.entries = entries
         self.compiles = {os.path.relpath(entry["file"]): shlex.split(entry["command"]) for entry in entries}
         self.launcher = [shutil.which("ccache")] if shutil.which("ccache") else []
         self.links = {}
@@ -166,17 +167,46 @@ class Build:
             self.links[target] = shlex.split(last.removeprefix(": && ").split(" && ")[0])
         return self.links[target]
 
+    def members(self, archives):
+        """The objects that ninja puts into these archives."""
+        out = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", *archives], capture_output=True, text=True).stdout
+        packs = [line for line in out.splitlines() if " qc " in line or " rcs " in line or " cr " in line]
+        return {word for line in packs for word in line.split() if word.endswith(".o")}
+
     def program(self, target):
         words = self.link_command(target)
         return os.path.join(self.folder, words[words.index("-o") + 1])
 
     def compile(self, source, changed, out, log):
         if source not in self.compiles:
-            raise Broken(f"{source} is not compiled alone in {self.folder}: a header, or not one of those that the build was made for")
+            raise Broken(f"{source} is not compiled alone in {self.folder}: not one of those that the build was made for")
         words = list(self.compiles[source])
+        words[-1] = changed
+        return self.run_compiler(words, out, log)
+
+    def compile_with(self, header, folder):
+        """All that includes a header, with that of this folder in its stead: by what they replace."""
+        users, one = [], None
+        for line in subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True).stdout.splitlines():
+            if line and not line.startswith(" "):
+                one = line.split(":")[0]
+            elif one and os.path.realpath(os.path.join(self.folder, line.strip())) == os.path.realpath(header):
+                users.append(one)
+        made = {}
+        for entry in self.entries:
+            words = shlex.split(entry["command"])
+            if words[words.index("-o") + 1] not in users:
+                continue
+            out = f"{folder}/{len(made)}-{os.path.basename(words[-1])}.o"
+            words[1:1] = [f"-I{folder}/{root}" for root in ("lib", "include")]
+            made[self.run_compiler(words, out, f"{out}.log")] = out
+        if not made:
+            raise Broken(f"nothing in {self.folder} includes {header}")
+        return made
+
+    def run_compiler(self, words, out, log):
         original = words[words.index("-o") + 1]
         words[words.index("-o") + 1] = out
-        words[-1] = changed
         # What a change leaves unused is no error. The launcher makes a second run quick.
         words = [word for word in words if not word.startswith("-Werror")] + ["-w"]
         if run(self.launcher + words, log, self.folder) != 0:
@@ -186,10 +216,11 @@ class Build:
     def link(self, target, objects, out, log):
         words = list(self.link_command(target))
         words[words.index("-o") + 1] = out
+        libraries = self.members([word for word in words if word.endswith(".a")])
         for original, changed in objects.items():
             if original in words:
                 words[words.index(original)] = changed
-            else:  # it stands in a library, which is not asked for what is known already
+            elif original in libraries:  # which are not asked for what is known already
                 words.insert(words.index("-o") + 2, changed)
         if run(words, log, self.folder) != 0:
             raise Broken(f"does not link: {log}")
@@ -272,7 +303,10 @@ def try_mutant(mutant, build, work, given):
         with open(f"{folder}/{file}", "w", encoding="utf-8") as out:
             out.write(text)
         out = f"{folder}/{os.path.basename(file)}.o"
-        objects[build.compile(file, f"{folder}/{file}", out, f"{out}.log")] = out
+        if file.endswith(".hpp"):
+            objects.update(build.compile_with(file, folder))
+        else:
+            objects[build.compile(file, f"{folder}/{file}", out, f"{out}.log")] = out
     found = try_all(build, objects, order(mutant, given), folder, given.seeds)
     for out in objects.values():
         os.remove(out)
