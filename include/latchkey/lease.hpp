@@ -115,8 +115,8 @@ class LATCHKEY_EXPORT lease {
   }
 
   /// From now a fixed lease of this length, if still held. False: it was lost; a server that does not answer is waited
-  /// for until then at most. What it does there later is given back, unless the hold was adopted or has a lock delay:
-  /// then it stands for `length`.
+  /// for until then at most, if the client's executor runs. What it does there later is given back, unless the hold was
+  /// adopted or has a lock delay: then it stands for `length`.
   ///
   /// Never shortens what other holds of the same owner need. A hold that the watchdog renewed is renewed no
   /// longer. On the server: PEXPIRE, if the field is still there.

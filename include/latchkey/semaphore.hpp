@@ -68,8 +68,7 @@ class LATCHKEY_EXPORT semaphore {
   /// answers*. On the server: a time to live of the key, which others may have set, ends.
   void add_permits(int permits) const;
   /// Takes all free permits, for good, and says how many those were (negative if it was below zero; of more than an
-  /// `int` has, the largest one). See *Lost
-  /// answers*.
+  /// `int` has, the largest one). See *Lost answers*.
   int drain_permits() const;
   /// How many are free; may be negative. Asks the server.
   int available_permits() const;

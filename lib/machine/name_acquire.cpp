@@ -18,7 +18,7 @@ bool goes_on_unsynced(operation& call, outcome const& answer, int attempts) {
   return answer.text.empty() && !call.late && (call.waits() || ++call.attempts <= static_cast<unsigned>(attempts));
 }
 
-// A member's joint lock decides for all.
+// The answer has come after the lease that was asked for. Of a joint lock's member that lock decides.
 bool goes_on_late(operation& call, outcome const& answer) {
   if (answer.unsynced || !call.waits() || call.late || call.member) return false;
   call.text = answered_late;

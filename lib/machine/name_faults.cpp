@@ -39,7 +39,7 @@ void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code 
 }
 
 // A server that stands still answers long after a hold is over: whoever extends it is told now. Without a request under
-// way nobody waits behind it, or is about to hear it anyway.
+// way nobody waits, but who stands behind the one that was just answered, and hears it in his turn.
 void name_machine::end_extensions(owner_state& state) {
   if (!state.ask_.under_way()) return;
   std::vector<operation*> calls;

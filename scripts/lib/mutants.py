@@ -169,9 +169,11 @@ class Build:
 
     def members(self, archives):
         """The objects that ninja puts into these archives."""
-        out = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", *archives], capture_output=True, text=True).stdout
-        packs = [line for line in out.splitlines() if " qc " in line or " rcs " in line or " cr " in line]
-        return {word for line in packs for word in line.split() if word.endswith(".o")}
+        found = self.ninja("query", *archives).splitlines()
+        return {line.strip() for line in found if line.endswith(".o")}
+
+    def ninja(self, tool, *words):
+        return subprocess.run(["ninja", "-C", self.folder, "-t", tool, *words], capture_output=True, text=True).stdout
 
     def program(self, target):
         words = self.link_command(target)
@@ -186,12 +188,12 @@ class Build:
 
     def compile_with(self, header, folder):
         """All that includes a header, with that of this folder in its stead: by what they replace."""
-        users, one = [], None
-        for line in subprocess.run(["ninja", "-C", self.folder, "-t", "deps"], capture_output=True, text=True).stdout.splitlines():
+        users, one = set(), None
+        for line in self.ninja("deps").splitlines():
             if line and not line.startswith(" "):
                 one = line.split(":")[0]
-            elif one and os.path.realpath(os.path.join(self.folder, line.strip())) == os.path.realpath(header):
-                users.append(one)
+            elif line and os.path.realpath(os.path.join(self.folder, line.strip())) == os.path.realpath(header):
+                users.add(one)
         made = {}
         for entry in self.entries:
             words = shlex.split(entry["command"])

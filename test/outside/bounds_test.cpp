@@ -5,6 +5,9 @@
 #include <support/event_log.hpp>
 #include <support/fault_proxy.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <functional>
@@ -314,6 +317,28 @@ TEST_CASE("an answer that comes after its lease has ended is a late answer", "[o
   auto const error = error_in([&] { return test::value_of(std::move(asked)); }, words);
   CHECK(error == errc::timeout);
   CHECK(may_still_be_held(error));
+}
+
+TEST_CASE("an extension that is not answered says that its hold is over, whoever runs the executor", "[outside]") {
+  server redis;
+  test::fault_proxy proxy(redis.where());
+  asio::io_context io;
+  auto const work = asio::make_work_guard(io);
+  std::promise<void> goes_on;
+  std::jthread const runs([&] { io.run(); });
+  {
+    milliseconds const once = 500ms * test::slowness;
+    client own(io, proxy.uri(), {.connect_timeout = once, .timeout = once, .retry_attempts = 1});
+    auto held = own.get_lock(fresh_name()).acquire({.lease = 1s * test::slowness});
+    bool const stands_still = GENERATE(false, true);
+    if (stands_still) asio::post(io, [&] { goes_on.get_future().wait(); });  // its attempts outlast the lease
+    proxy.hold(test::fault_proxy::way::replies, true);
+    CHECK_FALSE(held.extend(20s * test::slowness));
+    CHECK_FALSE(held.held());
+    proxy.hold(test::fault_proxy::way::replies, false);
+    goes_on.set_value();
+  }
+  io.stop();
 }
 
 TEST_CASE("a timed try of a standard guard is false where the server does not answer", "[outside][edge-14]") {

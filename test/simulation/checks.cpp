@@ -113,7 +113,7 @@ void simulation::check_counts() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     node const& me = *nodes_[i];
     if (!at_ease(me)) continue;
-    // A permit is, when its holder counts it as ended: its lease began when the server ran the request.
+    // A permit that its holder counts as ended stays for a moment: its lease began when the server ran the request.
     auto const left_to_lease = [&](lock_state const& lock, std::int64_t ends, std::string const& field) {
       if (!kind_.which.rules().by_id || ends == keyspace::forever ||
           at(lock).when_gone(ends) > now_ + ms(settings_.timeout.count()))

@@ -38,23 +38,8 @@ how anyhow(world& w, lock of) {
 
 void call(world& w, lock of) {
   std::uint64_t const owner = 1 + w.random(3);
-  switch (w.random(8)) {
-    case 0:
-    case 1:
-    case 2: w.acquire(owner, anyhow(w, of)); return;
-    case 3: w.once(owner, anyhow(w, of)); return;
-    case 4:
-      if (task* one = any(w, held)) w.release(*one, w.random(2) == 0);
-      return;
-    case 5:
-      if (task* one = any(w, held)) w.drop(*one);
-      return;
-    case 6:
-      if (task* one = any(w, kept)) w.extend(*one, milliseconds(500 + w.random(40'000)), w.random(2) == 0);
-      return;
-    default:
-      if (task* one = any(w, waits)) w.cancel(*one);
-  }
+  call_at_random(
+      w, owner, [&] { return anyhow(w, of); }, 40'000);
 }
 
 void fault(world& w) {

@@ -133,23 +133,8 @@ void failover_walk::call() {
   options.direct = w_.random(3) == 0;
   if (w_.random(3) == 0) options.wait = milliseconds(w_.random(6'000));
   if (w_.random(3) == 0) options.lease = milliseconds(400 + w_.random(8'000));
-  switch (w_.random(8)) {
-    case 0:
-    case 1:
-    case 2: w_.acquire(owner, options); return;
-    case 3: w_.once(owner, options); return;
-    case 4:
-      if (task* one = any(w_, held)) w_.release(*one, w_.random(2) == 0);
-      return;
-    case 5:
-      if (task* one = any(w_, held)) w_.drop(*one);
-      return;
-    case 6:
-      if (task* one = any(w_, kept)) w_.extend(*one, milliseconds(500 + w_.random(20'000)), w_.random(2) == 0);
-      return;
-    default:
-      if (task* one = any(w_, waits)) w_.cancel(*one);
-  }
+  call_at_random(
+      w_, owner, [&] { return options; }, 20'000);
 }
 
 void failover_walk::fault() {

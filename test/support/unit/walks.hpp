@@ -26,6 +26,28 @@ inline bool waits(task& one) { return one.what == task::type::acquire && !one.do
 inline bool held(task& one) { return one.granted() && !one.ended; }
 inline bool kept(task& one) { return held(one) && !one.shown.lost; }
 
+// One more call, or the end of an earlier one. `anyhow`: how an acquire is asked for.
+template <class Anyhow>
+void call_at_random(world& w, std::uint64_t owner, Anyhow const& anyhow, std::uint64_t longest_extension) {
+  switch (w.random(8)) {
+    case 0:
+    case 1:
+    case 2: w.acquire(owner, anyhow()); return;
+    case 3: w.once(owner, anyhow()); return;
+    case 4:
+      if (task* one = any(w, held)) w.release(*one, w.random(2) == 0);
+      return;
+    case 5:
+      if (task* one = any(w, held)) w.drop(*one);
+      return;
+    case 6:
+      if (task* one = any(w, kept)) w.extend(*one, milliseconds(500 + w.random(longest_extension)), w.random(2) == 0);
+      return;
+    default:
+      if (task* one = any(w, waits)) w.cancel(*one);
+  }
+}
+
 // Plays the walks of all seeds from 1 on. The environment chooses others: LATCHKEY_SEED=n that one alone,
 // LATCHKEY_WALKS=n so many, LATCHKEY_FIRST=n from this one on. A seed that fails is printed.
 class seeds {
