@@ -137,6 +137,7 @@ void joint_acquiring::ask(joint_acquire::action const& what, joint_guard& guard)
     }
     made->bundle = bundle;
     made->member = true;
+    made->comes_back = what.comes_back;
     asked_[id] = made;
     all.push_back(std::move(made));
   }

@@ -168,6 +168,24 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     return std::any_of(names.begin(), names.end(), [&](auto const& name) { return name->at_ == &at; });
   }
 
+  // Of a bundle of which one has to wait here that one begins alone: what the others were granted meanwhile would only
+  // be given back, and be in the way of whoever has that one.
+  std::span<operation* const> not_untried(std::span<operation* const> calls) {
+    auto const stays = std::find_if(calls.begin(), calls.end(), [&](operation const* call) {
+      if (call->bundle == 0 || refuses(*call)) return false;
+      name_machine const* const name = known(*call->which, call->name);
+      return name && name->keeps_back(*call);
+    });
+    if (stays == calls.end() || calls.size() == 1) return calls;
+    for (operation* const call : calls) {
+      if (call == *stays) continue;
+      ++shared.under_way;
+      call->untried = true;
+      shared.complete(*call);
+    }
+    return calls.subspan(static_cast<std::size_t>(stays - calls.begin()), 1);
+  }
+
   // Whose lane it has taken; others have `taken` before. A lane takes one script call.
   session* start(operation& call, bool may_borrow, session* taken) {
     owner_state* const ready = std::exchange(prepared, nullptr);
@@ -271,7 +289,7 @@ std::uint32_t client_machine::start(std::span<operation* const> calls, bool may_
   shared.lane_plain = nullptr;
   if (calls.size() > 1) me.prepared = nullptr;  // the first may end what was found for another
   session* lane = nullptr;
-  for (operation* const call : calls)
+  for (operation* const call : me.not_untried(calls))
     if (session* const taken = me.start(*call, may_borrow, lane)) lane = taken;
   if (!lane) return 0;
   if (shared.lane_plain)

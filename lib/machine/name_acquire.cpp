@@ -38,7 +38,7 @@ void name_machine::acquire(owner_state& state, operation& call) {
     case kind::admission::at_once:
       if (tenure_.may_reenter(state, call) && tenure_.count_chance()) return begin_turn(state, call);
       return send_acquire(call, !active_.release_sent());
-    case kind::admission::queue: return enqueue(state, call);
+    case kind::admission::queue: watch_deadline(call); return waiters_->join(state, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::too_often: return complete(call, errc::bad_argument, held_too_often);
     case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
@@ -59,11 +59,6 @@ bool name_machine::replaces_unsent_release(owner_state const& state, operation c
       !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
     return false;
   return !active_.dropped_release(state) && !in_doubt(call.mode);
-}
-
-void name_machine::enqueue(owner_state& state, operation& call) {
-  watch_deadline(call);
-  waiters_->join(state, call);
 }
 
 void name_machine::send_acquire(operation& call, bool may_go_direct) {

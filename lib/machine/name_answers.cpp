@@ -199,10 +199,9 @@ void name_machine::on_extend_answer(owner_state& state, outcome const& answer) {
 
 // Who re-entered, and had lost the holds that let him when it was sent, queues like everybody.
 void name_machine::told_busy(owner_state& state, request const& was, std::int64_t hint) {
-  if (was.call->queued)
-    waiters_->refused(state, was, hint);
-  else
-    enqueue(state, *was.call);
+  if (was.call->queued) return waiters_->refused(state, was, hint);
+  watch_deadline(*was.call);
+  waiters_->join(state, *was.call);
 }
 
 void name_machine::renewed(renewal& renewal, outcome const& answer) {

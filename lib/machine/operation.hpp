@@ -79,6 +79,7 @@ struct operation : queue_hook {
   bool once = false;        // acquire: one attempt, no waiting
   bool keeps = true;        // acquire: a grant is a hold of this client; else the caller alone answers for it
   bool member = false;      // acquire: for a lock of several members, each of which asks its server
+  bool comes_back = false;  // acquire, once: its caller waits next; untried where the lock is left to others
   bool self_timed = false;  // the caller calls expire() by its own clock: no timer of ours
   query question = query::is_locked;
   unsigned char command = 0;  // command: which, as the kind numbers them
@@ -104,7 +105,7 @@ struct operation : queue_hook {
   std::int64_t value = 0;   // query, command; adopt: how long it still lasts, milliseconds, is set by the caller
   std::uint64_t token = 0;  // acquire: fencing token, 0 is none
   release_result released = release_result::released;
-  bool untried = false;  // acquire: not granted because of another of its bundle
+  bool untried = false;  // acquire: not granted because of another of its bundle, or `comes_back`
   bool yes = false;      // acquire: granted; extend, command: done; force_unlock: there was one; connect: answered
 
   // --- the machine's own ---

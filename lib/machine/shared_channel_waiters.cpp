@@ -54,7 +54,20 @@ void shared_channel_waiters::move(home& from) {
   of_.at_->channels.want(channel_name(), *channel_);
 }
 
+// The same that `join` and `try_head` ask, of a call that is not there yet.
+bool shared_channel_waiters::keeps_back(operation const& call) const {
+  owner_state const* const state = of_.known(call.owner);
+  if (state && state->ask_.under_way()) return false;  // what is behind that may leave together again
+  if (state && of_.kind_.admit(call.mode, state->live_by_mode()) != kind::admission::queue) return false;
+  if (call.comes_back && of_.shared_.now < streak_.left_until()) return true;
+  return !queue_.empty() || of_.in_doubt(call.mode) || of_.tenure_.held() || field_taken(call.owner, call.mode);
+}
+
 void shared_channel_waiters::join(owner_state& state, operation& call) {
+  if (call.comes_back && of_.shared_.now < streak_.left_until()) {
+    call.untried = true;
+    return of_.complete(call);
+  }
   // Then the first one looks, for all.
   bool const hurries = streak_.left_beyond(of_.shared_.now, call.patience());
   if (hurries) streak_.leave_no_longer();
@@ -125,8 +138,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
       return doubt();
     }
     return wait_for_ours();
-  } else if ((ours.lent(head.of_owner->owner) && !rules().shares(head.mode, head.mode)) ||
-             (ours.on() && of_.active_.release_sent(ours.mode()))) {
+  } else if (field_taken(head.of_owner->owner, head.mode)) {
     return wait_for_field();
   }
   owner_state* leaving = rules().takes ? of_.active_.unsent_release(*head.of_owner) : nullptr;
@@ -164,7 +176,13 @@ void shared_channel_waiters::wait_for_ours() {
   if (told_free) of_.doubt();  // perhaps before it was granted, perhaps since
 }
 
-// Its field stands for what another one has, or for a release under way, whose answer wakes it.
+// It stands for what another one has, or for a release under way.
+bool shared_channel_waiters::field_taken(std::uint64_t owner, unsigned char mode) const {
+  tenure const& ours = of_.tenure_;
+  return (ours.lent(owner) && !rules().shares(mode, mode)) || (ours.on() && of_.active_.release_sent(ours.mode()));
+}
+
+// The answer to that wakes it.
 void shared_channel_waiters::wait_for_field() {
   operation& head = queue_.head();
   remember(wake_up::release);

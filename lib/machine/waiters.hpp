@@ -150,6 +150,8 @@ class waiters {
 
   // A caller who holds nothing: behind those who came before.
   virtual void join(owner_state& state, operation& call) = 0;
+  // Would this call, which has not begun, have to stay here, or be answered, before the server is asked?
+  virtual bool keeps_back(operation const&) const { return false; }
   // Does nothing for who does not stand here.
   virtual void leave(operation& call);
   // The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
@@ -247,6 +249,7 @@ class shared_channel_waiters final : public waiters {
   void close() override;
   void move(home& from) override;
   void join(owner_state& state, operation& call) override;
+  bool keeps_back(operation const& call) const override;
   void leave(operation& call) override;
   void new_head() override;
   void wake() override;
@@ -276,6 +279,7 @@ class shared_channel_waiters final : public waiters {
   void try_run();
   void wait_for_ours();
   void wait_for_field();
+  bool field_taken(std::uint64_t owner, unsigned char mode) const;
   void doubt();
   void try_beside(operation& call, bool may_go_direct);
   void subscribe();

@@ -263,6 +263,30 @@ TEST_CASE("multi lock: leases end on one thread while the client closes on anoth
   }
 }
 
+TEST_CASE("multi lock: callers of one client ask for no member while they wait for another", "[server][multi]") {
+  constexpr int callers = 3, turns = 60;
+  redis_server server({.tcp = true});
+  client own(server.uri(), steady_config());
+  auto admin = server.admin();
+  auto const all = own.get_multi_lock({own.get_lock("a"), own.get_lock("b")});
+  all.lock();
+  all.unlock();
+  auto const before = admin.script_calls();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < callers; ++i)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < turns; ++turn) {
+        all.lock();
+        own.get_lock("c").is_locked();  // as long as a question takes
+        all.unlock();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  // The first member, then the other, and one release of both; six when each asked for what another was about to have.
+  CHECK(admin.script_calls() - before <= 4 * callers * turns);
+  CHECK(admin.integer("EXISTS", "a", "b") == 0);
+}
+
 TEST_CASE("multi lock: release tells the worst that a member tells", "[server][multi]") {
   trio w;
   auto const me = owner::make();

@@ -180,6 +180,7 @@ void simulation::ask_members(joint_call& one, action const& what) {
     asked.started = one.started;
     asked.deadline = waits ? what.when : std::min(asked.deadline, what.when);
     asked.member = true;
+    asked.comes_back = what.comes_back;
     if (bundled) asked.bundle = last_bundle_;
     asked.lease = one.lease;
     asked.max_hold = one.max_hold;

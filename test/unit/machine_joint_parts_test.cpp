@@ -52,6 +52,10 @@ TEST_CASE("joint rules: what one script call may take is asked together", "[unit
   CHECK(joint_rules::all_of({{"a", 1}, {"b", 2}, {"c", 1}, {"d", 0}, {"e", 0}}).steps == steps{{0, 2}, {1}, {3}, {4}});
 }
 
+TEST_CASE("joint rules: of what is asked together all clients find the same one busy", "[unit][joint]") {
+  CHECK(joint_rules::all_of({{"c", 1}, {"a", 1}, {"d", 2}, {"b", 1}}).steps == steps{{1, 3, 0}, {2}});
+}
+
 TEST_CASE("joint rules: the same name twice is a re-entry, behind the first", "[unit][joint]") {
   CHECK(joint_rules::all_of({{"a", 1}, {"a", 1}, {"b", 1}}).steps == steps{{0, 2}, {1}});
 }

@@ -72,6 +72,55 @@ TEST_CASE("joint: who was left untried though nobody was busy is tried again, no
         said{"give_back 0", "failed: " + error_code(errc::server_error).message() + " (an answer of unexpected form)"});
 }
 
+TEST_CASE("joint: untried ones behind others that were granted are no sign of a server that is not ours",
+          "[unit][joint]") {
+  joint_script one(in_order(3, {{0, 1, 2}}));
+  auto const pause = [&] {
+    if (one.last.what == joint_acquire::action::type::sleep) one.wake();
+  };
+  one.begin();
+  for (int i = 0; i < 30; ++i) {
+    one.busy(0);
+    if (i == 0) one.untried(2);
+    one.untried(1);
+    pause();
+    CHECK(one.grant(0) == said{"ask 1 2"});
+    one.grant(1);
+    CHECK(one.untried(2) == said{"ask 2"});
+    one.busy(2);
+    pause();
+    CHECK(one.grant(2) == said{"ask 0 1"});
+  }
+}
+
+TEST_CASE("joint: what is left to others is waited for", "[unit][joint]") {
+  auto rules = in_order(3, {{0, 1, 2}});
+  rules.rank = {2, 0, 1};
+  joint_script one(rules);
+  one.begin();
+  for (std::size_t const member : {0u, 1u}) one.untried(member);
+  CHECK(one.untried(2) == said{"wait 1"});
+  CHECK(one.grant(1) == said{"ask 0 2"});
+  one.grant(0);
+  CHECK(one.grant(2) == said{"granted"});
+}
+
+TEST_CASE("joint: a first try comes back with a wait, unless there is none", "[unit][joint]") {
+  joint_script one(in_order(3, {{0, 1}})), once(in_order(3, {{0, 1}}), {.once = true});
+  one.begin();
+  CHECK(one.last.comes_back);
+  one.busy(0);
+  CHECK(one.untried(1) == said{"wait 0"});
+  CHECK_FALSE(one.last.comes_back);
+  CHECK(one.grant(0) == said{"ask 1"});
+  CHECK_FALSE(one.last.comes_back);  // it holds one already
+  once.begin();
+  CHECK_FALSE(once.last.comes_back);
+  joint_script most(majority(3));
+  most.begin();
+  CHECK_FALSE(most.last.comes_back);
+}
+
 TEST_CASE("joint: a single attempt is over with the first busy one", "[unit][joint]") {
   joint_script one(in_order(3), {.once = true});
   one.begin();

@@ -1,5 +1,6 @@
 // Acquires that leave together, all or none: what a lock of several members asks of the machines.
 #include <support/catch.hpp>
+#include <support/unit/bundles.hpp>
 #include <support/unit/made_kind.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
@@ -65,6 +66,62 @@ TEST_CASE("seam: a caller who came behind an untried one has his try") {
   CHECK(all[0]->untried);
   CHECK(next.granted());
   w.finish();
+}
+
+TEST_CASE("seam: a bundle of which one has to wait here asks for no other") {
+  std::string const why = GENERATE("others wait", "a turn", "a release");
+  INFO(why);
+  world w(with_turns());
+  w.run(w.once(3, {.name = "x"}));
+  if (why == "others wait") {
+    w.server.stranger_takes("b", stranger, 20'000);
+    w.run(w.acquire(2, {.name = "b"}));
+  } else {
+    task& held = w.run(w.acquire(2, {.name = "b"}));
+    REQUIRE(held.granted());
+    if (why == "a release") {
+      w.deafen(role::shared);
+      w.release(held);
+      w.run();
+    }
+  }
+  w.server.log.clear();
+  auto const all = bundles::once(w, {"a", "b", "c"});
+  for (task const* one : {all[0], all[2]}) CHECK((one->busy() && one->untried));
+  CHECK(w.server.ran("EVALSHA acquire") == 0);
+  w.deafen(role::shared, false);
+  w.await(*all[1]);
+  CHECK(all[1]->granted() == (why == "a release"));
+  CHECK_FALSE(all[1]->untried);
+  CHECK(w.server.ran("EVALSHA acquire a ") == 0);
+  w.finish();
+}
+
+TEST_CASE("seam: a bundle of whoever has had it all the time leaves it to those who wait elsewhere") {
+  for (bool const comes_back : {true, false}) {
+    INFO(comes_back);
+    world w(with_turns(), 2);
+    auto held = bundles::granted(w, bundles::once(w, {"a", "b"}));
+    task& other = w.run(w.acquire(9, {.name = "a", .client = 1}));
+    w.deafen(role::shared, true, 1);
+    int rounds = 0;
+    for (bool granted = true; granted && rounds < 20; ++rounds) {
+      w.pass(1ms);
+      bundles::await(w, bundles::release(w, held));
+      w.server.log.clear();
+      held = bundles::await(w, bundles::once(w, {"a", "b"}, {.comes_back = comes_back}));
+      granted = held[0]->granted();
+    }
+    CHECK(rounds == (comes_back ? 3 : 20));
+    if (comes_back) {
+      CHECK((held[0]->untried && held[1]->untried));
+      CHECK(w.server.ran("EVALSHA acquire") == 0);
+    }
+    w.deafen(role::shared, false, 1);
+    for (task* const one : bundles::held(held)) w.drop(*one);
+    CHECK(w.await(other).granted());
+    w.finish();
+  }
 }
 
 TEST_CASE("seam: two bundles of one turn are two calls") {

@@ -68,7 +68,8 @@ bool joint_acquire::may_be_left() const {
 }
 
 void joint_acquire::ask(std::vector<std::size_t> const& members, action::type how, instant deadline) {
-  action made{.what = how, .when = deadline};
+  bool const waits = how == action::type::ask && !rules_.at_once && !asked_.once;
+  action made{.what = how, .when = deadline, .comes_back = waits && held().empty()};
   for (std::size_t const member : members) {
     slots_[member] = {state::asked, next_id_, {}, slots_[member].unseen};
     made.of.push_back({member, next_id_++});
@@ -132,12 +133,14 @@ void joint_acquire::next_step() {
 
 void joint_acquire::count_in_step(std::size_t member, answer said) {
   switch (said.what) {
-    case answer::type::granted: break;
+    case answer::type::granted: idle_steps_ = 0; break;
     case answer::type::busy:
       busy_seen_ = true;
       if (!busy_ || rules_.rank[member] < rules_.rank[*busy_]) busy_ = member;
       break;
-    case answer::type::untried: untried_ = true; break;
+    case answer::type::untried:
+      if (!untried_ || rules_.rank[member] < rules_.rank[*untried_]) untried_ = member;
+      break;
     case answer::type::failed:
       // What will not pass is what the caller has to hear.
       if (failed_ && !may_pass(error_, text_)) break;
@@ -151,21 +154,22 @@ void joint_acquire::count_in_step(std::size_t member, answer said) {
 void joint_acquire::judge_step() {
   auto const busy = std::exchange(busy_, std::nullopt);
   auto const failed = std::exchange(failed_, std::nullopt);
+  auto const untried = std::exchange(untried_, std::nullopt);
   if (failed) {
     bool const passes = may_pass(error_, text_);
     if (!passes || asked_.once) return fail(error_, std::move(text_));
     return step_back(*failed);
   }
   if (busy) return step_back(*busy);
-  if (std::exchange(untried_, false) && ++idle_steps_ > most_idle)
-    return fail(errc::server_error, "an answer of unexpected form");
+  if (untried && ++idle_steps_ > most_idle) return fail(errc::server_error, "an answer of unexpected form");
+  // It is left to others for a moment.
+  if (untried && held().empty() && !asked_.once && !over()) return wait_for(*untried);
   next_step();
 }
 
 // One of them is not to be had now: nothing is held while waiting for it.
 void joint_acquire::step_back(std::size_t blocking) {
   give_everything_back();
-  untried_ = false;
   if (asked_.once || over()) return no_more();
   blocking_ = blocking;
   if (++lost_rounds_ <= eager_rounds) return wait_for(blocking);

@@ -55,7 +55,8 @@ class joint_acquire {
     };
     type what;
     std::vector<question> of{};
-    instant when = never;  // ask, wait: deadline; sleep: end
+    instant when = never;     // ask, wait: deadline; sleep: end
+    bool comes_back = false;  // ask: nothing is held yet, and who is not granted will be waited for
   };
 
   joint_acquire(joint_rules rules, wish asked);
@@ -127,7 +128,7 @@ class joint_acquire {
   // of the step or round under way
   std::optional<std::size_t> busy_;
   std::optional<std::size_t> failed_;
-  bool untried_ = false;
+  std::optional<std::size_t> untried_;
   std::size_t refused_ = 0;
   std::size_t hopeless_ = 0;
   instant round_began_{};

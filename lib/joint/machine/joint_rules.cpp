@@ -11,8 +11,8 @@ namespace {
 
 using member = joint_rules::member;
 
-// In the order of the list; what one script call can take goes together. The same name twice does not: the second is
-// a re-entry behind the first.
+// In the order of the list; what one script call can take goes together, all or none, by name: so all clients find the
+// same one busy. The same name twice does not: the second is a re-entry behind the first.
 std::vector<std::vector<std::size_t>> steps_of(std::vector<member> const& members) {
   std::vector<std::vector<std::size_t>> steps;
   std::vector<bool> placed(members.size());
@@ -27,6 +27,8 @@ std::vector<std::vector<std::size_t>> steps_of(std::vector<member> const& member
       step.push_back(j);
       placed[j] = true;
     }
+    std::stable_sort(step.begin(), step.end(),
+                     [&](std::size_t a, std::size_t b) { return members[a].name < members[b].name; });
   }
   return steps;
 }

@@ -29,6 +29,7 @@ bundles::tasks bundles::once(world& in, std::vector<std::string> const& names, h
     task& one = *all.emplace_back(&in.made(owner, options, operation::type::acquire));
     if (options.leased) one.link = &one.shown;
     one.once = one.member = true;
+    one.comes_back = options.comes_back;
     one.bundle = number;
   }
   start(in, all, direct);

@@ -56,7 +56,8 @@ struct how {
   detail::kind const* which = nullptr;  // null: the reentrant lock
   unsigned char mode = 0;
   std::uint64_t bundle = 0;
-  bool member = false;  // of a joint lock
+  bool member = false;      // of a joint lock
+  bool comes_back = false;  // which waits for the busy one
   std::int64_t amount = 1;
   bool keeps = true;
   bool leased = true;  // false: as lock(), without a lease that shows the hold
