@@ -280,13 +280,22 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
   tidy_served();
 }
 
+namespace {
+
+// The words of a refusal stay with its code: calls that are not asked for are told both.
+void note_words(operation& call, std::string_view text) {
+  if (!text.empty() && !call.error) call.text = text;
+}
+
+}  // namespace
+
 void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
   for (operation* call : calls()) {
     if (call->where == operation::place::idle) continue;  // ended with another
     request const& asked = call->of_owner->ask_;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
-    if (!text.empty()) call->text = text;
+    note_words(*call, text);
     if (transient && (call->waits() || shared_.goes_on(*call, *at_))) continue;
     give_up(*call, why);
   }
@@ -297,7 +306,7 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
 void name_machine::count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient) {
   operation* call = state.ask_.call;
   if (!call) return;
-  if (!text.empty()) call->text = text;
+  note_words(*call, text);
   if (transient && (call->waits() || shared_.goes_on(*call, *at_))) return;
   give_up(*call, why);
 }

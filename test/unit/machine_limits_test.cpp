@@ -124,6 +124,25 @@ TEST_CASE("a wait is the bound of a call to a server that says no for long", "[e
       }
 }
 
+TEST_CASE("whoever is told what a waiter was refused with hears its code and its words") {
+  std::string const words = "OOM command not allowed when used memory > 'maxmemory'.";
+  detail::kind const& which = *GENERATE(as<detail::kind const*>(), &detail::reentrant_kind(), &detail::spin_kind());
+  world w;
+  w.run(w.once(9, {.name = "warm", .which = &which}));
+  auto const& script = which.script_for(detail::ask::acquire);
+  w.server.answer_with(script, "local made = {} for i = 1, #KEYS do made[i] = \"" + words + "\" end return made");
+  task& waits = w.run(w.acquire(1, {.which = &which}));
+  CHECK_FALSE(waits.done());
+  w.server.answer_with(script, "");
+  w.lose(role::shared, fate::gone);
+  task& asks = w.once(2, {.which = &which});
+  w.until([&] { return asks.done(); });
+  CHECK(asks.error == errc::server_error);
+  CHECK(asks.text == words);
+  w.await(waits);
+  w.finish();
+}
+
 TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for a KILL", "[edge-13][edge-9]") {
   for (milliseconds const wait : {1ms, 100ms, 2'000ms}) {
     INFO("wait " << wait.count());
