@@ -170,8 +170,9 @@ class LATCHKEY_EXPORT client {
   /// before it takes any; the others in the order of the list, and whoever finds one busy gives back what he has,
   /// waits in the queue of that one while he holds nothing, and tries the others again. Callers with different orders
   /// do not deadlock; those who meet again and again pause for a random time. The wait bounds the whole call. An error
-  /// of a member that will not pass by itself ends the call; one that may pass is waited for like a busy member. Who
-  /// waits has no place in a line: where clients compete, later callers may have it earlier, for seconds.
+  /// of a member that will not pass by itself ends the call; one that may pass is waited for like a busy member, and so
+  /// is one that does not answer within a tenth of the lease (50 ms at least) while others are held. Who waits has no
+  /// place in a line between clients: later callers may have it earlier.
   ///
   /// \par Holding
   /// Loss of one member is loss of all: the others are released, and the lease is told once. `lease::remaining` is the

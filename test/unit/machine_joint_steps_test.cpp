@@ -276,3 +276,40 @@ TEST_CASE("joint: a lease that ended before the last member was granted came too
   CHECK(one.grant(1).size() == 3);
   CHECK(one.machine.error() == errc::timeout);
 }
+
+TEST_CASE("joint: a member that does not answer is not asked for long while others are held", "[unit][joint]") {
+  for (bool const once : {false, true}) {
+    joint_script one(in_order(2), {.once = once});
+    one.begin();
+    CHECK(one.last.when == detail::never);
+    CHECK(one.grant(0) == said{"ask 1"});
+    CHECK(one.last.when == one.now + 3s);
+    auto const then = one.fail(1, errc::timeout, "");
+    if (once) {
+      CHECK(then == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
+    } else {
+      CHECK(then == said{"give_back 0", "wait 1"});
+      CHECK(one.last.when == detail::never);
+    }
+  }
+}
+
+TEST_CASE("joint: a short wait leaves the first tries the time of one", "[unit][joint]") {
+  joint_script one(in_order(3));
+  one.now = detail::instant(1h);
+  joint_script brief(in_order(3), {.deadline = one.now + 1ms});
+  brief.now = one.now;
+  brief.begin();
+  brief.now += 30ms;
+  CHECK(brief.grant(0) == said{"ask 1"});
+  brief.now += 19ms;
+  CHECK(brief.grant(1) == said{"ask 2"});
+  brief.now += 19ms;
+  CHECK(brief.grant(2) == said{"granted"});
+
+  joint_script late(in_order(2), {.deadline = one.now + 1ms});
+  late.now = one.now;
+  late.begin();
+  late.now += 51ms;
+  CHECK(late.grant(0) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
+}

@@ -124,9 +124,10 @@ void joint_acquire::next_step() {
     for (std::size_t const member : step)
       if (slots_[member].at != state::held) missing.push_back(member);
     if (missing.empty()) continue;
-    if (began_ && over()) return no_more();
-    // As with one name, what has left is worth more than a guess.
-    return ask(missing, action::type::ask, std::max(asked_.deadline, after(now_, first_try_time)));
+    if (began_ && now_ >= (lost_rounds_ == 0 ? first_limit_ : asked_.deadline)) return no_more();
+    // As with one name, what has left is worth more than a guess. But others may want what is held meanwhile.
+    instant const limit = over() ? first_limit_ : std::max(asked_.deadline, after(now_, first_try_time));
+    return ask(missing, action::type::ask, held().empty() ? limit : std::min(limit, after(now_, rules_.member_time)));
   }
   conclude();
 }

@@ -64,7 +64,7 @@ joint_rules joint_rules::majority_of(std::size_t members) {
 joint_rules joint_rules::with_lease(milliseconds lease) const {
   joint_rules made = *this;
   // A dead member costs at most a tenth of the lease, and a living one has the time of a connection or two.
-  if (at_once) made.member_time = std::max(milliseconds(50), lease / 10);
+  made.member_time = std::max(milliseconds(50), lease / 10);
   return made;
 }
 

@@ -16,8 +16,8 @@ struct joint_rules {
   std::vector<std::vector<std::size_t>> steps;
   // Of several busy members the one of least rank is waited for, so that different clients wait for the same.
   std::vector<std::size_t> rank;
-  // All members are asked at once, and none is waited for longer than this.
-  bool at_once = false;
+  bool at_once = false;  // all members are asked beside each other
+  // No member is asked for longer than this where all are asked at once, or while others are held.
   milliseconds member_time{0};
 
   struct member {

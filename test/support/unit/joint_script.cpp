@@ -16,7 +16,7 @@ joint_rules in_order(std::size_t members, std::vector<std::vector<std::size_t>> 
     ++group;
     for (std::size_t const member : bundle) all[member].group = group;
   }
-  return joint_rules::all_of(all);
+  return joint_rules::all_of(all).with_lease(milliseconds(30'000));
 }
 
 joint_rules majority(std::size_t members) { return joint_rules::majority_of(members).with_lease(milliseconds(5'000)); }

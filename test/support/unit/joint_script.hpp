@@ -13,7 +13,7 @@ using detail::joint_acquire;
 using detail::joint_rules;
 using detail::milliseconds;
 
-// One by one in this order; with `bundles` the members of each are asked together.
+// One by one in this order, for a lease of 30 s; with `bundles` the members of each are asked together.
 joint_rules in_order(std::size_t members, std::vector<std::vector<std::size_t>> const& bundles = {});
 // Most of them, for a lease of 5 s.
 joint_rules majority(std::size_t members);
