@@ -25,10 +25,10 @@ namespace latchkey {
 /// nobody passes it, a call that does not wait neither. Between clients the quicker one wins, with one bound: who
 /// waits for more than one permit and was told that there are too few claims them, with a key that lasts 2 s and that
 /// he renews once a second. Other clients then take only what leaves as many as he claimed, so that they cannot pass
-/// him for ever. One claim stands at a time; that of a call that gave up (cancelled, timed out, its client closed or
-/// its process dead) keeps permits idle for at most 2 s, and other clients are told meanwhile that there are too few.
-/// Who asks for more than there will ever be keeps the others waiting for as long as he waits. Redisson's clients do
-/// not look at claims.
+/// him for ever. One claim stands at a time. It is withdrawn when the last waiter of its client gives up (cancelled,
+/// timed out, its client closed); that of a process that died keeps permits idle for at most 2 s, and other clients
+/// are told meanwhile that there are too few. Who asks for more than there will ever be keeps the others waiting for as
+/// long as he waits. Redisson's clients do not look at claims.
 ///
 /// \par Waking
 /// A release is told by a message. A message can be lost with its connection: every waiter looks again after a new

@@ -194,7 +194,7 @@ struct owner_state : outbox_hook, owner_hook {
   unsigned char outbox_order = 0;    // which list of the outbox it stands in
   bool parked = false;               // see own_channel_waiters::park
   bool holds_now = false;            // stands among the holders of the name
-  bool in_line = false;              // the server may have it in a queue
+  bool in_line = false;              // the server may have it in a queue, or a claim of it
 
  private:
   std::array<int, most_modes> live_{};

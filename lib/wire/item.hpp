@@ -48,7 +48,7 @@ struct item {
   // Of kinds whose waiters stand in a queue on the server. acquire, hand_off, leave: how long the waiter, being first
   // and silent, is taken for alive, milliseconds; the same in both.
   std::int64_t line_time = 0;
-  bool enters_line = false;     // acquire, hand_off: if it is busy, it enters that queue, or keeps its place there
+  bool enters_line = false;     // acquire, hand_off: if it is busy, it enters a queue, or keeps its place, or claims
   unsigned char command = 0;    // command: which; the kind numbers them
   std::int64_t amount = 1;      // acquire: of how many; command: as it likes
   std::string_view argument{};  // acquire, command: as it likes

@@ -42,6 +42,7 @@ class kind : public std::enable_shared_from_this<kind> {
     bool by_id = false;              // any client that knows what its owner is called may extend a hold, or end it
     std::int64_t remembers = 0;      // milliseconds: how long the server can tell whether a request ran (unseen)
     bool own_channel = false;        // every waiter enqueues on the server at arrival and has its own channel
+    bool claims = false;             // who waits for more than one leaves word on the server, in the name of its client
     bool listens = true;             // waiters are told of a release on the channel; else they can only poll
     bool polls = false;              // waiters try again after poll_first, doubling to poll_most, told or not
     std::int64_t poll_first = 50;    // milliseconds

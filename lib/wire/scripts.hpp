@@ -72,6 +72,7 @@ extern lazy_script const fair_leave;         // ARGV field, line time
 
 // KEYS name, claim, mark; ARGV channel, client, permits, waits, again, keep.
 extern lazy_script const semaphore_acquire;
+extern lazy_script const semaphore_leave;      // KEYS name, claim; ARGV channel, client
 extern lazy_script const semaphore_give_back;  // KEYS name, mark of the acquire; ARGV channel, keep
 // KEYS name, mark; ARGV channel (not drain), permits, again, keep; answers {value, told} per item
 extern lazy_script const semaphore_release, semaphore_add, semaphore_drain, semaphore_try_set;

@@ -60,6 +60,20 @@ constinit lazy_script const semaphore_acquire{
 end
 )lua"}};
 
+// Nobody of this client waits any more: those whom its claim kept out may have what there is.
+constinit lazy_script const semaphore_leave{{"leave", 2, 2, per_item::channel::given},
+                                            {R"lua(local function leave(key, claim, channel, client)
+  local there = call('get', claim)
+  if type(there) == 'table' then return there.err end
+  if string.match(there or '', '^%d+ (.*)$') ~= client then return -8 end
+  local done = call('del', claim)
+  if type(done) == 'table' then return done.err end
+  local free = tonumber(call('get', key))
+  if free and free > 0 then call(publish, channel, free) end
+  return -5
+end
+)lua"}};
+
 // The mark says how many were taken, and goes with them: it gives back once.
 constinit lazy_script const semaphore_give_back{{"give_back", 2, 1, per_item::channel::given},
                                                 {R"lua(local function give_back(key, mark, channel, keep)
@@ -144,8 +158,10 @@ class semaphore_rules final : public counted {
  public:
   semaphore_rules()
       : counted({.name = "semaphore",
+                 .claims = true,
                  .hint_most = 10'000,
-                 .scripts = {&semaphore_acquire, &semaphore_give_back},
+                 .scripts = {&semaphore_acquire, &semaphore_give_back, nullptr, nullptr, nullptr, nullptr,
+                             &semaphore_leave},
                  .commands = {&semaphore_release, &semaphore_add, &semaphore_drain, &semaphore_try_set}}) {}
 
   command_rules rules_of(unsigned char command) const override {
@@ -154,15 +170,18 @@ class semaphore_rules final : public counted {
 
   void add_keys(item const& item, words& command) const override {
     command.add(item.name);
-    if (item.what == ask::acquire) add_prefixed(command, "latchkey_semaphore_claim", item.name);
-    command.add(mark_of(item.name, item.field));
+    bool const leaves = item.what == ask::leave;
+    if (item.what == ask::acquire || leaves) add_prefixed(command, "latchkey_semaphore_claim", item.name);
+    if (!leaves) command.add(mark_of(item.name, item.field));
   }
 
   void add_arguments(item const& item, words& command) const override {
     bool const drains =
         item.what == ask::command && static_cast<semaphore_command>(item.command) == semaphore_command::drain;
     if (!drains) add_prefixed(command, "redisson_sc", item.name);
-    if (item.what == ask::acquire) command.add(item.field.substr(0, item.field.rfind(':')));
+    bool const claims = item.what == ask::acquire || item.what == ask::leave;
+    if (claims) command.add(item.field.substr(0, item.field.rfind(':')));
+    if (item.what == ask::leave) return;
     if (item.what == ask::acquire && !item.argument.empty())
       command.add(std::to_string(item.amount) + '/' + std::string(item.argument));
     else if (item.what != ask::release)
@@ -173,6 +192,7 @@ class semaphore_rules final : public counted {
   }
 
   outcome read(ask what, item const& item, reply const& answer) const override {
+    if (what == ask::leave) return read_given_back(answer);
     auto made = what == ask::acquire   ? read_taken(answer)
                 : what == ask::release ? read_given_back(answer)
                 : what == ask::command ? read_done(answer)

@@ -44,7 +44,7 @@ std::vector<std::pair<detail::script const*, char const*>> simulated_kind::scrip
   for (auto const& [what, called] : always) made.emplace_back(&which.script_for(what), called);
   if (which.acquire_all()) made.emplace_back(which.acquire_all(), "acquire_all");
   if (which.rules().hand_off) made.emplace_back(&which.script_for(ask::hand_off), "hand_off");
-  if (which.rules().own_channel) made.emplace_back(&which.script_for(ask::leave), "leave");
+  if (which.rules().own_channel || which.rules().claims) made.emplace_back(&which.script_for(ask::leave), "leave");
   return made;
 }
 

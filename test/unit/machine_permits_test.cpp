@@ -98,8 +98,44 @@ TEST_CASE("semaphore: what a client claims is renewed every second and left alon
   w.pass(5s);
   CHECK_FALSE(small.done());
   w.cancel(big);
-  w.pass(3'100ms);  // at most 2 s of the claim and 1 s until the next look
+  w.run();
   CHECK(small.granted());
+  CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") == -2);
+  w.finish();
+}
+
+TEST_CASE("semaphore: a claim goes with the last call of its client that waits") {
+  world w(seen_by_the_server(), 2);
+  set_free(w, 1);
+  auto const claims = [&] { return w.server.ttl("latchkey_semaphore_claim:{k}") > 0; };
+  task& first = w.run(w.acquire(1, some(3)));
+  task& second = w.run(w.acquire(2, some(3)));
+  w.cancel(first);
+  w.run();
+  CHECK(claims());
+  w.cancel(second);
+  w.run();
+  CHECK_FALSE(claims());
+  w.run(w.acquire(3, some(2, 1)));
+  CHECK(claims());
+  w.close(1).run();
+  CHECK_FALSE(claims());
+  w.finish();
+}
+
+TEST_CASE("semaphore: a claim of one more who asks is not withdrawn") {
+  world w(seen_by_the_server(), 2);
+  set_free(w, 1);
+  task& ours = w.run(w.acquire(1, some(3)));
+  task& theirs = w.run(w.acquire(2, some(3, 1)));
+  w.pass(500ms);
+  w.cancel(theirs);
+  w.run();
+  CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") > 0);
+  w.server.set("k", 3);
+  w.server.publish("redisson_sc:{k}", "3");
+  w.run();
+  CHECK(ours.granted());
   w.finish();
 }
 
