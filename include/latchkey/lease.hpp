@@ -146,7 +146,8 @@ class LATCHKEY_EXPORT lease {
   std::string detach();
 
   /// Ends the hold and says what was found. The lease is empty afterwards. Empty before: `expired`.
-  /// \throws lock_error `closed`, `would_deadlock` (the release then goes on in the background).
+  /// \throws lock_error `closed`, `would_deadlock` (the release then goes on in the background); `wrong_type` and
+  ///         `server_error`, with the server's words, if it was refused for good: then the lease ends the hold.
   release_result release();
 
   /// As `release`. Completes with `void(error_code, release_result)`. Ignores cancellation.

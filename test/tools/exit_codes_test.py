@@ -42,6 +42,12 @@ class ExitCodes(Case):
             self.assertEqual((made.returncode, made.stdout), (64, ""), words)
             self.assertTrue(made.stderr.startswith("latchkey: "), made.stderr)
 
+    def test_C6_values_that_are_names_of_options(self):
+        for words in (("--orphans", "wait"), ("--also", "lease"), ("--note", "quiet"), ("--also", "permits")):
+            self.assertEqual(self.run_code(*words, self.name, "true"), 0, words)
+        self.assertEqual(self.run_code("--also", "wait", "--orphans", "wait", "lease", "sh", "-c", "exit 3"), 3)
+        self.assertEqual(self.latchkey("status", "lease").returncode, 1)
+
     def test_C6_nested(self):
         tool = support.tool
         self.assertEqual(self.run_code(self.name, tool, "run", self.name, "true"), 64)

@@ -180,6 +180,9 @@ class Hand(Case):
         for words in (("acquire", "--lease", "1m", self.name), ("held", token), ("extend", token), ("release", token),
                       ("force-unlock", "--any", "--yes", self.name)):
             self.assertEqual(self.code(*words, env=away), 69, words)
+        began = time.monotonic()
+        self.assertEqual(self.code("acquire", "-n", "--lease", "1m", self.name, env=away), 69)
+        self.assertLess(time.monotonic() - began, 4)  # 2 s, and not the 5 s of who waits
         self.code("release", token)
 
     def test_the_loop_of_the_help(self):

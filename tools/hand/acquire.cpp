@@ -72,7 +72,7 @@ int acquire(command_line const& line) {
   auto server = connection_of(line);
   server.settings.client_id = hand_made_id();
   client const from(server.uri, std::move(server.settings));
-  from.connect();
+  from.connect(connect_limit(what.wait));
   auto taken = take(from, what);
   if (!taken) throw failure(still_busy, line.has("quiet") ? "" : quoted(what.name) + " is still busy");
   taken->lease_ms = what.lease.count();

@@ -82,6 +82,8 @@ connection connection_of(command_line const& line) {
   return made;
 }
 
+milliseconds connect_limit(milliseconds wait) { return std::clamp<milliseconds>(wait, seconds(2), seconds(5)); }
+
 void hide_passwords(int count, char** words) {
   for (int i = 1; i < count; ++i) {
     auto const word = std::string_view(words[i]);

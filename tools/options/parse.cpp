@@ -36,9 +36,10 @@ class operand_reader {
     auto const& word = words.front();
     bool const end = word == "--";
     if (!end && word.size() > 1 && word.front() == '-') return {};
-    // Boost also asks about a value that stands alone, and drops the answer: that counts for nothing, and if it is the
-    // last word instead, nothing follows it.
-    if (words.size() > 1 && !end) ++seen_;
+    // Boost asks about the value of an option alone, and takes what is an operand and an option's name for that option.
+    // The last operand, about which it asks in the same way, it knows by itself.
+    if (words.size() == 1 && !end) return {};
+    if (!end) ++seen_;
     auto const taken = end || seen_ >= last_ ? words.size() : std::size_t{1};
     std::vector<po::option> found;
     for (std::size_t i = end ? 1 : 0; i < taken; ++i) {

@@ -20,9 +20,6 @@ using std::chrono::seconds;
 
 // How long a server may be away while it is waited for: it may restart.
 constexpr seconds patience{15};
-// For the first connection, whatever the wait: no more than the second, no less than the first.
-constexpr milliseconds least_connect = seconds(2);
-constexpr milliseconds most_connect = seconds(5);
 constexpr seconds release_limit{5};
 constexpr milliseconds refusal_limit{500};
 
@@ -80,7 +77,7 @@ void front::happened(event_type type, error_code const& error, std::string const
 }
 
 void front::connect() {
-  limit_.expires_after(std::clamp(plan_.wait, least_connect, most_connect));
+  limit_.expires_after(connect_limit(plan_.wait));
   limit_.async_wait([this](error_code const& ended) {
     if (!ended && phase_ == phase::connecting) cancel_.emit(asio::cancellation_type::terminal);
   });
