@@ -60,6 +60,9 @@ class Hand(Case):
 
     def test_permits(self):
         holder = self.hold(self.name, "--kind", "semaphore", "--permits", "2")
+        made = self.latchkey("run", "-w", "1.2s", "--kind", "semaphore", "none:" + self.name, "true")
+        self.assertEqual(made.returncode, 75)
+        self.assertIn("none is free; if nobody has made any, --permits N does", made.stderr)
         token = self.take(self.name, "--kind", "semaphore")
         self.assertEqual(self.code("acquire", "-n", "--lease", "1m", "--kind", "semaphore", self.name), 75)
         made = self.latchkey("--json", "held", token)

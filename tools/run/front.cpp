@@ -23,6 +23,12 @@ constexpr seconds patience{15};
 constexpr seconds release_limit{5};
 constexpr milliseconds refusal_limit{500};
 
+std::string waited_for(run_plan const& plan) {
+  if (plan.kind != "semaphore") return quoted(plan.name) + ", which somebody else holds";
+  auto const none = plan.permits ? "" : "; if nobody has made any, --permits N does";
+  return "a permit of " + quoted(plan.name) + ", of which none is free" + none;
+}
+
 }  // namespace
 
 front::front(run_plan const& plan, message_end keeper, pid_t keeper_process, signals const& as_found,
@@ -156,8 +162,7 @@ void front::tick() {
 void front::tick_waiting() {
   if (!told_ && since_start() >= seconds(1)) {
     told_ = true;
-    say(phase_ == phase::connecting ? std::string("waiting for the server")
-                                    : "waiting for " + quoted(plan_.name) + ", which somebody else holds");
+    say("waiting for " + (phase_ == phase::connecting ? "the server" : waited_for(plan_)));
   }
   if (away_since_ == never || phase_ != phase::waiting) return;
   if (boot_clock() - away_since_ < milliseconds(patience).count() * one_ms) return;
