@@ -37,7 +37,7 @@ enum class event_type {
   holder_thread_ended,  ///< a thread ended while it held by lock(): no longer renewed, it ends with its lease
   permit_lost,          ///< a permit may be gone: the server has forgotten the request that took it, or it has no
                         ///< lease and the server refused its release; `error` says why
-  callback_failed,      ///< a callback of the user threw
+  callback_failed,      ///< a callback of the user threw; of `config::on_event` the first time alone
   tls_reloaded,         ///< `client::reload_tls` has read the certificates again
   quarantined,          ///< for `took` nothing new is asked for: see `config::failover_quarantine`
   unsynced,             ///< grants are no more confirmed by replicas: the master has none; see `min_synced_replicas`
