@@ -184,7 +184,7 @@ int run_failovers(options const& run) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(look_every));
       if (now() - last > longest_look)
         for (auto const& one : all) one->note_stall(last, now());
-      if (now() - began > length) with.over = true;
+      if (now() - began > length || asked_to_end()) with.over = true;
       if (now() < next) continue;
       show(all, began);
       next = now() + (now() - began < 60 * second ? 5 : 30) * second;

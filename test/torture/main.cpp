@@ -16,6 +16,7 @@ int main(int count, char** words) try {
   if (given.worker) return given.pauses ? run_pauses_worker(given) : run_worker(given);
   if (!given.check.empty()) return check_again(given);
   if (!given.show.empty()) return show(given.show);
+  end_when_asked();
   if (!given.topology.empty()) return run_failovers(given);
   return given.pauses ? run_pauses(given) : run_torture(given);
 } catch (std::exception const& problem) {

@@ -18,7 +18,7 @@ Worker processes take and release locks on real redis-servers through proxies, w
 cut connections, restart servers and more. Every process writes its history; a checker then looks for whatever
 docs/reliability.md says must not be there.
 
-  --minutes M       how long (default 1; a fraction is allowed)
+  --minutes M       how long (default 1; a fraction is allowed); SIGTERM ends a run early, with its judgement
   --kind K,...|all  which kinds of locks, all at the same time (default all). Kinds: %s
   --processes P     worker processes, 1 to 32 (default 4; 3 behind --topology)
   --nemesis N,...|all|none

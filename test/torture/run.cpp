@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
@@ -16,6 +17,18 @@
 #include <vector>
 
 namespace latchkey::torture {
+
+namespace {
+
+volatile std::sig_atomic_t asked = 0;
+
+}  // namespace
+
+void end_when_asked() {
+  std::signal(SIGTERM, [](int) { asked = 1; });
+}
+
+bool asked_to_end() { return asked != 0; }
 
 namespace {
 
@@ -178,7 +191,7 @@ class whole_run {
   verdict play() {
     for (int i = 0; i < on_.workers(); ++i) on_.spawn(i);
     auto const end = now() + static_cast<std::int64_t>(run_.minutes * 60e9);
-    while (now() < end) {
+    while (now() < end && !asked_to_end()) {
       auto const before = now();
       bad_.step();
       on_.running();

@@ -17,6 +17,10 @@ int check_again(options const& run);
 // Tells it in words.
 int show(std::string const& folder);
 
+// From now on SIGTERM ends a run early, and not the program.
+void end_when_asked();
+bool asked_to_end();
+
 // Makes a folder for histories.
 std::string new_folder();
 // Those that are begun from now on keep their data in memory, if there is a place for it: a killed server loses nothing

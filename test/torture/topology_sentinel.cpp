@@ -56,6 +56,20 @@ std::optional<raw_redis::reply> role_of(test::redis_server const& one) try {
   return {};
 }
 
+// A sentinel that makes a replica of it closes all its connections meanwhile.
+template <class... Words>
+void insist(test::redis_server const& one, Words const&... words) {
+  auto const does_it = [&] {
+    try {
+      one.admin().ok(words...);
+      return true;
+    } catch (std::runtime_error const&) {
+      return false;
+    }
+  };
+  must_happen(look_until(does_it, test::patience), "a server does what it is told");
+}
+
 class several final : public topology {
  public:
   several()
@@ -103,7 +117,7 @@ class several final : public topology {
     for (std::size_t i = 0; i < nodes; ++i) {
       auto& one = set_.node(i);
       one.pid() > 0 ? one.resume() : one.start();
-      one.admin().ok("CONFIG", "SET", "masterauth", "");
+      insist(one, "CONFIG", "SET", "masterauth", "");
     }
     test::stopwatch time;
     must_happen(look_until(
@@ -240,10 +254,9 @@ class several final : public topology {
   void lead_back() {
     for (std::size_t i = 1; i < sentinels; ++i)
       if (set_.named_by(i) != set_.named_by(0)) return;
-    if (!is_master(master_)) set_.node(master_).admin().ok("REPLICAOF", "NO", "ONE");
+    if (!is_master(master_)) insist(set_.node(master_), "REPLICAOF", "NO", "ONE");
     for (std::size_t i = 0; i < nodes; ++i)
-      if (i != master_ && !follows(i))
-        set_.node(i).admin().ok("REPLICAOF", "127.0.0.1", set_.node(master_).where().port);
+      if (i != master_ && !follows(i)) insist(set_.node(i), "REPLICAOF", "127.0.0.1", set_.node(master_).where().port);
   }
 
   test::sentinel_set set_;
