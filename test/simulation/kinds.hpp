@@ -43,7 +43,10 @@ class simulated_kind {
   // May two different owners trust their holds at once?
   virtual bool may_share(task const&, task const&) const { return false; }
   // With config::local_turns: it may be passed on to others of its client, or have come from them.
-  bool has_turns(task const& one) const { return which.rules().turns && one.mode == which.rules().turn_mode; }
+  // Not a member of a joint lock: its votes are asked of the servers.
+  bool has_turns(task const& one) const {
+    return which.rules().turns && one.mode == which.rules().turn_mode && !one.member;
+  }
   // Would this caller, whose field this is, be granted now?
   virtual bool free(keyspace& data, std::string const& lock, std::string const& field, task const& waits) const;
   // May this key stay when nobody uses the lock any more?
