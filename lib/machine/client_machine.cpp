@@ -168,6 +168,11 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     return std::any_of(names.begin(), names.end(), [&](auto const& name) { return name->at_ == &at; });
   }
 
+  // What was made for a call that does not begin.
+  void unprepare(operation const& call) const noexcept {
+    if (name_machine* const found = known(*call.which, call.name)) found->unprepare(call.owner);
+  }
+
   // Of a bundle of which one has to wait here that one begins alone: what the others were granted meanwhile would only
   // be given back, and be in the way of whoever has that one.
   std::span<operation* const> not_untried(std::span<operation* const> calls) {
@@ -182,6 +187,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
       ++shared.under_way;
       call->untried = true;
       shared.complete(*call);
+      unprepare(*call);
     }
     return calls.subspan(static_cast<std::size_t>(stays - calls.begin()), 1);
   }
@@ -280,7 +286,7 @@ void client_machine::prepare(operation const& call, actions& out) {
 
 void client_machine::unprepare(operation const& call) noexcept {
   impl_->prepared = nullptr;
-  if (name_machine* const found = impl_->known(*call.which, call.name)) found->unprepare(call.owner);
+  impl_->unprepare(call);
 }
 
 std::uint32_t client_machine::start(std::span<operation* const> calls, bool may_borrow, instant now, actions& out) {

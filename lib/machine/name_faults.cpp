@@ -283,8 +283,8 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
 namespace {
 
 // The words of a refusal stay with its code: calls that are not asked for are told both.
-void note_words(operation& call, std::string_view text) {
-  if (!text.empty() && !call.error) call.text = text;
+void note_words(operation& call, std::string_view text, bool goes_on) {
+  if (!text.empty() && !(goes_on && call.error)) call.text = text;
 }
 
 }  // namespace
@@ -295,9 +295,9 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
     request const& asked = call->of_owner->ask_;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
-    note_words(*call, text);
-    if (transient && (call->waits() || shared_.goes_on(*call, *at_))) continue;
-    give_up(*call, why);
+    bool const goes_on = transient && (call->waits() || shared_.goes_on(*call, *at_));
+    note_words(*call, text, goes_on);
+    if (!goes_on) give_up(*call, why);
   }
   tidy_served();
 }
@@ -306,9 +306,9 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
 void name_machine::count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient) {
   operation* call = state.ask_.call;
   if (!call) return;
-  note_words(*call, text);
-  if (transient && (call->waits() || shared_.goes_on(*call, *at_))) return;
-  give_up(*call, why);
+  bool const goes_on = transient && (call->waits() || shared_.goes_on(*call, *at_));
+  note_words(*call, text, goes_on);
+  if (!goes_on) give_up(*call, why);
 }
 
 }  // namespace latchkey::detail

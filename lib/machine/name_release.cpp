@@ -187,12 +187,13 @@ void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_
   send(leaving, may_go_direct);
 }
 
-// Nobody of this owner waits any more, and the server may still have it in its queue. A claim is the client's: whoever
-// waits on claims for itself.
+// Nobody of this owner waits any more, and the server may still have it in its queue. A claim is the client's: it
+// goes with the last that waits.
 void name_machine::leave_line(owner_state& state) {
   if (!state.in_line || state.ask_.under_way() || state.queued > 0 || !state.behind.empty()) return;
   if (kind_.rules().claims && !queue().empty()) {
     state.in_line = false;
+    queue().head().of_owner->in_line = true;
     return;
   }
   request asked;

@@ -61,7 +61,7 @@ end
 )lua"}};
 
 // Nobody of this client waits any more: those whom its claim kept out may have what there is.
-constinit lazy_script const semaphore_leave{{"leave", 2, 2, per_item::channel::given},
+constinit lazy_script const semaphore_leave{{"leave", 2, 1, per_item::channel::given},
                                             {R"lua(local function leave(key, claim, channel, client)
   local there = call('get', claim)
   if type(there) == 'table' then return there.err end

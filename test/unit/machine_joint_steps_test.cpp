@@ -313,3 +313,31 @@ TEST_CASE("joint: a short wait leaves the first tries the time of one", "[unit][
   late.now += 51ms;
   CHECK(late.grant(0) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
 }
+
+TEST_CASE("joint: far servers have a few times as long as they took to answer", "[unit][joint]") {
+  joint_script one(joint_rules(in_order(2)).with_lease(400ms));
+  one.begin();
+  one.now += 64ms;
+  one.grant(0);
+  CHECK(one.last.when == one.now + 250ms);
+  one.now += 100ms;
+  CHECK(one.fail(1, errc::timeout, "") == said{"give_back 0", "wait 1"});
+  one.now += 10s;  // busy for long, which says nothing of the way
+  CHECK(one.grant(1) == said{"ask 0"});
+  CHECK(one.last.when == one.now + 250ms);
+  joint_script near(joint_rules(in_order(2)).with_lease(400ms));
+  near.begin();
+  near.now += 1ms;
+  near.grant(0);
+  CHECK(near.last.when == near.now + 50ms);
+}
+
+TEST_CASE("joint: who is over does not leave it to others once more", "[unit][joint]") {
+  joint_script brief(in_order(2, {{0, 1}}), {.deadline = detail::instant(1h) + 1ms});
+  brief.begin();
+  CHECK(brief.last.comes_back);
+  brief.now += 2ms;
+  brief.untried(0);
+  CHECK(brief.untried(1) == said{"ask 0 1"});
+  CHECK_FALSE(brief.last.comes_back);
+}

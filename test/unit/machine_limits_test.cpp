@@ -139,7 +139,12 @@ TEST_CASE("whoever is told what a waiter was refused with hears its code and its
   w.until([&] { return asks.done(); });
   CHECK(asks.error == errc::server_error);
   CHECK(asks.text == words);
+  bool const for_good = GENERATE(false, true);
+  if (for_good) w.server.refuse("ROLE", "NOAUTH Authentication required.", -1);
   w.await(waits);
+  CHECK(waits.granted() == !for_good);
+  if (for_good) CHECK((waits.error == errc::auth_failed && waits.text == "NOAUTH Authentication required."));
+  w.server.accept_all();
   w.finish();
 }
 

@@ -123,6 +123,34 @@ TEST_CASE("semaphore: a claim goes with the last call of its client that waits")
   w.finish();
 }
 
+TEST_CASE("semaphore: a claim goes with the last that waits, though another one made it") {
+  world w(seen_by_the_server(), 2);
+  set_free(w, 0);
+  task& big = w.run(w.acquire(1, some(3)));
+  task& small = w.run(w.acquire(2, some(1)));
+  w.cancel(big);
+  w.run();
+  w.server.set("k", 0);
+  w.cancel(small);
+  w.run();
+  CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") == -2);
+  w.finish();
+}
+
+TEST_CASE("semaphore: claims of several names go together") {
+  world w;
+  std::vector<std::string> const names{"k", "l", "m"};
+  for (auto const& name : names) {
+    w.server.set(name, 1);
+    how asked = some(2);
+    asked.name = name;
+    w.run(w.acquire(1, asked));
+  }
+  w.close().run();
+  for (auto const& name : names) CHECK(w.server.ttl("latchkey_semaphore_claim:{" + name + "}") == -2);
+  w.finish();
+}
+
 TEST_CASE("semaphore: a claim of one more who asks is not withdrawn") {
   world w(seen_by_the_server(), 2);
   set_free(w, 1);

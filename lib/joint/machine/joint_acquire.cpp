@@ -69,7 +69,7 @@ bool joint_acquire::may_be_left() const {
 
 void joint_acquire::ask(std::vector<std::size_t> const& members, action::type how, instant deadline) {
   bool const waits = how == action::type::ask && !rules_.at_once && !asked_.once;
-  action made{.what = how, .when = deadline, .comes_back = waits && held().empty()};
+  action made{.what = how, .when = deadline, .comes_back = waits && held().empty() && !over()};
   for (std::size_t const member : members) {
     slots_[member] = {state::asked, next_id_, {}, slots_[member].unseen};
     made.of.push_back({member, next_id_++});
@@ -95,7 +95,8 @@ void joint_acquire::answered(attempt id, answer said, instant now) {
   took_ = took_ || yes;
   found->until = said.until;
   found->unseen = may_still_be_held(said.error);
-  if (said.what != answer::type::failed) heard_after_ = now - round_began_;
+  if (said.what != answer::type::failed && round_began_ != instant{})
+    heard_after_ = rules_.at_once ? now - round_began_ : std::max(heard_after_, now - round_began_);
   if (rules_.at_once) return count_at_once(std::move(said));
   count_in_step(static_cast<std::size_t>(found - slots_.begin()), std::move(said));
 }
@@ -127,7 +128,8 @@ void joint_acquire::next_step() {
     if (began_ && now_ >= (lost_rounds_ == 0 ? first_limit_ : asked_.deadline)) return no_more();
     // As with one name, what has left is worth more than a guess. But others may want what is held meanwhile.
     instant const limit = over() ? first_limit_ : std::max(asked_.deadline, after(now_, first_try_time));
-    return ask(missing, action::type::ask, held().empty() ? limit : std::min(limit, after(now_, rules_.member_time)));
+    round_began_ = now_;
+    return ask(missing, action::type::ask, held().empty() ? limit : std::min(limit, after(now_, longest_step())));
   }
   conclude();
 }
@@ -178,7 +180,16 @@ void joint_acquire::step_back(std::size_t blocking) {
   sleep(0ms, most);
 }
 
-void joint_acquire::wait_for(std::size_t member) { ask({member}, action::type::wait, asked_.deadline); }
+void joint_acquire::wait_for(std::size_t member) {
+  round_began_ = {};
+  ask({member}, action::type::wait, asked_.deadline);
+}
+
+// While others are held. Far servers have a few times as long as they took to answer, up to half of a lease.
+nanoseconds joint_acquire::longest_step() const {
+  nanoseconds const least = to_nanoseconds(rules_.member_time);
+  return std::clamp(round_reserve * heard_after_, least, 5 * least);
+}
 
 // --- all at once ---
 

@@ -95,6 +95,7 @@ class joint_acquire {
   void judge_step();
   void step_back(std::size_t blocking);
   void wait_for(std::size_t member);
+  nanoseconds longest_step() const;
   void count_at_once(answer said);
   void judge_round();
   void conclude();
@@ -131,8 +132,8 @@ class joint_acquire {
   std::optional<std::size_t> untried_;
   std::size_t refused_ = 0;
   std::size_t hopeless_ = 0;
-  instant round_began_{};
-  nanoseconds heard_after_{0};  // the last answer that says something of the lock
+  instant round_began_{};       // zero: somebody is waited for
+  nanoseconds heard_after_{0};  // the last answer that says something of the lock; step by step the slowest
   error_code error_;
   std::string text_;
   std::size_t blocking_ = 0;  // whom to wait for after the pause

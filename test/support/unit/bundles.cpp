@@ -14,6 +14,7 @@ void bundles::start(world& in, tasks const& all, bool direct) {
   auto& me = *in.clients_[client];
   for (task const* one : all) in.remember(one->label + " begins" + (direct ? " (blocking, with others)" : ""));
   std::vector<operation*> const calls(all.begin(), all.end());
+  for (operation const* const call : calls) me.machine.prepare(*call, me.out);
   std::uint32_t const lane = me.machine.start(calls, direct, in.now, me.out);
   in.perform(client);
   if (lane == 0) return;
