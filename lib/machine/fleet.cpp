@@ -224,7 +224,7 @@ std::vector<name_machine*> fleet::send_back(home& from) {
     if (renewal.of->of.at_ != &from) renewals.push_back(&renewal);
   for (owner_state* state : owners) {
     from.requests.remove(*state);
-    go_back(*state, state->ask_.sent_on, state->of.at_->requests);
+    go_back(*state, state->ask_.pending().sent_on, state->of.at_->requests);
     if (std::find(names.begin(), names.end(), &state->of) == names.end()) names.push_back(&state->of);
   }
   for (renewal* renewal : renewals) {

@@ -37,7 +37,7 @@ bool holders::keep_out(owner_state const& state, unsigned char mode) const {
 
 hold& holders::begin(owner_state& state, hold&& made) {
   context& shared = of_.shared_;
-  hold& kept = state.add(shared.spares.make(std::move(made)));
+  hold& kept = state.add(shared.spares.holds.make(std::move(made)));
   note(state);
   if (kept.link) {
     kept.link->show(kept.deadline);
@@ -133,7 +133,7 @@ void holders::forget(owner_state& state, hold& ended) {
     if (ended.link) --shared.shown;
     count(shared.counters.hold_time, shared.now - ended.began);
   }
-  shared.spares.take(state.end(ended));
+  shared.spares.holds.keep(state.end(ended));
   note(state);
 }
 

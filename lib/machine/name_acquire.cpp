@@ -49,7 +49,7 @@ void name_machine::acquire(owner_state& state, operation& call) {
 // It is a hand-off to himself, and ends with the streak. Where the server keeps a line he joins that behind all others;
 // what is released in a field that is not his says nothing of his own.
 bool name_machine::replaces_unsent_release(owner_state const& state, operation const& call) const {
-  request const& asked = state.ask_;
+  request const& asked = *state.ask_;
   // What stays behind a deadline stands in the field of who comes back.
   bool const in_anothers =
       tenure_.will_settle(state) || (state.field != state.owner && delay_of(call.link).count() > 0);
@@ -163,10 +163,10 @@ void name_machine::begin_turn(owner_state& state, operation& call) {
 
 void name_machine::pass_on(owner_state& from, operation& call) {
   owner_state& to = *call.of_owner;
-  operation* const ended = from.ask_.call;
-  instant const began = from.ask_.began;
-  auto const context = from.ask_.context;
-  if (from.ask_.under_way()) {  // a release that has not left
+  operation* const ended = from.ask_->call;
+  instant const began = from.ask_->began;
+  auto const context = from.ask_->context;
+  if (from.ask_->under_way()) {  // a release that has not left
     at_->requests.remove(from);
     finish(from);
   }
@@ -222,7 +222,7 @@ void name_machine::give_up(operation& call, error_code error) {
       break;
     }
     case operation::place::trying:
-      state.ask_.call = nullptr;
+      state.ask_.pending().call = nullptr;
       take_back(state);
       break;
     default: break;
@@ -239,7 +239,7 @@ void name_machine::give_up(operation& call, error_code error) {
 
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
 void name_machine::take_back(owner_state& state) {
-  request& asked = state.ask_;
+  request& asked = state.ask_.pending();
   bool const command = asked.what == ask::command && !kind_.rules_of(asked.command).persists;
   if (asked.what != ask::acquire && !asked.grantee && !command) return;  // releases and extensions go on
   asked.abandoned = true;
@@ -257,17 +257,14 @@ void name_machine::take_back(owner_state& state) {
   if (asked.grantee) {  // the hand-off becomes the release that it was, for the same caller
     owner_state& from = *asked.partner;
     at_->requests.remove(from);
-    from.ask_.what = ask::release;
-    from.ask_.partner = nullptr;
+    from.ask_.pending().what = ask::release;
+    from.ask_.pending().partner = nullptr;
     at_->requests.add(from);
   } else {
     at_->requests.remove(state);
   }
   finish(state);
-  if (!clean) {
-    give_back(state, mode);
-    state.ask_.repeated = repeated;
-  }
+  if (!clean) give_back(state, mode, repeated);
   repair_modes(state, fix);
 }
 

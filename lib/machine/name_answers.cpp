@@ -10,8 +10,8 @@
 namespace latchkey::detail {
 
 void name_machine::answered(owner_state& state, outcome const& answer) {
-  owner_state* const partner = state.ask_.partner;
-  switch (state.ask_.what) {
+  owner_state* const partner = state.ask_->partner;
+  switch (state.ask_->what) {
     case ask::acquire: on_acquire_answer(state, answer); break;
     case ask::release:
       if (answer.what == outcome::type::unseen)
@@ -23,7 +23,7 @@ void name_machine::answered(owner_state& state, outcome const& answer) {
     case ask::extend: on_extend_answer(state, answer); break;
     case ask::renew: transfer::confirmed(*this, state, answer); break;
     case ask::leave: {
-      request const was = state.ask_;
+      request const was = *state.ask_;
       finish(state);
       state.in_line = false;
       repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
@@ -41,7 +41,7 @@ void name_machine::answered(owner_state& state, outcome const& answer) {
 }
 
 void name_machine::on_acquire_answer(owner_state& state, outcome const& answer) {
-  request const was = state.ask_;
+  request const was = *state.ask_;
   finish(state);
   switch (answer.what) {
     case outcome::type::granted: granted(state, was, was.sent, answer); return repair_modes(state, was.fix);
@@ -50,7 +50,7 @@ void name_machine::on_acquire_answer(owner_state& state, outcome const& answer) 
       repair_modes(state, was.fix);
       if (was.abandoned || !was.call) return;
       was.call->unseen = was.repeated;
-      if (state.ask_.under_way()) {
+      if (state.ask_->under_way()) {
         state.behind.push_front(*was.call);
         was.call->where = operation::place::behind_owner;
         return;
@@ -77,7 +77,7 @@ void name_machine::on_acquire_answer(owner_state& state, outcome const& answer) 
 }
 
 void name_machine::on_release_answer(owner_state& state, outcome const& answer) {
-  request const was = state.ask_;
+  request const was = *state.ask_;
   finish(state);
   if (answer.what == outcome::type::still_held) {
     // Replicas are not asked about it, and the next master may have it for no longer than before.
@@ -136,9 +136,9 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
 }
 
 void name_machine::on_hand_off_answer(owner_state& state, outcome const& answer) {
-  owner_state& to = *state.ask_.partner;
-  request const was = state.ask_;
-  request next = to.ask_;
+  owner_state& to = *state.ask_->partner;
+  request const was = *state.ask_;
+  request next = *to.ask_;
   next.sent = was.sent;
   next.first_sent = was.first_sent;
   finish(state);
@@ -168,7 +168,7 @@ void name_machine::on_hand_off_answer(owner_state& state, outcome const& answer)
 }
 
 void name_machine::on_extend_answer(owner_state& state, outcome const& answer) {
-  request const was = state.ask_;
+  request const was = *state.ask_;
   finish(state);
   hold* extended = state.find(was.extends);
   bool const live = holders_.lasts(extended);

@@ -55,7 +55,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
 }
 
 void name_machine::on_command_answer(owner_state& state, outcome const& answer) {
-  request const was = state.ask_;
+  request const was = *state.ask_;
   finish(state);
   repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
   if (answer.not_published) note(event_type::publish_refused, state.owner);
@@ -78,7 +78,7 @@ void name_machine::on_command_answer(owner_state& state, outcome const& answer) 
 
 // There is nothing to be given back. Or the server no longer knows what was taken, and nobody can.
 void name_machine::on_unseen_give_back(owner_state& state, outcome answer) {
-  if (shared_.now >= state.ask_.until) note(event_type::permit_lost, state.owner, errc::connection_lost, too_late);
+  if (shared_.now >= state.ask_->until) note(event_type::permit_lost, state.owner, errc::connection_lost, too_late);
   answer.what = outcome::type::absent;
   on_release_answer(state, answer);
 }
@@ -89,7 +89,7 @@ void name_machine::on_unseen(owner_state& state, request const& was) {
   bool const certain = shared_.now < after(was.first_sent, milliseconds(kind_.rules().remembers));
   if (was.call && certain) was.call->unseen = false;
   bool const wanted = was.call ? !was.abandoned : was.what == ask::command && kind_.rules_of(was.command).persists;
-  if (certain && wanted && !state.ask_.under_way()) {
+  if (certain && wanted && !state.ask_->under_way()) {
     request again = was;
     again.repeated = false;
     if (was.call) was.call->where = operation::place::trying;
@@ -110,7 +110,7 @@ void name_machine::on_unseen(owner_state& state, request const& was) {
 
 // Late copies of a command can no longer run. True: it ends here, because it must not go again or nobody wants it.
 bool name_machine::ends_doubtful_command(owner_state& state) {
-  request& asked = state.ask_;
+  request const& asked = *state.ask_;
   auto const rules = kind_.rules_of(asked.command);
   if (asked.what != ask::command || (rules.repeats && (asked.call || rules.persists))) return false;
   operation* const call = asked.call;

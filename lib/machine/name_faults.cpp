@@ -41,9 +41,9 @@ void name_machine::lose_mode(owner_state& state, unsigned char mode, error_code 
 // A server that stands still answers long after a hold is over: whoever extends it is told now. Without a request under
 // way nobody waits, but who stands behind the one that was just answered, and hears it in his turn.
 void name_machine::end_extensions(owner_state& state) {
-  if (!state.ask_.under_way()) return;
+  if (!state.ask_->under_way()) return;
   std::vector<operation*> calls;
-  if (operation* const call = state.ask_.call) calls.push_back(call);
+  if (operation* const call = state.ask_->call) calls.push_back(call);
   for (operation& call : state.behind) calls.push_back(&call);
   for (operation* call : calls)
     if (call->what == operation::type::extend && !holders_.lasts(state.find(call->hold))) give_up(*call, {});
@@ -52,8 +52,8 @@ void name_machine::end_extensions(owner_state& state) {
 // Belief and server may differ: "make it what I still hold". With a request under way its answer does it, or it
 // is computed anew when it is sent.
 void name_machine::repair(owner_state& state, unsigned char mode) {
-  request& asked = state.ask_;
-  if (!asked.under_way()) return give_back(state, mode);
+  if (!state.ask_->under_way()) return give_back(state, mode);
+  request& asked = state.ask_.pending();
   if (asked.where == request::place::outbox && lapsed(state)) {
     requeue(state, mode);
   } else if (asked.where != request::place::outbox || asked.what == ask::extend || asked.mode != mode) {
@@ -71,19 +71,19 @@ void name_machine::repair_modes(owner_state& state, unsigned modes) {
 
 // A re-entry, and the holds that let it re-enter are gone.
 bool name_machine::lapsed(owner_state const& state) const {
-  request const& asked = state.ask_;
+  request const& asked = *state.ask_;
   return asked.what == ask::acquire && asked.call && !asked.call->queued &&
          kind_.admit(asked.mode, state.live_by_mode()) != kind::admission::at_once;
 }
 
 // The server is told first, then the call queues like everybody.
-void name_machine::requeue(owner_state& state, unsigned char mode) {
-  operation& call = *state.ask_.call;
-  unsigned const own = state.ask_.owes || state.ask_.repeated ? 1u << state.ask_.mode : 0u;
-  unsigned const fix = state.ask_.fix | own;
+void name_machine::requeue(owner_state& state, unsigned char mode, bool repeated) {
+  operation& call = *state.ask_->call;
+  unsigned const own = state.ask_->owes || state.ask_->repeated ? 1u << state.ask_->mode : 0u;
+  unsigned const fix = state.ask_->fix | own;
   at_->requests.remove(state);
   finish(state);
-  give_back(state, mode);
+  give_back(state, mode, repeated);
   repair_modes(state, fix & ~(1u << mode));
   state.behind.push_front(call);
   call.where = operation::place::behind_owner;
@@ -119,7 +119,8 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   // What was asked to keep others out for longer is not given back, nor what another process may have extended: an
   // adopted hold, or one that whoever has its id may extend. An extension would make it shorter, and a re-entry that
   // comes too late would give it back.
-  request& asked = state.ask_;
+  if (!state.ask_->under_way()) return;
+  request& asked = state.ask_.pending();
   asked.on_left = asked.mode == mode && (lapsed(state) || asked.what == ask::extend);
   if (asked.on_left && asked.where == request::place::outbox) takeover::withdraw(state);
 }
@@ -149,7 +150,7 @@ void name_machine::forced(operation const& by, instant sent) {
 void name_machine::doubt() {
   owner_state* const holder = tenure_.holder();
   // The release before it is often heard of behind the grant. As long as nobody waits, only what lasts is asked after.
-  if (!holder || !queue().empty() || holder->ask_.under_way()) return ask_after_holder();
+  if (!holder || !queue().empty() || holder->ask_->under_way()) return ask_after_holder();
   tenure_.doubt();
   on_turn_due();
 }
@@ -165,22 +166,22 @@ void name_machine::on_turn_due() {
   instant const at = tenure_.confirm_at();
   if (at == never) return;
   if (at > shared_.now) return shared_.timers.set(turn_due_, at);
-  if (owner_state& holder = *tenure_.holder(); !holder.ask_.under_way()) return give_back(holder, tenure_.mode());
+  if (owner_state& holder = *tenure_.holder(); !holder.ask_->under_way()) return give_back(holder, tenure_.mode());
   shared_.timers.set(turn_due_, after(shared_.now, tenure::unnoticed));  // looks again when that may be answered
 }
 
 // --- requests without an answer ---
 
 void name_machine::unanswered(owner_state& state, std::string_view text) {
-  request& asked = state.ask_;
-  if (!asked.under_way() || asked.grantee) return;
+  if (!state.ask_->under_way() || state.ask_->grantee) return;
+  request& asked = state.ask_.pending();
   asked.where = request::place::in_doubt;
   asked.repeated = true;
   ++shared_.counters.in_doubt;
   ++shared_.counters.unanswered;
   if (asked.what == ask::hand_off) {
-    asked.partner->ask_.where = request::place::in_doubt;
-    asked.partner->ask_.repeated = true;
+    asked.partner->ask_.pending().where = request::place::in_doubt;
+    asked.partner->ask_.pending().repeated = true;
     count_attempt(*asked.partner, errc::connection_lost, text, true);
   }
   count_attempt(state, errc::connection_lost, text, true);
@@ -188,11 +189,11 @@ void name_machine::unanswered(owner_state& state, std::string_view text) {
 }
 
 bool name_machine::goes_again(owner_state const& state, instant now) {
-  return state.ask_.what != ask::release || now < state.over_at;
+  return state.ask_->what != ask::release || now < state.over_at;
 }
 
 void name_machine::waits_on(owner_state& state, server_error const& why, std::string_view text) {
-  request& asked = state.ask_;
+  request const& asked = *state.ask_;
   if (asked.where != request::place::in_doubt) return;
   if (asked.partner) count_attempt(*asked.partner, why.code, text, true);
   count_attempt(state, why.code, text, true);
@@ -201,17 +202,17 @@ void name_machine::waits_on(owner_state& state, server_error const& why, std::st
 
 // Late copies can no longer run: what was unanswered is an ordinary request again.
 void name_machine::resolve(owner_state& state) {
-  request& asked = state.ask_;
-  if (asked.where != request::place::in_doubt || asked.grantee) return;
+  if (state.ask_->where != request::place::in_doubt || state.ask_->grantee) return;
+  request& asked = state.ask_.pending();
   --shared_.counters.in_doubt;
   // A late copy may have run just now.
   for (owner_state* of : {&state, asked.partner})
     if (of && of->over_at != never) of->over_at += shared_.now - asked.sent;
   if (ends_doubtful_command(state)) return;
-  if (asked.what == ask::hand_off && asked.partner->ask_.abandoned) {  // the grantee has left meanwhile
+  if (asked.what == ask::hand_off && asked.partner->ask_->abandoned) {  // the grantee has left meanwhile
     owner_state& left = *asked.partner;
-    unsigned char const mode = left.ask_.mode;
-    unsigned const fix = left.ask_.fix;
+    unsigned char const mode = left.ask_->mode;
+    unsigned const fix = left.ask_->fix;
     asked.what = ask::release;
     asked.partner = nullptr;
     finish(left);
@@ -225,52 +226,48 @@ void name_machine::resolve(owner_state& state) {
     waiters_->wake();
     return tidy(state);
   }
-  if (lapsed(state)) {
-    requeue(state, asked.mode);
-    state.ask_.repeated = true;
-    return;
-  }
+  if (lapsed(state)) return requeue(state, asked.mode, true);
   if (asked.what == ask::acquire && !asked.call) {  // nobody waits for it: what it did is given back instead
     unsigned char const mode = asked.mode;
     unsigned const fix = asked.fix;
     finish(state);
     give_back(state, mode, true);
     repair_modes(state, fix);
-    if (!state.ask_.under_way()) {  // nothing was taken
+    if (!state.ask_->under_way()) {  // nothing was taken
       advance(state);
       waiters_->wake();
       tidy(state);
     }
     return;
   }
-  if (asked.partner) asked.partner->ask_.where = request::place::outbox;
+  if (asked.partner) asked.partner->ask_.pending().where = request::place::outbox;
   at_->requests.add(state);
 }
 
 // The server executed nothing: the same goes again, behind the pause that the session makes. `why` is null for NOSCRIPT
 // and redirections, which count for no attempt.
 void name_machine::not_run(owner_state& state, server_error const* why, std::string_view text, home* elsewhere) {
-  request& asked = state.ask_;
-  if (!asked.under_way() || asked.grantee) return;
+  if (!state.ask_->under_way() || state.ask_->grantee) return;
+  request& asked = state.ask_.pending();
   if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
   asked.where = request::place::outbox;
   asked.sent_on.ask(elsewhere != nullptr);
   (elsewhere ? elsewhere : at_)->requests.add(state);
   owner_state* const partner = asked.partner;
-  if (partner) partner->ask_.where = request::place::outbox;
-  for (request* const sent : {&asked, partner ? &partner->ask_ : &asked})
+  if (partner) partner->ask_.pending().where = request::place::outbox;
+  for (request const* const sent : {&*state.ask_, partner ? &*partner->ask_ : &*state.ask_})
     if (sent->call && !sent->repeated) sent->call->unseen = false;
   if (why && asked.call) waiters_->not_told(*asked.call);
   // Who left meanwhile is not asked for again.
   if ((asked.what == ask::acquire || asked.what == ask::command) && asked.abandoned)
     take_back(state);
-  else if (partner && partner->ask_.abandoned)
+  else if (partner && partner->ask_->abandoned)
     take_back(*partner);
   else if (asked.on_left)
     takeover::withdraw(state);
   else if (lapsed(state))
     requeue(state, asked.mode);
-  if (why && state.ask_.partner) count_attempt(*partner, why->code, text, why->transient);
+  if (why && state.ask_->partner) count_attempt(*partner, why->code, text, why->transient);
   if (why) count_attempt(state, why->code, text, why->transient);
   advance(state);
   if (partner) advance(*partner);
@@ -292,7 +289,7 @@ void note_words(operation& call, std::string_view text, bool goes_on) {
 void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
   for (operation* call : calls()) {
     if (call->where == operation::place::idle) continue;  // ended with another
-    request const& asked = call->of_owner->ask_;
+    request const& asked = *call->of_owner->ask_;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
     bool const goes_on = transient && (call->waits() || shared_.goes_on(*call, *at_));
@@ -304,7 +301,7 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
 
 // A call without a wait of its own has only so many attempts.
 void name_machine::count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient) {
-  operation* call = state.ask_.call;
+  operation* call = state.ask_->call;
   if (!call) return;
   bool const goes_on = transient && (call->waits() || shared_.goes_on(*call, *at_));
   note_words(*call, text, goes_on);

@@ -43,11 +43,12 @@ bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 owner_state& name_machine::prepare(std::uint64_t owner) {
-  active_.make_room();
   holders_.make_room();
   waiters_->make_room();
   shared_.served.reserve(shared_.served.size() + 1);
-  return state_of(owner);
+  owner_state& state = state_of(owner);
+  state.ask_.make_room(state, shared_.spares.requests);
+  return state;
 }
 
 void name_machine::unprepare(std::uint64_t owner) noexcept {
@@ -58,12 +59,13 @@ void name_machine::start(operation& call, owner_state* prepared) {
   owner_state& state = prepared ? *prepared : state_of(call.owner);
   call.of_owner = &state;
   arrive(state, call);
+  state.ask_.leave_room(shared_.spares.requests);
   tidy_served();
 }
 
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
 void name_machine::arrive(owner_state& state, operation& call) {
-  bool const first = state.ask_.under_way() && state.behind.empty() && queue().empty();
+  bool const first = state.ask_->under_way() && state.behind.empty() && queue().empty();
   if (first && waiters_->onward().may_pass(state, call) && tenure_.count_chance()) {
     note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
     return pass_on(state, call);
@@ -71,22 +73,22 @@ void name_machine::arrive(owner_state& state, operation& call) {
   if (call.what == operation::type::adopt && transfer::ends(*this, call)) return complete(call);  // `yes` stays false
   bool const releases = call.what == operation::type::release;
   if (releases) takeover::make_way(state);
-  bool const replaces = state.ask_.under_way() && replaces_unsent_release(state, call);
-  unsigned const fix = replaces ? state.ask_.fix : 0u;
-  unsigned char const mode = state.ask_.mode;
+  bool const replaces = state.ask_->under_way() && replaces_unsent_release(state, call);
+  unsigned const fix = replaces ? state.ask_->fix : 0u;
+  unsigned char const mode = state.ask_->mode;
   if (replaces) {
     at_->requests.remove(state);
     finish(state);
     waiters_->turns().count(shared_.now);
-  } else if (state.ask_.under_way() || (!state.behind.empty() && !releases)) {
+  } else if (state.ask_->under_way() || (!state.behind.empty() && !releases)) {
     state.behind.push_back(call);
     call.where = operation::place::behind_owner;
     watch_deadline(call);
     return;
   }
   dispatch(state, call);
-  if (replaces && state.ask_.call == &call) state.ask_.owes = true;
-  if (replaces && !state.ask_.under_way()) give_back(state, mode);  // it cannot try yet
+  if (replaces && state.ask_->call == &call) state.ask_.pending().owes = true;
+  if (replaces && !state.ask_->under_way()) give_back(state, mode);  // it cannot try yet
   if (fix != 0) repair_modes(state, fix);
   if (!state.behind.empty()) advance(state);  // what has made way
 }
@@ -105,7 +107,7 @@ void name_machine::dispatch(owner_state& state, operation& call) {
 // The owner's request has been answered: the next call of the same owner has its turn.
 void name_machine::advance(owner_state& state) {
   tenure_.settle(state);
-  while (!state.behind.empty() && !state.ask_.under_way()) {
+  while (!state.behind.empty() && !state.ask_->under_way()) {
     operation& next = state.behind.front();
     state.behind.pop_front();
     dispatch(state, next);
@@ -139,7 +141,7 @@ namespace {
 // A try that is on its way when the wait of its call ends is awaited for a moment: its answer is worth more than a
 // guess. So is a first one that leaves now, or that goes behind what this client has under way.
 instant answer_awaited_until(owner_state const& state, operation const& call, bool connected) {
-  request const& asked = state.ask_;
+  request const& asked = *state.ask_;
   bool const leaves_now = asked.where == request::place::outbox && connected;
   bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
   bool const behind_others = call.where == operation::place::waiting && connected;
@@ -147,7 +149,7 @@ instant answer_awaited_until(owner_state const& state, operation const& call, bo
   if (!call.waited) return leaves_now || sent || behind_others ? call.limit() : instant{};
   if (call.where != operation::place::trying) return {};
   if (!call.waits() || !call.unseen || !sent) return {};
-  request const& group = asked.grantee ? asked.partner->ask_ : asked;
+  request const& group = asked.grantee ? *asked.partner->ask_ : asked;
   return after(std::min(group.sent, call.deadline), first_try_time);
 }
 
@@ -196,32 +198,33 @@ void name_machine::begin(owner_state& state, request what) {
     tenure_.settle(state);
     tenure_.stand_in(state, what.mode);
   }
-  state.ask_ = std::move(what);
-  state.ask_.noted = false;
+  state.ask_.begin(state, std::move(what), shared_.spares.requests);
   active_.note(state);
 }
 
 // What is given back behind it may have to know when it left.
 void name_machine::finish(owner_state& state) {
   active_.forget(state);
-  state.ask_ = request{.first_sent = state.ask_.first_sent};
+  state.left_at = state.ask_->first_sent;
+  state.ask_.end(shared_.spares.requests);
   waiters_->finished(state);
 }
 
 void name_machine::send(owner_state& state, bool may_go_direct) {
+  request& asked = state.ask_.pending();
   auto& taken = shared_.lane_records;
   if (may_go_direct && shared_.lane_offered &&
       (taken.empty() || request_writer::leave_together(*taken.front(), state, at_->in_cluster))) {
     shared_.lane_offered = false;
     taken.push_back(&state);
-    state.ask_.where = request::place::direct;
-    state.ask_.sent = shared_.now;
+    asked.where = request::place::direct;
+    asked.sent = shared_.now;
     active_.note(state);
-    if (state.ask_.what == ask::hand_off) state.ask_.partner->ask_.where = request::place::direct;
+    if (asked.what == ask::hand_off) asked.partner->ask_.pending().where = request::place::direct;
     return;
   }
-  state.ask_.where = request::place::outbox;
-  if (state.ask_.what == ask::hand_off) state.ask_.partner->ask_.where = request::place::outbox;
+  asked.where = request::place::outbox;
+  if (asked.what == ask::hand_off) asked.partner->ask_.pending().where = request::place::outbox;
   at_->requests.add(state);
 }
 
@@ -244,7 +247,7 @@ void name_machine::tidy_served() {
 }
 
 bool name_machine::prepare(owner_state& state, item& out, std::string& field, std::string& to_field) {
-  request& asked = state.ask_;
+  request& asked = state.ask_.pending();
   if (asked.what == ask::release && state.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
     recall_unsent_try(state);
     if (waiters_->onward().can_hand_off(state)) pair_up(state, queue().head());
@@ -265,7 +268,7 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
   }
   if (asked.what == ask::command) foresee(asked);
   asked.leaves(shared_.now);
-  (asked.partner ? asked.partner->ask_ : asked).ticket = queue().ticket();
+  (asked.partner ? asked.partner->ask_.pending() : asked).ticket = queue().ticket();
   field.clear();
   add_field(field, state, asked.mode);
   out.what = asked.what;
@@ -280,20 +283,20 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
   if (asked.what == ask::hand_off) {
     owner_state const& to = *asked.partner;
     to_field.clear();
-    add_field(to_field, to, to.ask_.mode);
-    out.lease = to.ask_.lease;
+    add_field(to_field, to, to.ask_->mode);
+    out.lease = to.ask_->lease;
     out.to_field = to_field;
   }
   if (asked.what == ask::acquire) asked.target = out.target = state.live(asked.mode) + 1;
   tenure_.sent(state, asked);
   owner_state& tries = asked.what == ask::hand_off ? *asked.partner : state;
   // Zero: what it takes has no end of its own. A release to nothing sets no time.
-  auto const lease = asked.what == ask::hand_off ? tries.ask_.lease : asked.lease;
+  auto const lease = asked.what == ask::hand_off ? tries.ask_->lease : asked.lease;
   if (lease > 0)
     tries.lasts_until(after(shared_.now, shared_.settings.timeout + milliseconds(lease)));
   else if (asked.what == ask::acquire || asked.what == ask::hand_off)
     tries.lasts_until(never);
-  operation* const call = tries.ask_.call;
+  operation* const call = tries.ask_->call;
   if (call) call->unseen = true;
   if (call && (asked.what == ask::acquire || asked.what == ask::hand_off)) {
     if (!tries.in_line) tries.line_time = call->line_time;
@@ -325,7 +328,8 @@ name_machine* name_machine::in_use_elsewhere(std::uint64_t owner) const {
   for (name_machine* other = &next(); other != this; other = &other->next()) {
     if (other->tenure_.lent(owner)) return other;
     owner_state const* const same = other->known(owner);
-    if (same && (same->live() > 0 || same->ask_.under_way() || same->queued > 0 || !same->behind.empty())) return other;
+    if (same && (same->live() > 0 || same->ask_->under_way() || same->queued > 0 || !same->behind.empty()))
+      return other;
   }
   return nullptr;
 }

@@ -195,7 +195,7 @@ class name_machine final : private waited_name, public namesakes {
   void lose_mode(owner_state& state, unsigned char mode, error_code why);
   void repair(owner_state& state, unsigned char mode);
   bool lapsed(owner_state const& state) const;
-  void requeue(owner_state& state, unsigned char mode);
+  void requeue(owner_state& state, unsigned char mode, bool repeated = false);
   void repair_modes(owner_state& state, unsigned modes);
   void count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient);
   void note_at_risk(renewal& renewal, error_code const& why, std::string_view text);

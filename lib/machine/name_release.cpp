@@ -23,7 +23,7 @@ void name_machine::release(owner_state& state, operation& call) {
   watch_deadline(call);
   begin_release(state, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
-  if (state.live(state.ask_.mode) == 0 && waiters_->onward().can_hand_off(state)) {
+  if (state.live(state.ask_->mode) == 0 && waiters_->onward().can_hand_off(state)) {
     pair_up(state, queue().head());
     send(state, true);
   } else {
@@ -47,7 +47,7 @@ void name_machine::drop(std::uint64_t owner, hold_id which) {
 void name_machine::end_unawaited(owner_state& state, hold& ended) {
   if (ended.lost) return holders_.forget(state, ended);
   takeover::make_way(state);
-  if (!state.ask_.under_way()) {
+  if (!state.ask_->under_way()) {
     if (end_turn(state, ended)) return state.behind.empty() ? void() : advance(state);
     begin_release(state, ended, nullptr);
     return send(state, false);
@@ -147,7 +147,7 @@ void name_machine::recall_unsent_try(owner_state const& from) {
   if (!waiters_->onward().hands_off() || queue().empty()) return;
   operation& head = queue().head();
   owner_state& to = *head.of_owner;
-  request const& asked = to.ask_;
+  request const& asked = *to.ask_;
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
   if (&to == &from || asked.call != &head || !unsent || asked.repeated || asked.owes || asked.fix || !to.behind.empty())
     return;
@@ -160,9 +160,10 @@ void name_machine::recall_unsent_try(owner_state const& from) {
 // One request for both: `from` is released and the waiter granted.
 void name_machine::pair_up(owner_state& from, operation& waiter) {
   owner_state& to = *waiter.of_owner;
-  from.ask_.what = ask::hand_off;
-  from.ask_.target = 0;
-  from.ask_.partner = &to;
+  request& leaving = from.ask_.pending();
+  leaving.what = ask::hand_off;
+  leaving.target = 0;
+  leaving.partner = &to;
   request granted;
   granted.what = ask::hand_off;
   granted.grantee = true;
@@ -174,7 +175,7 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
   granted.call = &waiter;
   granted.partner = &from;
   granted.ticket = queue().ticket();
-  granted.where = from.ask_.where;
+  granted.where = leaving.where;
   begin(to, granted);
   waiter.where = operation::place::trying;
   waiters_->paired();
@@ -190,7 +191,7 @@ void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_
 // Nobody of this owner waits any more, and the server may still have it in its queue. A claim is the client's: it
 // goes with the last that waits.
 void name_machine::leave_line(owner_state& state) {
-  if (!state.in_line || state.ask_.under_way() || state.queued > 0 || !state.behind.empty()) return;
+  if (!state.in_line || state.ask_->under_way() || state.queued > 0 || !state.behind.empty()) return;
   if (kind_.rules().claims && !queue().empty()) {
     state.in_line = false;
     queue().head().of_owner->in_line = true;
@@ -212,7 +213,7 @@ void name_machine::give_back(owner_state& state, unsigned char mode, bool repeat
   asked.mode = mode;
   asked.target = state.live(mode);
   asked.repeated = repeated;
-  asked.until = after(state.ask_.first_sent, milliseconds(kind_.rules().remembers));
+  asked.until = after(state.left_at, milliseconds(kind_.rules().remembers));
   begin(state, asked);
   send(state, false);
 }

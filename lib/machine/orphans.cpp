@@ -60,7 +60,7 @@ void orphans::unbar(orphan& gone) {
 void orphans::unanswered(sent_call& call, orphan& from, error_code const& why, std::string_view text) {
   for (owner_state* state : call.owners) {
     if (shared_.may_move) from.owners.push_back(barred_owners::key_of(*state));
-    if (shared_.may_move && state->ask_.partner) from.owners.push_back(barred_owners::key_of(*state->ask_.partner));
+    if (shared_.may_move && state->ask_->partner) from.owners.push_back(barred_owners::key_of(*state->ask_->partner));
     in_doubt_.push_back(state);
     state->of.unanswered(*state, text);
   }

@@ -24,8 +24,9 @@ outbox::order order_of(ask what) {
 
 void outbox::add(owner_state& state) {
   remove(state);
-  state.outbox_order = order_of(state.ask_.what);
-  lists_[state.outbox_order].push_back(state);
+  auto const into = order_of(state.ask_->what);
+  state.ask_.place()->outbox_order = into;
+  lists_[into].push_back(state);
   shared_.out->turn = true;
 }
 
@@ -46,8 +47,8 @@ void outbox::rest(detour const& of) {
 }
 
 void outbox::remove(owner_state& state) {
-  if (!static_cast<outbox_hook&>(state).is_linked()) return;
-  auto& list = lists_[state.outbox_order];
+  if (!state.in_outbox()) return;
+  auto& list = lists_[state.ask_.place()->outbox_order];
   list.erase(list.iterator_to(state));
 }
 

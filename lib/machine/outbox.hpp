@@ -20,9 +20,7 @@ struct context;
 // of another: none counts what it has.
 class outbox {
  public:
-  using owner_list = boost::intrusive::list<
-      owner_state, boost::intrusive::base_hook<boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>>,
-      boost::intrusive::constant_time_size<false>>;
+  using owner_list = requests_list<outbox_hook>;
   using renewal_list = boost::intrusive::list<renewal, boost::intrusive::constant_time_size<false>>;
   using plain_list = boost::intrusive::list<operation, boost::intrusive::constant_time_size<false>>;
   enum order : unsigned char { releases, hand_offs, extensions, acquires, orders };

@@ -66,7 +66,7 @@ void own_channel_waiters::leave(operation& call) {
 }
 
 operation* own_channel_waiters::waiter_of(owner_state& state) {
-  bool const waits = state.waits && !state.ask_.under_way() && state.waits->where == operation::place::waiting;
+  bool const waits = state.waits && !state.ask_->under_way() && state.waits->where == operation::place::waiting;
   return waits ? state.waits : nullptr;
 }
 
@@ -86,7 +86,7 @@ void own_channel_waiters::wake(owner_state& state) {
     state.own->dirty = false;
     of_.shared_.timers.drop(state.own->hint);
   }
-  auto const& active = of_.active_;
+  auto& active = of_.active_;
   of_.send_acquire(*call, queue_.size() == 1 && !active.release_sent() && !active.unsent_release(state));
 }
 

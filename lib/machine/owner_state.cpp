@@ -8,15 +8,6 @@ namespace latchkey::detail {
 
 namespace {
 
-// AddressSanitizer sees a use after the end only in memory that was really freed.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool keeps_memory = false;
-#elif defined(__has_feature)
-constexpr bool keeps_memory = !__has_feature(address_sanitizer);
-#else
-constexpr bool keeps_memory = true;
-#endif
-
 constexpr std::size_t most_spare = 64;
 
 }  // namespace
@@ -132,47 +123,30 @@ std::unique_ptr<owner_state> owner_set::extract(owner_state& state) {
   return std::unique_ptr<owner_state>(&state);
 }
 
-spare_storage::spare_storage() {
-  owners_.reserve(most_spare);
-  holds_.reserve(most_spare);
-}
+spare_storage::spare_storage() : holds(most_spare), requests(most_spare), owners_(most_spare) {}
 
 owner_state& spare_storage::make(owner_set& all, owner_set::place const& where, name_machine& name,
                                  std::uint64_t owner) {
   if (owners_.empty()) return all.insert(std::make_unique<owner_state>(name, owner), where);
-  auto state = std::move(owners_.back());
-  owners_.pop_back();
+  auto state = owners_.take();
   owner_state::renew(state, name, owner);
   return all.insert(std::move(state), where);
 }
 
 // When an owner state goes, nobody can be told that there is no memory.
 void spare_storage::take(owner_set& all, owner_state& ended) noexcept {
-  assert(ended.idle() && !static_cast<outbox_hook&>(ended).is_linked());
+  assert(ended.idle() && !ended.in_outbox());
   ended.own.reset();  // gives up its channel
   if (ended.holds.capacity() > most_spare) ended.holds.shrink_to_fit();
-  auto state = all.extract(ended);
-  if (keeps_memory && owners_.size() < owners_.capacity()) owners_.push_back(std::move(state));
-}
-
-std::unique_ptr<hold> spare_storage::make(hold&& made) {
-  if (holds_.empty()) return std::make_unique<hold>(std::move(made));
-  auto spare = std::move(holds_.back());
-  holds_.pop_back();
-  std::destroy_at(spare.get());
-  std::construct_at(spare.get(), std::move(made));
-  return spare;
-}
-
-void spare_storage::take(std::unique_ptr<hold> ended) noexcept {
-  if (keeps_memory && holds_.size() < holds_.capacity()) holds_.push_back(std::move(ended));
+  ended.ask_.leave_room(requests);
+  owners_.keep(all.extract(ended));
 }
 
 namespace {
 
 // (Without this rule `{auto a = k.acquire();} {auto b = k.acquire();}` finds its own lock busy.)
 bool sent_leaves_doubt(owner_state const& state) {
-  request const& asked = state.ask_;
+  request const& asked = *state.ask_;
   bool const none_live = state.live() == 0;
   if (asked.fix && none_live) return true;
   bool const awaited = asked.call != nullptr;
@@ -186,33 +160,28 @@ bool sent_leaves_doubt(owner_state const& state) {
 
 }  // namespace
 
-void active_requests::make_room() {
-  if (all_.capacity() == all_.size()) all_.reserve(2 * all_.size());
-}
-
 void active_requests::note(owner_state& state) {
-  request& asked = state.ask_;
+  request const& asked = *state.ask_;
   bool const ends = asked.what == ask::release || asked.what == ask::hand_off;
   bool const direct = asked.where == request::place::direct;  // one at a time
-  if (asked.noted || (!ends && !direct && !asked.fix && !asked.abandoned)) return;
-  asked.noted = true;
-  all_.push_back(&state);
+  if (state.ask_.place()->noted() || (!ends && !direct && !asked.fix && !asked.abandoned)) return;
+  all_.push_back(state);
 }
 
 void active_requests::forget(owner_state& state) {
-  if (std::exchange(state.ask_.noted, false)) all_.erase(std::remove(all_.begin(), all_.end(), &state), all_.end());
+  if (state.ask_.place() && state.ask_.place()->noted()) all_.erase(all_.iterator_to(state));
 }
 
 // What was asked for a mode that several share keeps no try of that mode waiting.
 bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except) const {
   int unsent_releases = 0;
-  for (owner_state const* state : all_) {
-    request const& asked = state->ask_;
-    if (state == except || (rules.shares(asked.mode, mode) && !asked.fix)) continue;
+  for (owner_state const& state : all_) {
+    request const& asked = *state.ask_;
+    if (&state == except || (rules.shares(asked.mode, mode) && !asked.fix)) continue;
     if (asked.sent_or_in_doubt()) {
-      if (sent_leaves_doubt(*state)) return true;
+      if (sent_leaves_doubt(state)) return true;
     } else {
-      if (asked.what == ask::release && state->live() == 0 && ++unsent_releases > 1) return true;
+      if (asked.what == ask::release && state.live() == 0 && ++unsent_releases > 1) return true;
       if (asked.what == ask::hand_off && !asked.grantee && !asked.call) return true;
     }
   }
@@ -220,30 +189,30 @@ bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, ow
 }
 
 bool active_requests::release_sent(std::optional<unsigned char> mode) const {
-  return std::any_of(all_.begin(), all_.end(), [mode](owner_state const* state) {
-    request const& asked = state->ask_;
+  return std::any_of(all_.begin(), all_.end(), [mode](owner_state const& state) {
+    request const& asked = *state.ask_;
     return asked.sent_or_in_doubt() && asked.mode == mode.value_or(asked.mode) &&
            (asked.what == ask::hand_off || (asked.what == ask::release && asked.target == 0));
   });
 }
 
-owner_state* active_requests::unsent_release(owner_state const& except) const {
-  auto const found = std::find_if(all_.begin(), all_.end(), [&](owner_state const* state) {
-    return state != &except && state->ask_.what == ask::release && state->ask_.where == request::place::outbox &&
-           state->live() == 0;
+owner_state* active_requests::unsent_release(owner_state const& except) {
+  auto const found = std::find_if(all_.begin(), all_.end(), [&](owner_state const& state) {
+    return &state != &except && state.ask_->what == ask::release && state.ask_->where == request::place::outbox &&
+           state.live() == 0;
   });
-  return found == all_.end() ? nullptr : *found;
+  return found == all_.end() ? nullptr : &*found;
 }
 
 bool active_requests::dropped_release(owner_state const& except) const {
-  return std::any_of(all_.begin(), all_.end(), [&](owner_state const* state) {
-    return state != &except && state->ask_.what == ask::release && !state->ask_.call;
+  return std::any_of(all_.begin(), all_.end(), [&](owner_state const& state) {
+    return &state != &except && state.ask_->what == ask::release && !state.ask_->call;
   });
 }
 
 void active_requests::doubt_direct_tries() {
-  for (owner_state* state : all_) {
-    request& asked = state->ask_;
+  for (owner_state& state : all_) {
+    request& asked = state.ask_.pending();
     if (asked.where == request::place::direct && (asked.what == ask::acquire || asked.grantee)) asked.doubtful = true;
   }
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,6 +27,15 @@ namespace latchkey::detail {
 class name_machine;
 class own_channel;
 struct owner_state;
+
+// AddressSanitizer sees a use after the end only in memory that was really freed.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool keeps_memory = false;
+#elif defined(__has_feature)
+inline constexpr bool keeps_memory = !__has_feature(address_sanitizer);
+#else
+inline constexpr bool keeps_memory = true;
+#endif
 
 // Of most names and owners there are many, each with one of these: lists that begin inside.
 template <class T>
@@ -75,7 +85,6 @@ struct request {
   bool abandoned = false;  // an acquire, or the grant of a hand-off, that nobody waits for any more
   bool repeated = false;   // an earlier copy was never answered
   bool doubtful = false;   // an acquire on the direct lane: a force-unlock, answered meanwhile, may have run later
-  bool noted = false;      // stands in the name's list of what may keep others waiting
   bool owes = false;       // an acquire never sent that took the place of a release: who gives it up gives back
   bool on_left = false;    // what it stands on has ended by time, and is left to its lease: it gives nothing back
   detour sent_on{};
@@ -109,6 +118,92 @@ struct request {
   bool sent_or_in_doubt() const { return where != place::none && where != place::outbox; }
 };
 
+// What steady work leaves behind, so that it does not allocate it again and again.
+template <class T>
+class spare_list {
+ public:
+  explicit spare_list(std::size_t most) { all_.reserve(most); }
+
+  template <class... Args>
+  std::unique_ptr<T> make(Args&&... args) {
+    if (all_.empty()) return std::make_unique<T>(std::forward<Args>(args)...);
+    auto spare = take();
+    std::destroy_at(spare.get());
+    std::construct_at(spare.get(), std::forward<Args>(args)...);
+    return spare;
+  }
+  bool empty() const { return all_.empty(); }
+  // \pre there is one.
+  std::unique_ptr<T> take() {
+    auto spare = std::move(all_.back());
+    all_.pop_back();
+    return spare;
+  }
+  void keep(std::unique_ptr<T> ended) noexcept {
+    if (keeps_memory && all_.size() < all_.capacity()) all_.push_back(std::move(ended));
+  }
+
+ private:
+  std::vector<std::unique_ptr<T>> all_;
+};
+
+struct outbox_tag;
+struct active_tag;
+
+using outbox_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>;
+using active_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<active_tag>>;
+
+// A request, and where it stands.
+struct placed_request : outbox_hook, active_hook {
+  bool in_outbox() const { return outbox_hook::is_linked(); }
+  // Among those that others may have to wait for: see active_requests.
+  bool noted() const { return active_hook::is_linked(); }
+
+  owner_state* of = nullptr;
+  unsigned char outbox_order = 0;  // which list of the outbox it stands in
+  request asked{};
+};
+
+// The request of an owner. Most owners only hold, or wait behind others: it takes memory while there is one.
+class own_request {
+ public:
+  // One of `ask::none`, as long as nothing is under way.
+  request const& operator*() const { return made_ ? made_->asked : none; }
+  request const* operator->() const { return &**this; }
+  // \pre it is under way.
+  request& pending() {
+    assert(made_);
+    return made_->asked;
+  }
+  // Null: nothing is under way, nor about to begin.
+  placed_request* place() const { return made_.get(); }
+
+  // So that begin() does not throw. \throws std::bad_alloc: nothing has changed.
+  void make_room(owner_state& of, spare_list<placed_request>& from) {
+    if (made_) return;
+    made_ = from.empty() ? std::make_unique<placed_request>() : from.take();
+    made_->of = &of;
+  }
+  // If nothing has begun there.
+  void leave_room(spare_list<placed_request>& to) noexcept {
+    if (made_ && !made_->asked.under_way()) to.keep(std::move(made_));
+  }
+  void begin(owner_state& of, request&& what, spare_list<placed_request>& from) {
+    make_room(of, from);
+    made_->asked = std::move(what);
+  }
+  // \pre it is under way.
+  void end(spare_list<placed_request>& to) noexcept {
+    made_->asked = {};
+    to.keep(std::move(made_));
+  }
+
+ private:
+  static inline request const none{};
+
+  std::unique_ptr<placed_request> made_;
+};
+
 // Renewal of one field: all watchdog holds that an owner has in one mode of a lock.
 struct renewal : boost::intrusive::list_base_hook<> {
   renewal(owner_state& whose, unsigned char in_mode) : of(&whose), mode(in_mode) {}
@@ -131,16 +226,14 @@ struct renewal : boost::intrusive::list_base_hook<> {
   instant sent{};
 };
 
-struct outbox_tag;
 struct owner_tag;
 
-using outbox_hook = boost::intrusive::list_base_hook<boost::intrusive::tag<outbox_tag>>;
 using owner_hook = boost::intrusive::set_base_hook<boost::intrusive::tag<owner_tag>,
                                                    boost::intrusive::link_mode<boost::intrusive::safe_link>,
                                                    boost::intrusive::optimize_size<true>>;
 
 // What one owner has on one name: its holds and its request.
-struct owner_state : outbox_hook, owner_hook {
+struct owner_state : owner_hook {
   static constexpr unsigned most_modes = 2;
   static constexpr std::size_t most_holds = std::size_t{1} << 20;  // of one owner on one lock
 
@@ -167,7 +260,7 @@ struct owner_state : outbox_hook, owner_hook {
   static void renew(std::unique_ptr<owner_state>& state, name_machine& name, std::uint64_t number);
 
   bool idle() const {
-    return holds.empty() && !ask_.under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
+    return holds.empty() && !ask_->under_way() && behind.empty() && queued == 0 && !renewing() && !in_line;
   }
   bool renewing() const {
     return (renewals_[0] && renewals_[0]->under_way) || (renewals_[1] && renewals_[1]->under_way);
@@ -175,6 +268,7 @@ struct owner_state : outbox_hook, owner_hook {
   // Made when a mode is first renewed: most owners are waiters.
   renewal& renewal_of(unsigned char mode);
   renewal* known_renewal(unsigned char mode) const { return renewals_[mode].get(); }
+  bool in_outbox() const { return ask_.place() && ask_.place()->in_outbox(); }
   // Something was asked for that lasts so long on the server.
   void lasts_until(instant end) { over_at = std::max(over_at, end); }
 
@@ -183,7 +277,8 @@ struct owner_state : outbox_hook, owner_hook {
   std::uint64_t field;                        // under whose number the server has it; see tenure
   std::shared_ptr<std::string const> client;  // adopted: the other client whose number that is; null: ours
   few<std::unique_ptr<hold>> holds;           // in the order of their grants
-  request ask_;
+  own_request ask_;
+  instant left_at{};  // when the first copy of its last request left that is over
   boost::intrusive::list<operation, boost::intrusive::constant_time_size<false>>
       behind;                        // wait until the request under way was answered
   std::unique_ptr<own_channel> own;  // while it waits, for kinds whose waiters have channels of their own
@@ -191,7 +286,6 @@ struct owner_state : outbox_hook, owner_hook {
   instant over_at{};                 // whatever the server had of it has ended by then, by its lease
   operation* waits = nullptr;        // the first of its operations in the queue of the name
   unsigned queued = 0;               // how many there are
-  unsigned char outbox_order = 0;    // which list of the outbox it stands in
   bool parked = false;               // see own_channel_waiters::park
   bool holds_now = false;            // stands among the holders of the name
   bool in_line = false;              // the server may have it in a queue, or a claim of it
@@ -200,6 +294,26 @@ struct owner_state : outbox_hook, owner_hook {
   std::array<int, most_modes> live_{};
   std::array<std::unique_ptr<renewal>, most_modes> renewals_;
 };
+
+// A list of owners by one of the hooks of their requests.
+template <class Hook>
+struct by_request {
+  using hook_type = Hook;
+  using hook_ptr = hook_type*;
+  using const_hook_ptr = hook_type const*;
+  using value_type = owner_state;
+  using pointer = value_type*;
+  using const_pointer = value_type const*;
+
+  static hook_ptr to_hook_ptr(value_type& state) { return state.ask_.place(); }
+  static const_hook_ptr to_hook_ptr(value_type const& state) { return state.ask_.place(); }
+  static pointer to_value_ptr(hook_ptr hook) { return static_cast<placed_request*>(hook)->of; }
+  static const_pointer to_value_ptr(const_hook_ptr hook) { return static_cast<placed_request const*>(hook)->of; }
+};
+
+template <class Hook>
+using requests_list = boost::intrusive::list<owner_state, boost::intrusive::function_hook<by_request<Hook>>,
+                                             boost::intrusive::constant_time_size<false>>;
 
 // The owners of a name. Most names have one or none: then this takes no memory of its own.
 class owner_set {
@@ -234,19 +348,19 @@ class owner_set {
   mutable tree all_;
 };
 
-// What idle owners and ended holds leave behind, so that steady work does not allocate it again and again.
+// What idle owners, ended holds and answered requests leave behind.
 class spare_storage {
  public:
   spare_storage();
   owner_state& make(owner_set& all, owner_set::place const& where, name_machine& name, std::uint64_t owner);
   // \pre it is idle.
   void take(owner_set& all, owner_state& ended) noexcept;
-  std::unique_ptr<hold> make(hold&& made);
-  void take(std::unique_ptr<hold> ended) noexcept;
+
+  spare_list<hold> holds;
+  spare_list<placed_request> requests;
 
  private:
-  std::vector<std::unique_ptr<owner_state>> owners_;
-  std::vector<std::unique_ptr<hold>> holds_;
+  spare_list<owner_state> owners_;
 };
 
 // The owners of a client that were looked for last: a call looks for its own several times, and one who was passed a
@@ -281,8 +395,6 @@ class recent_owners {
 // their callers still want, as many as there are waiters: those are not among them.
 class active_requests {
  public:
-  // \throws std::bad_alloc: nothing has changed.
-  void make_room();
   // The request of this owner has begun, or changed.
   void note(owner_state& state);
   void forget(owner_state& state);
@@ -292,14 +404,14 @@ class active_requests {
   bool in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except = nullptr) const;
   bool release_sent(std::optional<unsigned char> mode = std::nullopt) const;
   // The release of the last hold of another owner still waits to be sent.
-  owner_state* unsent_release(owner_state const& except) const;
+  owner_state* unsent_release(owner_state const& except);
   // Another owner's release is under way that nobody waits for.
   bool dropped_release(owner_state const& except) const;
   // A force-unlock has run: whether a try of the direct lane ran before it nobody knows.
   void doubt_direct_tries();
 
  private:
-  few<owner_state*> all_;
+  requests_list<active_hook> all_;
 };
 
 }  // namespace latchkey::detail

@@ -53,7 +53,7 @@ std::size_t request_writer::replicas_needed() {
 }
 
 item request_writer::item_of(sent_call const& call, std::size_t i) {
-  request const* const was = i < call.owners.size() ? &call.owners[i]->ask_ : nullptr;
+  request const* const was = i < call.owners.size() ? &*call.owners[i]->ask_ : nullptr;
   item said{.what = call.asked, .mode = was ? was->mode : call.renewals[i]->mode, .bundled = call.bundled};
   if (!was) return said;
   said.target = was->target;
@@ -157,13 +157,13 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     if (why.transient && !moves) fell_ill(sickness::writes, why, found.text);
     if (found.what == outcome::type::granted || found.grant == outcome::type::granted) recovered(sickness::writes);
     // A release is never given up for trouble that passes: nothing else may end what it ends.
-    bool const gives_back = state && (state->ask_.what == ask::release || state->ask_.what == ask::hand_off);
+    bool const gives_back = state && (state->ask_->what == ask::release || state->ask_->what == ask::hand_off);
     bool const again = state && (moves || gives_back) && found.what == outcome::type::refused && why.transient &&
                        why.executed == server_error::ran::no && name_machine::goes_again(*state, shared_.now);
     goes_again = goes_again || (again && !moves);
     if (state && found.what == outcome::type::released && state->of.at_ != &at_)
       state->of.at_->requests.tell(state->of.which(), state->of.name());
-    if (again && moves) come_again(state->ask_.sent_on, state->of.at_->requests);
+    if (again && moves) come_again(state->ask_.pending().sent_on, state->of.at_->requests);
     if (again)
       state->of.not_run(*state, &why, found.text);
     else if (state)
@@ -219,7 +219,7 @@ bool request_writer::goes_elsewhere(sent_call& call, std::string_view text) {
   };
   for (owner_state* state : call.owners) {
     if (once) there->passing.add(state->of.name());
-    send_on(state->ask_.sent_on, (once ? there : state->of.at_)->requests);
+    send_on(state->ask_.pending().sent_on, (once ? there : state->of.at_)->requests);
     state->of.not_run(*state, nullptr, {}, once ? there : nullptr);
   }
   for (renewal* renewal : call.renewals) {
@@ -257,7 +257,7 @@ bool of_several_names(sent_call const& call) {
 bool request_writer::goes_apart(sent_call& call, std::string_view text) {
   if (!at_.in_cluster || !of_several_names(call)) return false;
   if (first_word(text) != "TRYAGAIN" && first_word(text) != "ASK") return false;
-  for (owner_state* state : call.owners) state->ask_.sent_on.next();
+  for (owner_state* state : call.owners) state->ask_.pending().sent_on.next();
   for (renewal* renewal : call.renewals) renewal->sent_on.next();
   send_again(call);
   return true;
@@ -270,7 +270,7 @@ void request_writer::come_again(detour& of, outbox& at) {
 
 // Some keys of one name are at one server and some at another.
 void request_writer::come_again(sent_call& call) {
-  for (owner_state* state : call.owners) come_again(state->ask_.sent_on, state->of.at_->requests);
+  for (owner_state* state : call.owners) come_again(state->ask_.pending().sent_on, state->of.at_->requests);
   if (call.plain) come_again(call.plain->sent_on, plain_.requests_of(*call.plain));
 }
 

@@ -17,7 +17,7 @@ constexpr std::size_t most_unanswered = 256;      // calls on one connection: th
 // Do both leave in one bundle? Of a bundle of which only one is left that one is an ordinary acquire.
 bool bundled(owner_state const& state, owner_state const& other) {
   script const* const text = state.of.which().acquire_all();
-  return text && state.ask_.bundle() != 0 && state.ask_.bundle() == other.ask_.bundle() &&
+  return text && state.ask_->bundle() != 0 && state.ask_->bundle() == other.ask_->bundle() &&
          text == other.of.which().acquire_all();
 }
 
@@ -25,7 +25,7 @@ script const& script_of(kind const& which, item const& asked) {
   return asked.what == ask::command ? which.command_script(asked.command) : which.script_for(asked.what);
 }
 
-detour const& detour_of(owner_state const& state) { return state.ask_.sent_on; }
+detour const& detour_of(owner_state const& state) { return state.ask_->sent_on; }
 detour const& detour_of(renewal const& renewal) { return renewal.sent_on; }
 std::string_view name_of(owner_state const& state) { return state.of.name(); }
 std::string_view name_of(renewal const& renewal) { return renewal.of->of.name(); }
@@ -41,8 +41,8 @@ bool one_call(Request const& request, Request const& other) {
 
 bool leaves_in(sent_call const& call, owner_state const& other) {
   owner_state const& first = *call.owners.front();
-  return call.owners.size() < most_items && other.ask_.what == call.asked && &other.of.which() == call.which &&
-         other.ask_.command == first.ask_.command && one_call(first, other);
+  return call.owners.size() < most_items && other.ask_->what == call.asked && &other.of.which() == call.which &&
+         other.ask_->command == first.ask_->command && one_call(first, other);
 }
 
 // Looks behind the oldest request, which leads a call, for others of its hash tag that may leave in it. As none leads
@@ -91,7 +91,7 @@ List taken_out(List& list, Stays const& stays) {
 
 // Whoever holds it already is not kept waiting by a quarantine.
 bool request_writer::held_back(owner_state const& state) const {
-  request const& asked = state.ask_;
+  request const& asked = *state.ask_;
   bool const barred = shared_.barred.has(state);
   if (asked.what == ask::extend) return barred;
   if (asked.what == ask::hand_off) return !at_.passes_on(asked, shared_.now);
@@ -134,7 +134,8 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
       shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.barred.empty();
   outbox::owner_list later;
   if (some_wait)
-    later = taken_out(list, [this](owner_state const& state) { return held_back(state) || rests(state.ask_.sent_on); });
+    later =
+        taken_out(list, [this](owner_state const& state) { return held_back(state) || rests(state.ask_->sent_on); });
   companions search(list);
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
@@ -150,7 +151,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     auto const next = search.next([&](owner_state const& other) { return leaves_in(call, other); });
     owner_state& state = *next;
     list.erase(next);
-    bool const alone = state.ask_.sent_on.take_asking();
+    bool const alone = state.ask_.pending().sent_on.take_asking();
     bool const other_slot = at_.in_cluster && !call.owners.empty() && !one_call(*call.owners.front(), state);
     bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), state);
     bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(state, list.front()));
@@ -177,8 +178,8 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     call.bundled = in_bundle;
     call.owners.push_back(&state);
     items.push_back(asked);
-    state.ask_.where = request::place::shared;
-    if (state.ask_.partner) state.ask_.partner->ask_.where = request::place::shared;
+    state.ask_.pending().where = request::place::shared;
+    if (state.ask_->partner) state.ask_->partner->ask_.pending().where = request::place::shared;
     if (!alone) continue;
     write_asking(to);
     flush();
@@ -326,10 +327,10 @@ void request_writer::write_call(link& to, sent_call&& call, std::span<item const
 // --- the direct lane ---
 
 bool request_writer::leave_together(owner_state const& first, owner_state const& other, bool in_cluster) {
-  request const& asked = other.ask_;
-  if (asked.what != first.ask_.what || asked.command != first.ask_.command) return false;
+  request const& asked = *other.ask_;
+  if (asked.what != first.ask_->what || asked.command != first.ask_->command) return false;
   if (in_cluster && !one_call(first, other)) return false;
-  bool const in_bundles = !in_cluster && (first.ask_.bundle() != 0 || asked.bundle() != 0);
+  bool const in_bundles = !in_cluster && (first.ask_->bundle() != 0 || asked.bundle() != 0);
   return in_bundles ? bundled(first, other) : &first.of.which() == &other.of.which();
 }
 
@@ -376,8 +377,8 @@ void request_writer::prepare_lane(sent_call& call) {
       left_behind.push_back(state);
       continue;
     }
-    state->ask_.where = request::place::direct;
-    if (state->ask_.partner) state->ask_.partner->ask_.where = request::place::direct;
+    state->ask_.pending().where = request::place::direct;
+    if (state->ask_->partner) state->ask_->partner->ask_.pending().where = request::place::direct;
     lane_items_.push_back(asked);
     owners[kept++] = state;
   }
@@ -385,7 +386,7 @@ void request_writer::prepare_lane(sent_call& call) {
   owner_state const& first = *owners.front();
   call.asked = lane_items_.front().what;
   call.which = &first.of.which();
-  call.bundled = kept > 1 && call.asked == ask::acquire && !at_.in_cluster && first.ask_.bundle() != 0;
+  call.bundled = kept > 1 && call.asked == ask::acquire && !at_.in_cluster && first.ask_->bundle() != 0;
   call.text = call.bundled ? call.which->acquire_all() : &script_of(*call.which, lane_items_.front());
   for (owner_state* const state : left_behind) state->of.not_run(*state, nullptr, {});
 }
@@ -394,8 +395,8 @@ void request_writer::prepare_lane(sent_call& call) {
 bool request_writer::still_wanted(sent_call const& call) {
   if (call.owners.empty()) return call.plain != nullptr;
   return std::none_of(call.owners.begin(), call.owners.end(), [](owner_state const* state) {
-    request const& asked = state->ask_;
-    return asked.abandoned || asked.fix || (asked.partner && asked.partner->ask_.abandoned);
+    request const& asked = *state->ask_;
+    return asked.abandoned || asked.fix || (asked.partner && asked.partner->ask_->abandoned);
   });
 }
 

@@ -57,7 +57,7 @@ void shared_channel_waiters::move(home& from) {
 // The same that `join` and `try_head` ask, of a call that is not there yet.
 bool shared_channel_waiters::keeps_back(operation const& call) const {
   owner_state const* const state = of_.known(call.owner);
-  if (state && state->ask_.under_way()) return false;  // what is behind that may leave together again
+  if (state && state->ask_->under_way()) return false;  // what is behind that may leave together again
   if (state && of_.kind_.admit(call.mode, state->live_by_mode()) != kind::admission::queue) return false;
   if (call.comes_back && of_.shared_.now < streak_.left_until()) return true;
   return !queue_.empty() || of_.in_doubt(call.mode) || of_.tenure_.held() || field_taken(call.owner, call.mode);
@@ -81,7 +81,7 @@ void shared_channel_waiters::join(owner_state& state, operation& call) {
     return beside ? try_beside(call, true) : void();
   }
   // The answer that resolves the name, or that ends what its owner has under way, makes it try.
-  if (of_.in_doubt(call.mode) || state.ask_.under_way()) return;
+  if (of_.in_doubt(call.mode) || state.ask_->under_way()) return;
   bool const behind_ours = of_.holders_.keep_out(state, call.mode);
   bool const hears = listening() == view::on && !heard();
   if (!behind_ours || call.asks_once() || !(hears || listening() == view::off)) return try_head(true);
@@ -151,7 +151,7 @@ void shared_channel_waiters::try_head(bool may_go_direct) {
   bool const hands_off = onward().hands_off();
   if (leaving && hands_off &&
       (shared.barred.has(*head.of_owner) || !ours.may_be_handed(*leaving, *head.of_owner) ||
-       !of_.at_->passes_on(leaving->ask_, shared.now)))
+       !of_.at_->passes_on(*leaving->ask_, shared.now)))
     return remember(wake_up::release);
   unfollowed_ = wake_up::none;
   look_no_more();
@@ -401,7 +401,7 @@ void shared_channel_waiters::try_run() {
 }
 
 void shared_channel_waiters::try_beside(operation& call, bool may_go_direct) {
-  if (call.where != operation::place::waiting || call.of_owner->ask_.under_way() || of_.in_doubt(call.mode)) return;
+  if (call.where != operation::place::waiting || call.of_owner->ask_->under_way() || of_.in_doubt(call.mode)) return;
   of_.send_acquire(call, may_go_direct && !of_.active_.release_sent());
 }
 

@@ -15,14 +15,14 @@ bool succession::can_hand_off(owner_state const& from) const {
       shared.closed())
     return false;
   operation const& head = queue_.head();
-  if (head.of_owner == &from || head.mode != from.ask_.mode || shared.barred.has(*head.of_owner)) return false;
+  if (head.of_owner == &from || head.mode != from.ask_->mode || shared.barred.has(*head.of_owner)) return false;
   if (!of_.tenure_.may_be_handed(from, *head.of_owner)) return false;
   return head.tried || !of_.active_.in_doubt(of_.kind_.rules(), head.mode, &from);
 }
 
 bool succession::unsent_try() const {
   return streak_.runs() && !hands_off() && !queue_.empty() && queue_.head().where == operation::place::trying &&
-         queue_.head().of_owner->ask_.where == request::place::outbox;
+         queue_.head().of_owner->ask_->where == request::place::outbox;
 }
 
 }  // namespace latchkey::detail

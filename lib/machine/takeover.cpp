@@ -11,7 +11,7 @@ namespace latchkey::detail {
 namespace {
 
 bool can_make_way(owner_state const& state, context const& shared) {
-  request const& asked = state.ask_;
+  request const& asked = *state.ask_;
   if (asked.where != request::place::outbox || !shared.barred.has(state)) return false;
   bool const enters_anew = asked.what == ask::acquire && !asked.repeated && state.live() > 0;
   return asked.what == ask::extend || (enters_anew && asked.call && !asked.call->queued);
@@ -44,7 +44,7 @@ void takeover::move(name_machine& name, home& to) {
       to.held += static_cast<std::size_t>(state->live());
     }
   for (owner_state& state : name.owners_) {
-    if (static_cast<outbox_hook&>(state).is_linked()) {
+    if (state.in_outbox()) {
       from.requests.remove(state);
       to.requests.add(state);
     }
@@ -70,7 +70,7 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   if (other || (borrower && borrower->live(was.mode) > 0)) {
     name.shared_.released.owe(was);
     owner_state* const waits = other ? other->known(was.owner) : nullptr;
-    if (!waits || waits->ask_.under_way()) return;
+    if (!waits || waits->ask_->under_way()) return;
     waits->lasts_until(was.over_at);
     return catch_up(*waits);
   }
@@ -81,7 +81,7 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
     name.shared_.released.owe(was);
     return name.tidy(state);
   }
-  request& asked = state.ask_;
+  request const& asked = *state.ask_;
   bool const says_so = asked.under_way() && asked.mode == was.mode && asked.what != ask::leave;
   if (state.live(was.mode) == 0 && !says_so) {
     state.lasts_until(was.over_at);  // as long as it may be there it is not given up
@@ -89,7 +89,7 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
   }
   // What is asked for meanwhile says it, too, unless its caller gives up before it has left.
   bool const asks = asked.what == ask::acquire || asked.grantee;
-  if (says_so && asks) asked.owes = true;
+  if (says_so && asks) state.ask_.pending().owes = true;
   name.tidy(state);
 }
 
@@ -97,9 +97,9 @@ void takeover::may_run_later(owner_state& state, home const& at) {
   name_machine& name = state.of;
   auto const& rules = name.kind_.rules();
   if (!rules.exclusive || !rules.takes) return;
-  for (owner_state* of : {&state, state.ask_.partner}) {
-    if (!of || of->client || of->live(of->ask_.mode) > 0) continue;
-    request const& asked = of->ask_;
+  for (owner_state* of : {&state, state.ask_->partner}) {
+    if (!of || of->client || of->live(of->ask_->mode) > 0) continue;
+    request const& asked = *of->ask_;
     if (asked.what != ask::acquire && asked.what != ask::release && asked.what != ask::hand_off) continue;
     if (asked.lease > 0) of->lasts_until(after(name.shared_.now, milliseconds(asked.lease)));
     name.shared_.released.add(recent_releases::entry_of(*of, asked.mode, at, name.shared_.now));
@@ -128,7 +128,7 @@ void takeover::make_way(owner_state& state) {
 
 void takeover::withdraw(owner_state& state) {
   name_machine& name = state.of;
-  request const was = state.ask_;
+  request const was = *state.ask_;
   name.at_->requests.remove(state);
   name.finish(state);
   if (was.call && was.what == ask::acquire) {

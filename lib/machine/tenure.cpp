@@ -22,7 +22,7 @@ bool tenure::fits(operation const& call) const {
 }
 
 bool tenure::may_reenter(owner_state const& state, operation const& call) const {
-  return is_of(state) && on(call) && state.live(mode()) > 0 && !state.ask_.under_way() && fits(call);
+  return is_of(state) && on(call) && state.live(mode()) > 0 && !state.ask_->under_way() && fits(call);
 }
 
 bool tenure::may_pass(owner_state const& from, operation const& call) const {
@@ -32,9 +32,9 @@ bool tenure::may_pass(owner_state const& from, operation const& call) const {
   if (turns_ >= limit.max_streak || of_.shared_.now - began_ >= to_nanoseconds(limit.max_time)) return false;
   owner_state const& to = *call.of_owner;
   if (borrower_ && borrower_ != &from) return false;
-  if (&to != &from && (to.ask_.under_way() || to.live() > 0 || to.in_line)) return false;
+  if (&to != &from && (to.ask_->under_way() || to.live() > 0 || to.in_line)) return false;
   // A release that has left may run at any time, also if it was taken back.
-  request const& asked = from.ask_;
+  request const& asked = *from.ask_;
   bool const unsent = asked.what == ask::release && asked.mode == mode() && asked.where == request::place::outbox &&
                       asked.target == 0 && !asked.repeated && !asked.owes && !asked.fix;
   return !asked.under_way() || unsent;
@@ -135,7 +135,7 @@ milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
 }
 
 void tenure::settle(owner_state& state) {
-  if (!will_settle(state) || state.live() > 0 || state.ask_.under_way()) return;
+  if (!will_settle(state) || state.live() > 0 || state.ask_->under_way()) return;
   if (borrower_ == &state && !is_of(state)) borrower_ = nullptr;
   state.field = state.owner;
   state.client = nullptr;

@@ -13,7 +13,7 @@ detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which
   hold* const held = state ? state->find(which) : nullptr;
   if (!held || !from.holders_.lasts(held)) return {};
   if (state->live() > 1) return {.refused = "its owner holds the lock more than once"};
-  if (state->ask_.under_way() || !state->behind.empty() || state->queued > 0)
+  if (state->ask_->under_way() || !state->behind.empty() || state->queued > 0)
     return {.refused = "another call of its owner is under way"};
   if (!state->client && state->field != state->owner)
     return {.refused = "it began as a local turn, and the server shows another owner"};
@@ -45,7 +45,7 @@ bool stands_for(owner_state const& state, operation const& call) {
 
 bool transfer::ends(name_machine& in, operation const& call) {
   return std::any_of(in.owners_.begin(), in.owners_.end(), [&](owner_state const& one) {
-    request const& asked = one.ask_;
+    request const& asked = *one.ask_;
     bool const releases = asked.what == ask::release || (asked.what == ask::hand_off && !asked.grantee);
     return one.live() == 0 && releases && asked.under_way() && stands_for(one, call);
   });
@@ -90,7 +90,7 @@ void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
 }
 
 void transfer::confirmed(name_machine& into, owner_state& state, outcome const& answer) {
-  request const was = state.ask_;
+  request const was = *state.ask_;
   into.finish(state);
   into.repair_modes(state, was.fix | (was.owes ? 1u << was.mode : 0u));
   if (!was.call) return;

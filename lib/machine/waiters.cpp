@@ -6,7 +6,7 @@
 namespace latchkey::detail {
 
 bool wait_queue::head_idle() const {
-  return !empty() && head().where == operation::place::waiting && !head().of_owner->ask_.under_way();
+  return !empty() && head().where == operation::place::waiting && !head().of_owner->ask_->under_way();
 }
 
 wait_queue::iterator wait_queue::first_once() {

@@ -51,8 +51,9 @@ struct room {
   }
   void asks(owner_state& one, ask what, place where, unsigned char mode, bool awaited) {
     active.forget(one);
-    one.ask_ = {.what = what, .where = where, .mode = mode, .target = what == ask::acquire ? 1 : 0};
-    one.ask_.call = awaited ? &caller : nullptr;
+    request asked{.what = what, .where = where, .mode = mode, .target = what == ask::acquire ? 1 : 0};
+    asked.call = awaited ? &caller : nullptr;
+    one.ask_.begin(one, std::move(asked), shared.spares.requests);
     active.note(one);
   }
 };
@@ -135,12 +136,12 @@ TEST_CASE("holders: what is left to its lease counts as lost once, and still kee
 TEST_CASE("active requests: a wanted try keeps nobody waiting, unless it goes by the direct lane", "[unit][machine]") {
   room r;
   r.asks(r.a, ask::acquire, place::shared, writes, true);
-  CHECK_FALSE(r.a.ask_.noted);
+  CHECK_FALSE(r.a.ask_.place()->noted());
   r.asks(r.a, ask::acquire, place::direct, writes, true);
-  CHECK(r.a.ask_.noted);
+  CHECK(r.a.ask_.place()->noted());
   CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes));
   r.active.doubt_direct_tries();
-  CHECK(r.a.ask_.doubtful);
+  CHECK(r.a.ask_->doubtful);
 }
 
 TEST_CASE("active requests: what was sent and is not awaited leaves the name in doubt", "[unit][machine]") {
@@ -153,7 +154,7 @@ TEST_CASE("active requests: what was sent and is not awaited leaves the name in 
     CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
     CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), writes, &r.a));
     r.asks(r.a, ask::acquire, where, writes, false);
-    r.a.ask_.abandoned = true;
+    r.a.ask_.pending().abandoned = true;
     r.active.note(r.a);
     CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
     r.active.forget(r.a);
@@ -167,7 +168,7 @@ TEST_CASE("active requests: of a side that several share it leaves that side alo
   r.asks(r.a, ask::release, place::shared, reads, false);
   CHECK(r.active.in_doubt(read_write_kind().rules(), writes));
   CHECK_FALSE(r.active.in_doubt(read_write_kind().rules(), reads));
-  r.a.ask_.fix = 1;
+  r.a.ask_.pending().fix = 1;
   CHECK(r.active.in_doubt(read_write_kind().rules(), reads));
 }
 
@@ -217,7 +218,7 @@ TEST_CASE("wait queue: an owner's first call is known, whoever leaves", "[unit][
   r.line.leave(r.calls[2]);
   CHECK(r.a.queued == 0);
   CHECK(r.a.waits == nullptr);
-  r.b.ask_.what = ask::release;
+  r.b.ask_.begin(r.b, {.what = ask::release}, r.shared.spares.requests);
   CHECK_FALSE(r.line.head_idle());
   r.line.leave(r.calls[1]);
   r.line.leave(r.calls[3]);

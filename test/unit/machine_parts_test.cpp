@@ -260,15 +260,16 @@ TEST_CASE("outbox: requests by their order, each once") {
   name_machine name(r.shared, at, reentrant_kind(), "k");
   owner_state a(name, 1), b(name, 2), c(name, 3);
   CHECK(box.empty());
-  a.ask_.what = ask::acquire;
-  b.ask_.what = ask::release;
-  c.ask_.what = ask::hand_off;
+  auto& spares = r.shared.spares.requests;
+  a.ask_.begin(a, {.what = ask::acquire}, spares);
+  b.ask_.begin(b, {.what = ask::release}, spares);
+  c.ask_.begin(c, {.what = ask::hand_off}, spares);
   for (owner_state* one : {&a, &b, &c}) box.add(*one);
   CHECK(r.out.turn);
   CHECK(&box.of(outbox::acquires).front() == &a);
   CHECK(&box.of(outbox::releases).front() == &b);
   CHECK(&box.of(outbox::hand_offs).front() == &c);
-  b.ask_.what = ask::hand_off;  // a waiter came: it changes its place
+  b.ask_.pending().what = ask::hand_off;  // a waiter came: it changes its place
   box.add(b);
   CHECK(box.of(outbox::releases).empty());
   CHECK(box.of(outbox::hand_offs).size() == 2);

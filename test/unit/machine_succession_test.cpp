@@ -23,7 +23,7 @@ struct room {
     shared.now = instant(std::chrono::hours(1));
     waits.of_owner = &second;
     line.join(waits);
-    first.ask_ = {.what = ask::release, .where = request::place::outbox};
+    first.ask_.begin(first, {.what = ask::release, .where = request::place::outbox}, shared.spares.requests);
     name.active_.note(first);
   }
   ~room() {
@@ -72,14 +72,14 @@ TEST_CASE("succession: a release takes the head along until the streak is over",
 TEST_CASE("succession: nothing is handed to who leaves, or to who has something under way", "[unit][machine]") {
   room r(reentrant_kind());
   CHECK_FALSE(r.onward.can_hand_off(r.second));
-  r.second.ask_.what = ask::extend;
+  r.second.ask_.begin(r.second, {.what = ask::extend}, r.shared.spares.requests);
   CHECK_FALSE(r.onward.can_hand_off(r.first));
 }
 
 TEST_CASE("succession: in doubt only a head is handed it that was told already that it is busy", "[unit][machine]") {
   room r(reentrant_kind());
   owner_state third(r.of, 3);
-  third.ask_ = {.what = ask::release, .where = request::place::shared};
+  third.ask_.begin(third, {.what = ask::release, .where = request::place::shared}, r.shared.spares.requests);
   r.name.active_.note(third);
   CHECK_FALSE(r.onward.can_hand_off(r.first));
   r.waits.tried = true;
@@ -110,11 +110,11 @@ TEST_CASE("succession: of kinds that hand nothing off a try leaves right behind 
     CHECK(r.onward.hands_off() == hands_off);
     CHECK(r.onward.can_hand_off(r.first) == hands_off);
     r.waits.where = operation::place::trying;
-    r.second.ask_ = {.what = ask::acquire, .where = request::place::outbox};
+    r.second.ask_.begin(r.second, {.what = ask::acquire, .where = request::place::outbox}, r.shared.spares.requests);
     CHECK_FALSE(r.onward.unsent_try());
     r.goes_on(1);
     CHECK(r.onward.unsent_try() == !hands_off);
-    r.second.ask_.where = request::place::shared;
+    r.second.ask_.pending().where = request::place::shared;
     CHECK_FALSE(r.onward.unsent_try());
   }
 }

@@ -38,7 +38,8 @@ struct queue_of {
     return take();
   }
   said busy(operation& call, std::int64_t hint = 20'000) {
-    request const was = std::exchange(call.of_owner->ask_, {});
+    request const was = *call.of_owner->ask_;
+    call.of_owner->ask_.end(name.shared_.spares.requests);
     waiters.refused(*call.of_owner, was, hint);
     return take();
   }

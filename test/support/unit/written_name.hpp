@@ -14,8 +14,7 @@ struct written_name final : detail::waited_name {
 
   void send_acquire(detail::operation& call, bool may_go_direct) override {
     call.where = detail::operation::place::trying;
-    call.of_owner->ask_.what = detail::ask::acquire;
-    call.of_owner->ask_.call = &call;
+    call.of_owner->ask_.begin(*call.of_owner, {.what = detail::ask::acquire, .call = &call}, shared_.spares.requests);
     asked.push_back((may_go_direct ? "direct " : "try ") + std::to_string(call.owner));
   }
   void hand_over(detail::owner_state&, detail::operation& head, bool) override {
