@@ -157,7 +157,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
 void name_machine::begin_turn(owner_state& state, operation& call) {
   holders_.keep(state, call, call.mode, shared_.now, tenure_.end_of(call));
   tenure_.count_moved();
-  shared_.timers.set_lazily(turn_due_, tenure_.confirm_at());
+  shared_.timers.set_lazily(tenure_.due(*this), tenure_.confirm_at());
   waiters_->served(call);
 }
 

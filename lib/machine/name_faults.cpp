@@ -165,9 +165,10 @@ void name_machine::ask_after_holder() {
 void name_machine::on_turn_due() {
   instant const at = tenure_.confirm_at();
   if (at == never) return;
-  if (at > shared_.now) return shared_.timers.set(turn_due_, at);
+  if (at > shared_.now) return shared_.timers.set(tenure_.due(*this), at);
   if (owner_state& holder = *tenure_.holder(); !holder.ask_->under_way()) return give_back(holder, tenure_.mode());
-  shared_.timers.set(turn_due_, after(shared_.now, tenure::unnoticed));  // looks again when that may be answered
+  // Looks again when that may be answered.
+  shared_.timers.set(tenure_.due(*this), after(shared_.now, tenure::unnoticed));
 }
 
 // --- requests without an answer ---

@@ -18,12 +18,9 @@ name_machine::name_machine(context& shared, home& at, kind const& which, std::st
     waiters_ = &either_waiters_.emplace<own_channel_waiters>(about);
   else
     waiters_ = &either_waiters_.emplace<shared_channel_waiters>(about);
-  turn_due_.what = timer_node::type::turn;
-  turn_due_.of = this;
 }
 
 name_machine::~name_machine() {
-  shared_.timers.drop(turn_due_);
   shared_.forget_served(*this);
   shared_.recent.forget(owners_);
 }

@@ -203,7 +203,6 @@ class name_machine final : private waited_name, public namesakes {
 
   std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;
   waiters* waiters_ = nullptr;  // the one of them that the kind wants
-  timer_node turn_due_;
 };
 
 inline name_machine& namesakes::next() const { return static_cast<name_machine&>(*next_); }

@@ -103,7 +103,7 @@ bool name_machine::end_turn(owner_state& state, hold& ended) {
     pass_on(state, *next);
   else
     tenure_.count_moved();
-  shared_.timers.set_lazily(turn_due_, tenure_.confirm_at());
+  shared_.timers.set_lazily(tenure_.due(*this), tenure_.confirm_at());
   return true;
 }
 

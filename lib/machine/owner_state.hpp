@@ -275,7 +275,7 @@ struct owner_state : owner_hook {
   name_machine& of;
   std::uint64_t const owner;
   std::uint64_t field;                        // under whose number the server has it; see tenure
-  std::shared_ptr<std::string const> client;  // adopted: the other client whose number that is; null: ours
+  std::unique_ptr<std::string const> client;  // adopted: the other client whose number that is; null: ours
   few<std::unique_ptr<hold>> holds;           // in the order of their grants
   own_request ask_;
   instant left_at{};  // when the first copy of its last request left that is over

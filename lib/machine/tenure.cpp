@@ -4,6 +4,22 @@
 
 namespace latchkey::detail {
 
+tenure::~tenure() {
+  if (local_) of_.shared_.timers.drop(local_->due);
+}
+
+tenure::local_turns& tenure::local() {
+  if (!local_) local_ = std::make_unique<local_turns>();
+  return *local_;
+}
+
+timer_node& tenure::due(name_machine& of) {
+  timer_node& node = local().due;
+  node.what = timer_node::type::turn;
+  node.of = &of;
+  return node;
+}
+
 bool tenure::on(operation const& call) const {
   bool const delays = delay_of(call.link).count() > 0;
   return at_ && !doubted_ && !of_.shared_.barred.has(*at_) && !call.member && !delays &&
@@ -29,9 +45,9 @@ bool tenure::may_pass(owner_state const& from, operation const& call) const {
   if (!is_of(from) || !on(call) || !fits(call)) return false;
   if (from.live() > from.live(mode())) return false;  // what it has beside stays in its field
   auto const& limit = of_.shared_.settings.local_handoff;
-  if (turns_ >= limit.max_streak || of_.shared_.now - began_ >= to_nanoseconds(limit.max_time)) return false;
+  if (turns() >= limit.max_streak || of_.shared_.now - began_ >= to_nanoseconds(limit.max_time)) return false;
   owner_state const& to = *call.of_owner;
-  if (borrower_ && borrower_ != &from) return false;
+  if (borrower() && borrower() != &from) return false;
   if (&to != &from && (to.ask_->under_way() || to.live() > 0 || to.in_line)) return false;
   // A release that has left may run at any time, also if it was taken back.
   request const& asked = *from.ask_;
@@ -42,15 +58,17 @@ bool tenure::may_pass(owner_state const& from, operation const& call) const {
 
 bool tenure::count_chance() {
   context const& shared = of_.shared_;
-  if (shared.now - std::exchange(asked_at_, shared.now) > to_nanoseconds(in_a_row)) asked_ = 0;
+  local_turns& so_far = local();
+  if (shared.now - std::exchange(so_far.asked_at, shared.now) > to_nanoseconds(in_a_row)) so_far.asked = 0;
   auto const by_server = static_cast<unsigned>(shared.settings.local_handoff.warm_up);
-  asked_ = std::min(asked_, by_server) + 1;
-  return asked_ > by_server;
+  so_far.asked = std::min(so_far.asked, by_server) + 1;
+  return so_far.asked > by_server;
 }
 
 bool tenure::warmed() const {
   auto const by_server = static_cast<unsigned>(of_.shared_.settings.local_handoff.warm_up);
-  return on() && (by_server == 0 || (asked_ > by_server && of_.shared_.now - asked_at_ <= to_nanoseconds(in_a_row)));
+  if (!on() || by_server == 0) return on();
+  return local_ && local_->asked > by_server && of_.shared_.now - local_->asked_at <= to_nanoseconds(in_a_row);
 }
 
 instant tenure::end_of(operation const& call) const {
@@ -62,12 +80,12 @@ instant tenure::end_of(operation const& call) const {
 
 void tenure::pass(owner_state& from, owner_state& to) {
   passed_ = true;
-  ++turns_;
+  ++local().turns;
   at_ = &to;
   if (&from == &to) return;
   to.field = std::exchange(from.field, from.owner);
   to.lasts_until(from.over_at);
-  borrower_ = to.field == to.owner ? nullptr : &to;
+  local_->borrower = to.field == to.owner ? nullptr : &to;
 }
 
 void tenure::count_moved() { moved_ = of_.shared_.now; }
@@ -85,7 +103,7 @@ void tenure::granted(owner_state& state, request const& was, instant until) {
   began_ = was.first_sent;
   until_ = until;
   passed_ = doubted_ = false;
-  turns_ = 0;
+  if (local_) local_->turns = 0;
   shown_ = static_cast<int>(was.target);
   told_ = was.sent;
   moved_ = of_.shared_.now;
@@ -136,7 +154,7 @@ milliseconds tenure::beyond(operation const& call, std::size_t waiting) const {
 
 void tenure::settle(owner_state& state) {
   if (!will_settle(state) || state.live() > 0 || state.ask_->under_way()) return;
-  if (borrower_ == &state && !is_of(state)) borrower_ = nullptr;
+  if (borrower() == &state && !is_of(state)) local_->borrower = nullptr;
   state.field = state.owner;
   state.client = nullptr;
 }

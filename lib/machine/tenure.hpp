@@ -3,6 +3,8 @@
 #include <machine/lock_name.hpp>
 #include <machine/owner_state.hpp>
 
+#include <memory>
+
 namespace latchkey::detail {
 
 // What the server shows for this client under a name, in the field of one owner, from a grant to the sending of its
@@ -17,6 +19,7 @@ class tenure {
   static constexpr milliseconds in_a_row{100};
 
   explicit tenure(lock_name const& name) : of_(name) {}
+  ~tenure();
   tenure(tenure const&) = delete;
   tenure& operator=(tenure const&) = delete;
 
@@ -31,7 +34,8 @@ class tenure {
   // This owner's field stands for another one's hold, or for a request of it that is not answered.
   bool lent(std::uint64_t owner) const { return borrower_of(owner) != nullptr; }
   owner_state* borrower_of(std::uint64_t owner) const {
-    return borrower_ && borrower_->owner != owner && borrower_->field == owner ? borrower_ : nullptr;
+    owner_state* const stands = borrower();
+    return stands && stands->owner != owner && stands->field == owner ? stands : nullptr;
   }
   bool held() const { return at_ && at_->live(mode()) > 0; }
   // As far as anybody could say.
@@ -61,6 +65,8 @@ class tenure {
   void count_moved();
   // When the server is to be told what has lasted for a while; `never`: there is nothing to tell.
   instant confirm_at() const;
+  // When this machine, whose tenure it is, looks at that.
+  timer_node& due(name_machine& of);
 
   // --- requests of owners ---
   // A hold was granted with a request of which the first copy left at `asked`.
@@ -89,21 +95,30 @@ class tenure {
   void settle(owner_state& state);
 
  private:
+  // What only a lock has that could have gone on without the server: most are held and released.
+  struct local_turns {
+    owner_state* borrower = nullptr;  // who stands on the server under another one's field
+    instant asked_at{};               // when something could last be done without the server
+    unsigned asked = 0;               // how often that was in a row, up to one more than go by the server
+    int turns = 0;                    // of this tenure
+    timer_node due;
+  };
+
   bool on(operation const& call) const;
   bool fits(operation const& call) const;
+  local_turns& local();
+  owner_state* borrower() const { return local_ ? local_->borrower : nullptr; }
+  int turns() const { return local_ ? local_->turns : 0; }
 
   lock_name const& of_;
   owner_state* at_ = nullptr;
-  owner_state* borrower_ = nullptr;  // who stands on the server under another one's field
-  instant began_{};                  // when the request of the grant was first sent
-  instant until_{};                  // the server has it until then, whatever happens
-  instant told_{};                   // when the copy was sent that was answered last
-  instant moved_{};                  // when what the holder has last changed
-  instant asked_at_{};               // when something could last be done without the server
-  unsigned asked_ = 0;               // how often that was in a row, up to one more than go by the server
-  int turns_ = 0;
-  int shown_ = 0;        // the hold count that the server showed last
-  bool passed_ = false;  // since the server was asked
+  std::unique_ptr<local_turns> local_;  // made with the first chance
+  instant began_{};                     // when the request of the grant was first sent
+  instant until_{};                     // the server has it until then, whatever happens
+  instant told_{};                      // when the copy was sent that was answered last
+  instant moved_{};                     // when what the holder has last changed
+  int shown_ = 0;                       // the hold count that the server showed last
+  bool passed_ = false;                 // since the server was asked
   bool doubted_ = false;
 };
 

@@ -69,7 +69,7 @@ void transfer::adopt(name_machine& into, owner_state& state, operation& call) {
     return into.complete(call, errc::already_held, "the server shows another hold of this client under that owner");
   if (end <= into.shared_.now) return into.complete(call);  // `yes` stays false
   state.field = call.field;
-  state.client = call.argument;
+  state.client = call.argument ? std::make_unique<std::string const>(*call.argument) : nullptr;
   state.lasts_until(end == never ? never
                                  : after(end, into.shared_.settings.timeout + into.shared_.settings.clock_margin));
   call.lease = milliseconds(1);  // not the watchdog's
