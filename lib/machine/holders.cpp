@@ -23,14 +23,14 @@ instant holders::latest_deadline() const {
 }
 
 bool holders::excludes(owner_state const& state, unsigned char mode) const {
-  auto const& rules = of_.kind_.rules();
+  auto const& rules = of_.kind_->rules();
   for (unsigned char held = 0; held < rules.modes; ++held)
     if (state.live(held) > 0 && !rules.shares(held, mode)) return true;
   return false;
 }
 
 bool holders::keep_out(owner_state const& state, unsigned char mode) const {
-  return of_.kind_.rules().exclusive && std::any_of(all_.begin(), all_.end(), [&](owner_state const* other) {
+  return of_.kind_->rules().exclusive && std::any_of(all_.begin(), all_.end(), [&](owner_state const* other) {
            return other != &state && excludes(*other, mode);
          });
 }
@@ -56,7 +56,7 @@ void holders::keep(owner_state& state, operation& call, unsigned char mode, inst
   made.id = made.generation = of_.shared_.next_hold++;
   made.mode = mode;
   if (call.max_hold.count() > 0) made.renew_until = after(sent, call.max_hold);
-  made.watchdog = call.lease.count() <= 0 && of_.kind_.rules().renews && deadline < made.renew_until;
+  made.watchdog = call.lease.count() <= 0 && of_.kind_->rules().renews && deadline < made.renew_until;
   made.began = of_.shared_.now;
   made.deadline = deadline;
   made.link = call.link;

@@ -14,15 +14,14 @@ struct lock_name {
   lock_name(context& shared, home& at, kind const& which, std::string name)
       : shared_(shared),
         at_(&at),
-        kept_(which.kept()),
-        kind_(which),
+        kind_(which.kept()),
         tally_(shared.tally(which.rules().name)),
         name_(std::move(name)) {}
 
   // For config::on_event.
   void note(event_type type, std::uint64_t owner = 0, error_code error = {}, std::string_view text = {},
             nanoseconds took = {}, std::uint64_t about = 0) const {
-    if (shared_.observed) shared_.note(type, name_, owner, error, text, took, kind_.rules().name, about);
+    if (shared_.observed) shared_.note(type, name_, owner, error, text, took, kind_->rules().name, about);
   }
 
   // A call that wanted it has ended without.
@@ -30,8 +29,7 @@ struct lock_name {
 
   context& shared_;
   home* at_;                                // of the server that has it
-  std::shared_ptr<kind const> const kept_;  // handles may go before what they began has ended
-  kind const& kind_;
+  std::shared_ptr<kind const> const kind_;  // handles may go before what they began has ended
   kind_stats& tally_;
   std::string const name_;
 };

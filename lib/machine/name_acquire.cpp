@@ -33,7 +33,7 @@ void name_machine::acquire(owner_state& state, operation& call) {
   if (name_machine const* const other = in_use_elsewhere(state.owner))
     return complete(call, errc::bad_argument,
                     "the owner has this name already as a " + std::string(other->which().rules().name));
-  switch (kind_.admit(call.mode, state.live_by_mode())) {
+  switch (kind_->admit(call.mode, state.live_by_mode())) {
     // An owner who holds it never queues behind others: they wait for him.
     case kind::admission::at_once:
       if (tenure_.may_reenter(state, call) && tenure_.count_chance()) return begin_turn(state, call);
@@ -55,7 +55,7 @@ bool name_machine::replaces_unsent_release(owner_state const& state, operation c
       tenure_.will_settle(state) || (state.field != state.owner && delay_of(call.link).count() > 0);
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || state.live() > 0 || !state.behind.empty() || !queue().empty() ||
-      !kind_.rules().exclusive || kind_.rules().own_channel || in_anothers ||
+      !kind_->rules().exclusive || kind_->rules().own_channel || in_anothers ||
       !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
     return false;
   return !active_.dropped_release(state) && !in_doubt(call.mode);
@@ -84,7 +84,7 @@ std::int64_t name_machine::lease_for(operation const& call) const {
   milliseconds const delay = delay_of(call.link);
   // Long enough for the next one in turn, if there is one.
   if (call.lease.count() > 0) return (call.lease + delay + tenure_.beyond(call, queue().size())).count();
-  if (!kind_.rules().renews) return 0;
+  if (!kind_->rules().renews) return 0;
   milliseconds const whole = shared_.settings.lock_watchdog_timeout;
   milliseconds const bounded = call.max_hold + shared_.settings.clock_margin;
   return ((call.max_hold.count() > 0 ? std::min(bounded, whole) : whole) + delay).count();
@@ -96,7 +96,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
   operation* call = was.abandoned ? nullptr : was.call;
   milliseconds const delay = delay_of(call ? call->link : nullptr);  // on the server alone
   instant const deadline = was.lease <= 0 ? never : shared_.trusted_end(sent, milliseconds(was.lease) - delay);
-  auto const& rules = kind_.rules();
+  auto const& rules = kind_->rules();
   bool const outer_lost = was.doubtful || (was.target > 1 && state.live(was.mode) != was.target - 1);
   bool const heard = waiters_->heard();
   state.in_line = false;
@@ -113,7 +113,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
   }
 
   if (!call || deadline <= shared_.now || outer_lost || answer.unsynced) {
-    if (kind_.rules().takes) note(event_type::abandoned, state.owner, {}, {}, {}, was.context);
+    if (kind_->rules().takes) note(event_type::abandoned, state.owner, {}, {}, {}, was.context);
     if (!was.on_left) repair(state, was.mode);
     if (!call) return;
     bool const was_head = queue().is_head(*call);
@@ -240,7 +240,7 @@ void name_machine::give_up(operation& call, error_code error) {
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
 void name_machine::take_back(owner_state& state) {
   request& asked = state.ask_.pending();
-  bool const command = asked.what == ask::command && !kind_.rules_of(asked.command).persists;
+  bool const command = asked.what == ask::command && !kind_->rules_of(asked.command).persists;
   if (asked.what != ask::acquire && !asked.grantee && !command) return;  // releases and extensions go on
   asked.abandoned = true;
   active_.note(state);

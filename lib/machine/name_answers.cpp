@@ -121,14 +121,14 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
     default: {
       error = error_of(answer);
       bool const has_lease = state.over_at != never && state.over_at != instant{};
-      bool const stays = kind_.rules().takes && !has_lease;  // nothing else gives it back
+      bool const stays = kind_->rules().takes && !has_lease;  // nothing else gives it back
       note(stays ? event_type::permit_lost : event_type::warning, state.owner, error, words_of(answer), {},
            was.context);
     }
   }
   if (answer.not_published) note(event_type::publish_refused, state.owner, {}, {}, {}, was.context);
   bool const published = was.what == ask::release && was.target == 0 && answer.what == outcome::type::released;
-  if (published && kind_.rules().listens) shared_.unpublished = answer.not_published;
+  if (published && kind_->rules().listens) shared_.unpublished = answer.not_published;
   if (!was.give_back && !error) note(event_type::released, state.owner, {}, {}, shared_.now - was.began, was.context);
   if (!was.call) return;
   was.call->released = found;

@@ -51,7 +51,7 @@ void name_machine::leave() {
       if (state->holds[i]->lost) holders_.forget(*state, *state->holds[i]);
     // They still count as live: a request under way for another hold of the owner must not end them.
     for (auto const& each : state->holds) holders_.leave(*state, *each);
-    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*state, mode);
+    for (unsigned char mode = 0; mode < kind_->rules().modes; ++mode) holders_.stop_renewing(*state, mode);
     tidy(*state);
   }
   shared_.forget_served(*this);

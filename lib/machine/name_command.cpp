@@ -28,14 +28,14 @@ void name_machine::command(owner_state& state, operation& call) {
 // Whose hold it is about, if a lease of this client shows it.
 owner_state* name_machine::concerned(request const& asked) const {
   if (asked.what != ask::command || !asked.argument) return nullptr;
-  return known(kind_.concerns(asked.command, *asked.argument, shared_.client_id));
+  return known(kind_->concerns(asked.command, *asked.argument, shared_.client_id));
 }
 
 // What a command is about to take from a hold of this client is not shown any more when the server does it.
 void name_machine::foresee(request const& asked) {
   owner_state* const shown = concerned(asked);
   if (!shown) return;
-  if (!kind_.rules_of(asked.command).shortens) return lose_mode(*shown, asked.mode, errc::lease_lost);
+  if (!kind_->rules_of(asked.command).shortens) return lose_mode(*shown, asked.mode, errc::lease_lost);
   instant const end = shared_.trusted_end(shared_.now, milliseconds(asked.lease));
   for (auto const& h : shown->holds)
     if (!h->lost && h->deadline > end) holders_.move_end(*h, end);
@@ -46,7 +46,7 @@ void name_machine::on_end_moved(request const& was, outcome const& answer) {
   owner_state* const shown = concerned(was);
   if (!shown) return;
   bool const done = answer.what == outcome::type::done;
-  if (!kind_.rules_of(was.command).shortens) return done ? void() : repair(*shown, was.mode);
+  if (!kind_->rules_of(was.command).shortens) return done ? void() : repair(*shown, was.mode);
   if (done && answer.value == 0) return lose_mode(*shown, was.mode, errc::lease_lost);
   if (answer.unsynced) return;
   instant const end = shared_.trusted_end(was.sent, milliseconds(was.lease));
@@ -63,13 +63,13 @@ void name_machine::on_command_answer(owner_state& state, outcome const& answer) 
   on_end_moved(was, answer);
   if (was.call) was.call->unseen = was.repeated;
   // Also if its caller has left meanwhile.
-  if (kind_.rules_of(was.command).shortens && !queue().empty()) waiters_->remember(wake_up::end_moved);
+  if (kind_->rules_of(was.command).shortens && !queue().empty()) waiters_->remember(wake_up::end_moved);
   if (!was.call) {
     if (answer.what != outcome::type::done) note(event_type::warning, state.owner, error_of(answer), words_of(answer));
     return;
   }
   if (answer.what != outcome::type::done) return complete(*was.call, error_of(answer), words_of(answer));
-  if (answer.unsynced && kind_.rules_of(was.command).shortens)
+  if (answer.unsynced && kind_->rules_of(was.command).shortens)
     return complete(*was.call, errc::not_synced, answer.text.empty() ? too_few_replicas : answer.text);
   was.call->yes = true;
   was.call->value = answer.value;
@@ -86,9 +86,9 @@ void name_machine::on_unseen_give_back(owner_state& state, outcome answer) {
 // The answer to a repeated request: its earlier copy did not run, so that it goes as if for the first time. But after
 // some time the server has forgotten what it ran, and this answer says nothing.
 void name_machine::on_unseen(owner_state& state, request const& was) {
-  bool const certain = shared_.now < after(was.first_sent, milliseconds(kind_.rules().remembers));
+  bool const certain = shared_.now < after(was.first_sent, milliseconds(kind_->rules().remembers));
   if (was.call && certain) was.call->unseen = false;
-  bool const wanted = was.call ? !was.abandoned : was.what == ask::command && kind_.rules_of(was.command).persists;
+  bool const wanted = was.call ? !was.abandoned : was.what == ask::command && kind_->rules_of(was.command).persists;
   if (certain && wanted && !state.ask_->under_way()) {
     request again = was;
     again.repeated = false;
@@ -98,7 +98,7 @@ void name_machine::on_unseen(owner_state& state, request const& was) {
   }
   if (certain && !wanted) return;
   on_end_moved(was, {});
-  if (was.what == ask::acquire && kind_.rules().takes)
+  if (was.what == ask::acquire && kind_->rules().takes)
     note(event_type::permit_lost, state.owner, errc::connection_lost, too_late);
   if (!was.call || was.abandoned)
     note(event_type::warning, state.owner, errc::connection_lost, too_late);
@@ -111,7 +111,7 @@ void name_machine::on_unseen(owner_state& state, request const& was) {
 // Late copies of a command can no longer run. True: it ends here, because it must not go again or nobody wants it.
 bool name_machine::ends_doubtful_command(owner_state& state) {
   request const& asked = *state.ask_;
-  auto const rules = kind_.rules_of(asked.command);
+  auto const rules = kind_->rules_of(asked.command);
   if (asked.what != ask::command || (rules.repeats && (asked.call || rules.persists))) return false;
   operation* const call = asked.call;
   unsigned const fix = asked.fix;

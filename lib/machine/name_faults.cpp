@@ -65,7 +65,7 @@ void name_machine::repair(owner_state& state, unsigned char mode) {
 }
 
 void name_machine::repair_modes(owner_state& state, unsigned modes) {
-  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode)
+  for (unsigned char mode = 0; mode < kind_->rules().modes; ++mode)
     if (modes >> mode & 1u) repair(state, mode);
 }
 
@@ -73,7 +73,7 @@ void name_machine::repair_modes(owner_state& state, unsigned modes) {
 bool name_machine::lapsed(owner_state const& state) const {
   request const& asked = *state.ask_;
   return asked.what == ask::acquire && asked.call && !asked.call->queued &&
-         kind_.admit(asked.mode, state.live_by_mode()) != kind::admission::at_once;
+         kind_->admit(asked.mode, state.live_by_mode()) != kind::admission::at_once;
 }
 
 // The server is told first, then the call queues like everybody.
@@ -105,7 +105,7 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
   };
   // Nothing that this client has asked for lasts longer.
   instant const ends = after(shared_.now, shared_.settings.timeout + shared_.settings.clock_margin);
-  bool any = false, stays = kind_.rules().by_id && state.over_at <= ends;
+  bool any = false, stays = kind_->rules().by_id && state.over_at <= ends;
   for (auto h = next(); h != state.holds.end(); h = next()) {
     if ((*h)->renew_until <= (*h)->deadline) note(event_type::max_hold_reached, state.owner, {}, {}, {}, (*h)->context);
     stays = stays || (*h)->adopted || delay_of((*h)->link).count() > 0;
@@ -133,7 +133,7 @@ void name_machine::lose_ended(owner_state& state, unsigned char mode) {
 void name_machine::forced(operation const& by, instant sent) {
   active_.doubt_direct_tries();
   for (owner_state* state : holders_.all())
-    for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) {
+    for (unsigned char mode = 0; mode < kind_->rules().modes; ++mode) {
       if (by.argument && (mode != by.mode || field_of(*state, mode) != *by.argument)) continue;  // of one field alone
       bool const certain = std::all_of(state->holds.begin(), state->holds.end(),
                                        [&](auto const& h) { return h->mode != mode || h->lost || h->began < sent; });

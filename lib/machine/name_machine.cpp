@@ -299,7 +299,7 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
     if (!tries.in_line) tries.line_time = call->line_time;
     if (call->queued && !call->asks_once()) {
       out.wait = left(shared_.now, call->deadline).count();
-      out.enters_line = kind_.rules().own_channel || (kind_.rules().claims && asked.amount > 1);
+      out.enters_line = kind_->rules().own_channel || (kind_->rules().claims && asked.amount > 1);
       tries.in_line = tries.in_line || out.enters_line;
     }
   }

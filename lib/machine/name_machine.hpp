@@ -54,7 +54,7 @@ class name_machine final : private waited_name, public namesakes {
   ~name_machine();
 
   std::string const& name() const { return name_; }
-  kind const& which() const { return kind_; }
+  kind const& which() const { return *kind_; }
   using lock_name::note;
   using waited_name::add_field;
   using waited_name::at_;

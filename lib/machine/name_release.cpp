@@ -84,7 +84,7 @@ void name_machine::thread_ended(std::uint64_t owner) {
     note(event_type::holder_thread_ended, owner, {}, {}, holders_.rest_of(*held));
     held->watchdog = false;
   }
-  for (unsigned char mode = 0; mode < kind_.rules().modes; ++mode) holders_.stop_renewing(*state, mode);
+  for (unsigned char mode = 0; mode < kind_->rules().modes; ++mode) holders_.stop_renewing(*state, mode);
 }
 
 // The server need not be told yet: the owner has more of it, or the next one in turn has it.
@@ -192,7 +192,7 @@ void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_
 // goes with the last that waits.
 void name_machine::leave_line(owner_state& state) {
   if (!state.in_line || state.ask_->under_way() || state.queued > 0 || !state.behind.empty()) return;
-  if (kind_.rules().claims && !queue().empty()) {
+  if (kind_->rules().claims && !queue().empty()) {
     state.in_line = false;
     queue().head().of_owner->in_line = true;
     return;
@@ -206,14 +206,14 @@ void name_machine::leave_line(owner_state& state) {
 
 // Makes the server's count what the owner still holds. Repeated until answered; it publishes, so that others hear.
 void name_machine::give_back(owner_state& state, unsigned char mode, bool repeated) {
-  if (!kind_.rules().takes) return;
+  if (!kind_->rules().takes) return;
   request asked;
   asked.what = ask::release;
   asked.give_back = true;
   asked.mode = mode;
   asked.target = state.live(mode);
   asked.repeated = repeated;
-  asked.until = after(state.left_at, milliseconds(kind_.rules().remembers));
+  asked.until = after(state.left_at, milliseconds(kind_->rules().remembers));
   begin(state, asked);
   send(state, false);
 }

@@ -27,7 +27,7 @@ void own_channel::on_confirmed() { in_.wake(of_); }
 
 void own_channel::on_message(std::string_view payload) {
   ++in_.of_.shared_.counters.messages;
-  if (in_.of_.kind_.wakes(payload)) in_.wake(of_);
+  if (in_.of_.kind_->wakes(payload)) in_.wake(of_);
 }
 
 void own_channel::on_refused() { in_.wake(of_); }
@@ -121,7 +121,7 @@ void own_channel_waiters::recalled(owner_state& state) {
 
 void own_channel_waiters::wait(owner_state& state, unsigned char mode, std::int64_t hint) {
   if (!state.own)
-    state.own = std::make_unique<own_channel>(*this, state, of_.kind_.channel(of_.name_, of_.field_of(state, mode)));
+    state.own = std::make_unique<own_channel>(*this, state, of_.kind_->channel(of_.name_, of_.field_of(state, mode)));
   if (state.own->dirty) return wake(state);
   if (state.own->listening() == listener::view::refused) state.own->ask_again();
   operation const* const call = waiter_of(state);

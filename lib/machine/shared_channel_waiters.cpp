@@ -58,7 +58,7 @@ void shared_channel_waiters::move(home& from) {
 bool shared_channel_waiters::keeps_back(operation const& call) const {
   owner_state const* const state = of_.known(call.owner);
   if (state && state->ask_->under_way()) return false;  // what is behind that may leave together again
-  if (state && of_.kind_.admit(call.mode, state->live_by_mode()) != kind::admission::queue) return false;
+  if (state && of_.kind_->admit(call.mode, state->live_by_mode()) != kind::admission::queue) return false;
   if (call.comes_back && of_.shared_.now < streak_.left_until()) return true;
   return !queue_.empty() || of_.in_doubt(call.mode) || of_.tenure_.held() || field_taken(call.owner, call.mode);
 }
@@ -380,7 +380,7 @@ void shared_channel_waiters::on_confirmed() {
 
 void shared_channel_waiters::on_message(std::string_view payload) {
   ++of_.shared_.counters.messages;
-  if (!of_.kind_.wakes(payload)) return;
+  if (!of_.kind_->wakes(payload)) return;
   rotation_.heard();
   if (of_.tenure_.holder()) return doubt();
   // The answer to our own release is not far, and then others have their chance first.

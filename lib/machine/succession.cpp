@@ -7,7 +7,7 @@ bool succession::may_pass(owner_state const& from, operation const& call) const 
   return streak_.allows(of_.shared_.settings.local_handoff, of_.shared_.now) && of_.tenure_.may_pass(from, call);
 }
 
-bool succession::hands_off() const { return of_.kind_.rules().hand_off && !of_.tenure_.warmed(); }
+bool succession::hands_off() const { return of_.kind_->rules().hand_off && !of_.tenure_.warmed(); }
 
 bool succession::can_hand_off(owner_state const& from) const {
   context const& shared = of_.shared_;
@@ -17,7 +17,7 @@ bool succession::can_hand_off(owner_state const& from) const {
   operation const& head = queue_.head();
   if (head.of_owner == &from || head.mode != from.ask_->mode || shared.barred.has(*head.of_owner)) return false;
   if (!of_.tenure_.may_be_handed(from, *head.of_owner)) return false;
-  return head.tried || !of_.active_.in_doubt(of_.kind_.rules(), head.mode, &from);
+  return head.tried || !of_.active_.in_doubt(of_.kind_->rules(), head.mode, &from);
 }
 
 bool succession::unsent_try() const {

@@ -28,9 +28,9 @@ owner_state* of_number(owner_set& owners, std::uint64_t number) {
 
 void takeover::look_after_holds(name_machine& name) {
   name.tenure_.doubt();
-  if (!name.kind_.rules().renews) return;
+  if (!name.kind_->rules().renews) return;
   for (owner_state* state : name.holders_.all())
-    for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode)
+    for (unsigned char mode = 0; mode < name.kind_->rules().modes; ++mode)
       if (state->live(mode) > 0) name.at_->renewals.look_for(state->renewal_of(mode));
 }
 
@@ -48,7 +48,7 @@ void takeover::move(name_machine& name, home& to) {
       from.requests.remove(state);
       to.requests.add(state);
     }
-    for (unsigned char mode = 0; mode < name.kind_.rules().modes; ++mode) {
+    for (unsigned char mode = 0; mode < name.kind_->rules().modes; ++mode) {
       renewal* const renewal = state.known_renewal(mode);
       if (!renewal || !renewal->under_way || !renewal->is_linked()) continue;
       from.requests.remove(*renewal);
@@ -95,7 +95,7 @@ void takeover::release_again(name_machine& name, recent_releases::entry const& w
 
 void takeover::may_run_later(owner_state& state, home const& at) {
   name_machine& name = state.of;
-  auto const& rules = name.kind_.rules();
+  auto const& rules = name.kind_->rules();
   if (!rules.exclusive || !rules.takes) return;
   for (owner_state* of : {&state, state.ask_->partner}) {
     if (!of || of->client || of->live(of->ask_->mode) > 0) continue;
@@ -108,7 +108,7 @@ void takeover::may_run_later(owner_state& state, home const& at) {
 
 void takeover::may_come_back(owner_state& state, unsigned char mode) {
   context& shared = state.of.shared_;
-  if (!shared.may_move || !state.of.kind_.rules().exclusive || state.client) return;
+  if (!shared.may_move || !state.of.kind_->rules().exclusive || state.client) return;
   // Behind an ASK it ran where the name is not yet.
   home const& ran_at = shared.answers ? *shared.answers : *state.of.at_;
   shared.released.add(recent_releases::entry_of(state, mode, ran_at, shared.now));
@@ -118,7 +118,7 @@ void takeover::catch_up(owner_state& state) {
   if (state.client || state.field != state.owner || state.of.tenure_.lent(state.owner) ||
       state.of.in_use_elsewhere(state.owner))
     return;
-  for (unsigned char mode = 0; mode < state.of.kind_.rules().modes; ++mode)
+  for (unsigned char mode = 0; mode < state.of.kind_->rules().modes; ++mode)
     if (state.live(mode) == 0 && state.of.shared_.released.take_owed(state, mode)) state.of.repair(state, mode);
 }
 

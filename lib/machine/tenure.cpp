@@ -136,7 +136,7 @@ void tenure::lost(owner_state& state, unsigned char in_mode) {
 }
 
 void tenure::stand_in(owner_state& state, unsigned char in_mode) {
-  if (of_.kind_.rules().shares(in_mode, in_mode) && lent(state.owner) && state.field == state.owner)
+  if (of_.kind_->rules().shares(in_mode, in_mode) && lent(state.owner) && state.field == state.owner)
     state.field = of_.shared_.next_stand_in++;
 }
 

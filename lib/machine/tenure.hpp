@@ -23,9 +23,9 @@ class tenure {
   tenure(tenure const&) = delete;
   tenure& operator=(tenure const&) = delete;
 
-  bool on() const { return of_.kind_.rules().turns && of_.shared_.settings.local_turns; }
+  bool on() const { return of_.kind_->rules().turns && of_.shared_.settings.local_turns; }
   // Of a kind with several the one that an owner has alone: nothing else is passed on.
-  unsigned char mode() const { return of_.kind_.rules().turn_mode; }
+  unsigned char mode() const { return of_.kind_->rules().turn_mode; }
   // When the request of the last grant was first sent.
   instant began() const { return began_; }
   // Whose turn it is; null: there is no tenure.

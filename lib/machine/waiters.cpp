@@ -137,7 +137,7 @@ void waiters::let_in_others(owner_state& holder) {
   for (auto it = queue_.from(*holder.waits); it != queue_.end() && holder.queued > 0;) {
     operation& same = *it++;
     bool const waits_on =
-        same.of_owner != &holder || of_.kind_.admit(same.mode, holder.live_by_mode()) == kind::admission::queue;
+        same.of_owner != &holder || of_.kind_->admit(same.mode, holder.live_by_mode()) == kind::admission::queue;
     if (waits_on) continue;
     leave(same);
     holder.behind.push_back(same);

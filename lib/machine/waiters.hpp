@@ -91,14 +91,14 @@ struct waited_name : lock_name {
   void correct(operation& query) const;
 
   // Does what is under way decide whether the lock is free for this mode?
-  bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_.rules(), mode); }
+  bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_->rules(), mode); }
   std::string field_of(owner_state const& state, unsigned char mode) const {
     std::string made;
     add_field(made, state, mode);
     return made;
   }
   void add_field(std::string& out, owner_state const& state, unsigned char mode) const {
-    kind_.add_field(out, state.client ? *state.client : shared_.client_id, state.field, mode);
+    kind_->add_field(out, state.client ? *state.client : shared_.client_id, state.field, mode);
   }
 
   owner_set owners_;
@@ -198,7 +198,7 @@ class waiters {
  protected:
   ~waiters() = default;
 
-  kind::traits const& rules() const { return of_.kind_.rules(); }
+  kind::traits const& rules() const { return of_.kind_->rules(); }
   // Somebody is asked already, and the head knows what the server would say. True: this call is completed.
   bool told_at_once(owner_state& state, operation& call);
   void enter(operation& call);
@@ -292,7 +292,7 @@ class shared_channel_waiters final : public waiters {
   bool leaves_to_others(operation& head);
   bool reigned_over(int others) const;
   void let_others_first();
-  std::string channel_name() const { return of_.kind_.channel(of_.name_, {}); }
+  std::string channel_name() const { return of_.kind_->channel(of_.name_, {}); }
   shared_channel& channel();
   view listening() const { return channel_ ? channel_->listening() : view::off; }
   // The head tries again without a message.
@@ -300,7 +300,7 @@ class shared_channel_waiters final : public waiters {
   void look_at(instant when) { of_.shared_.timers.set(channel().hint, when); }
   void look_no_more();
 
-  rotation rotation_;
+  [[no_unique_address]] rotation rotation_;  // room behind it for a byte
   wake_up unfollowed_ = wake_up::none;
   std::unique_ptr<shared_channel> channel_;
 };
