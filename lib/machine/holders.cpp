@@ -5,9 +5,7 @@
 
 namespace latchkey::detail {
 
-void holders::make_room() {
-  if (all_.capacity() == all_.size()) all_.reserve(2 * all_.size());
-}
+void holders::make_room() { all_.make_room(); }
 
 // A hold of this owner has begun or ended.
 void holders::note(owner_state& state) {

@@ -40,10 +40,10 @@ bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 owner_state& name_machine::prepare(std::uint64_t owner) {
-  holders_.make_room();
   waiters_->make_room();
   shared_.served.reserve(shared_.served.size() + 1);
   owner_state& state = state_of(owner);
+  if (!state.holds_now) holders_.make_room();
   state.ask_.make_room(state, shared_.spares.requests);
   return state;
 }

@@ -51,7 +51,7 @@ bool renewal::concerns_any() const {
 }
 
 hold& owner_state::add(std::unique_ptr<hold> made) {
-  auto& kept = *holds.emplace_back(std::move(made));
+  auto& kept = *holds.push_back(std::move(made));
   kept.of = this;
   kept.what = timed::type::hold;
   ++live_[kept.mode];
@@ -80,9 +80,9 @@ hold* owner_state::find(hold_id id) {
 }
 
 hold* owner_state::latest(unsigned char mode) {
-  auto found =
-      std::find_if(holds.rbegin(), holds.rend(), [&](auto const& hold) { return hold->mode == mode && !hold->leased; });
-  return found == holds.rend() ? nullptr : found->get();
+  for (std::size_t i = holds.size(); i-- > 0;)
+    if (holds[i]->mode == mode && !holds[i]->leased) return holds[i].get();
+  return nullptr;
 }
 
 std::int64_t owner_state::longest(unsigned char mode, instant now, config const& settings, hold const* except) const {
@@ -137,7 +137,7 @@ owner_state& spare_storage::make(owner_set& all, owner_set::place const& where, 
 void spare_storage::take(owner_set& all, owner_state& ended) noexcept {
   assert(ended.idle() && !ended.in_outbox());
   ended.own.reset();  // gives up its channel
-  if (ended.holds.capacity() > most_spare) ended.holds.shrink_to_fit();
+  if (ended.holds.capacity() > most_spare) ended.holds = {};
   ended.ask_.leave_room(requests);
   owners_.keep(all.extract(ended));
 }

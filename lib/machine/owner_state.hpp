@@ -2,13 +2,13 @@
 
 #include <base/instant.hpp>
 #include <latchkey/config.hpp>
+#include <machine/few.hpp>
 #include <machine/hold_link.hpp>
 #include <machine/operation.hpp>
 #include <machine/timer_queue.hpp>
 #include <wire/item.hpp>
 #include <wire/kind.hpp>
 
-#include <boost/container/small_vector.hpp>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 
@@ -36,10 +36,6 @@ inline constexpr bool keeps_memory = !__has_feature(address_sanitizer);
 #else
 inline constexpr bool keeps_memory = true;
 #endif
-
-// Of most names and owners there are many, each with one of these: lists that begin inside.
-template <class T>
-using few = boost::container::small_vector<T, 1>;
 
 // For how long a renewed hold is trusted. The margin is on the server alone, as a lock delay is.
 milliseconds renewed_trust(config const& settings);

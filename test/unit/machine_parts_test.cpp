@@ -253,6 +253,28 @@ TEST_CASE("histogram: every time has its bucket") {
   CHECK(times.buckets[histogram::size - 1] == 1);
 }
 
+TEST_CASE("few: one has no memory of its own, and several are in order") {
+  int of[4]{};
+  few<int*> all;
+  CHECK((all.empty() && all.capacity() == 1));
+  all.push_back(&of[0]);
+  CHECK((all.size() == 1 && all.capacity() == 1 && all.back() == &of[0]));
+  all.erase(all.begin());
+  CHECK((all.empty() && all.begin() == all.end()));
+  for (int& one : of) all.push_back(&one);
+  all.erase(all.begin() + 1);
+  auto const copy = all;
+  all.make_room();
+  CHECK(all.capacity() > all.size());
+  CHECK(std::vector(all.begin(), all.end()) == std::vector{&of[0], &of[2], &of[3]});
+  CHECK((copy.size() == 3 && copy[2] == &of[3]));
+  while (all.size() > 1) all.erase(all.begin());
+  auto const last = all;
+  CHECK((last.size() == 1 && last.capacity() == 1 && last[0] == &of[3]));
+  all.erase(all.begin());
+  CHECK((all.empty() && copy.size() == 3));
+}
+
 TEST_CASE("outbox: requests by their order, each once") {
   room r;
   home at(r.shared);
