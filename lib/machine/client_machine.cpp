@@ -57,11 +57,13 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
       std::erase_if(names, [](auto const& machine) { return machine->idle(); });
       sweep_at = 2 * names.size() + 1'024;
     }
-    auto made = std::make_unique<name_machine>(shared, servers.at(name), which, std::string(name));
     note_script(which.script_for(ask::acquire));
     if (which.rules().takes) note_script(which.script_for(ask::release));
-    if (auto const namesake = names.find(name); namesake != names.end()) made->meet(**namesake);
-    return **names.insert(std::move(made)).first;
+    auto const found = names.find(name);
+    name_machine* const namesake = found == names.end() ? nullptr : &**found;
+    name_machine& made = **names.emplace(shared, servers.at(name), which, std::string(name)).first;
+    if (namesake) made.meet(*namesake);
+    return made;
   }
 
   void note_script(script const& script) {
@@ -90,7 +92,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   name_machine* known(kind const& which, std::string_view name) const {
     if (latest && latest->name() == name && latest->which().same_as(which)) return latest;
     auto found = names.find(name_view{&which, name});
-    return found == names.end() ? nullptr : latest = found->get();
+    return found == names.end() ? nullptr : latest = &**found;
   }
 
   void trouble(home const& at, error_code const& why, std::string_view text, bool transient) override {
@@ -103,11 +105,11 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   void tell_exclusive(std::string_view name, Tell const& tell) {
     auto const first = names.find(name);
     if (first == names.end()) return;
-    name_machine* machine = first->get();
+    name_machine* machine = &**first;
     do {
       if (machine->which().rules().exclusive) tell(*machine);
       machine = &machine->next();
-    } while (machine != first->get());
+    } while (machine != &**first);
   }
 
   void forced(operation const& call, instant sent) override {

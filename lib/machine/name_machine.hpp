@@ -207,13 +207,26 @@ class name_machine final : private waited_name, public namesakes {
 
 inline name_machine& namesakes::next() const { return static_cast<name_machine&>(*next_); }
 
+// A machine in the set of them. What the set knows of it never changes.
+class known_name {
+ public:
+  known_name(context& shared, home& at, kind const& which, std::string name)
+      : machine_(shared, at, which, std::move(name)) {}
+
+  name_machine& operator*() const { return machine_; }
+  name_machine* operator->() const { return &machine_; }
+
+ private:
+  mutable name_machine machine_;
+};
+
 struct name_view {
   kind const* which;
   std::string_view name;
 };
 
 inline name_view view_of(name_view const& key) { return key; }
-inline name_view view_of(std::unique_ptr<name_machine> const& of) { return {&of->which(), of->name()}; }
+inline name_view view_of(known_name const& of) { return {&of->which(), of->name()}; }
 
 inline std::string_view name_of(std::string_view name) { return name; }
 template <class A>
@@ -243,6 +256,6 @@ struct name_equal {
 };
 
 // The names of a client. A machine knows its name: the set of them has no second copy.
-using name_set = std::unordered_set<std::unique_ptr<name_machine>, name_hash, name_equal>;
+using name_set = std::unordered_set<known_name, name_hash, name_equal>;
 
 }  // namespace latchkey::detail
