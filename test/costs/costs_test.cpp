@@ -393,7 +393,7 @@ TEST_CASE("bytes of a hold", "[costs]") {
   double bytes = 1e9;
   for (int i = 0; i < 3; ++i) bytes = std::min(bytes, bytes_of_a_hold());
   std::printf("a hold: %.0f bytes\n", bytes);
-  CHECK(bytes <= 1'076);  // of which 16, in a cluster or not, say which server has the name
+  CHECK(bytes <= 801);  // of which 16, in a cluster or not, say which server has the name
 }
 
 TEST_CASE("bytes and commands of a waiter", "[costs]") {
@@ -405,7 +405,7 @@ TEST_CASE("bytes and commands of a waiter", "[costs]") {
   }
   std::printf("a waiter: %.0f bytes\n", least.bytes);
   // 16 of them so that no step looks through the other waiters of the name, 16 for whose hold was adopted.
-  CHECK(least.bytes <= 1'044);
+  CHECK(least.bytes <= 850);
   CHECK(least.commands == 0);
 }
 
