@@ -49,7 +49,10 @@ owner_state& name_machine::prepare(std::uint64_t owner) {
 }
 
 void name_machine::unprepare(std::uint64_t owner) noexcept {
-  if (owner_state* const state = known(owner)) tidy(*state);
+  owner_state* const state = known(owner);
+  if (!state) return;
+  state->ask_.leave_room(shared_.spares.requests);
+  tidy(*state);
 }
 
 void name_machine::start(operation& call, owner_state* prepared) {

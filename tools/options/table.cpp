@@ -25,7 +25,12 @@ constexpr option common[] = {
 };
 
 constexpr option of_run[] = {
-    {"wait", 'w', "D", words::duration, {}, "wait at most this long for the lock (forever), and 2s to 5s for the server"},
+    {"wait",
+     'w',
+     "D",
+     words::duration,
+     {},
+     "wait at most this long for the lock (forever), and 2s to 5s for the server"},
     {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
     {"lease", 0, "D", words::duration, {}, "lease of the lock, renewed every third of it (30s)"},
     {"max-hold", 0, "D", words::duration, {}, "end the command when it has held the lock for so long (forever)"},
@@ -45,7 +50,12 @@ constexpr option of_run[] = {
 
 constexpr option of_acquire[] = {
     {"lease", 0, "D", words::duration, {}, "how long the lock is held at most; needed, since nothing renews it"},
-    {"wait", 'w', "D", words::duration, {}, "wait at most this long for the lock (forever), and 2s to 5s for the server"},
+    {"wait",
+     'w',
+     "D",
+     words::duration,
+     {},
+     "wait at most this long for the lock (forever), and 2s to 5s for the server"},
     {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
     {"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"},
 };
