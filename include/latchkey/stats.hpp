@@ -52,7 +52,7 @@ struct stats {
   std::uint64_t acquired = 0;        ///< holds that began, and grants that nobody holds: of a semaphore, a latch
   std::uint64_t contended = 0;       ///< of these, after waiting
   std::uint64_t handed_off = 0;      ///< of these, passed on inside this client
-  std::uint64_t released = 0;        ///< holds that ended by release
+  std::uint64_t released = 0;        ///< holds that ended by release, whatever the server still had of them
   std::uint64_t lost = 0;            ///< holds that ended otherwise
   std::uint64_t busy = 0;            ///< calls that ended without a hold: somebody else had it
   std::uint64_t timeouts = 0;        ///< the same: `errc::timeout`

@@ -164,6 +164,7 @@ void name_machine::begin_turn(owner_state& state, operation& call) {
 void name_machine::pass_on(owner_state& from, operation& call) {
   owner_state& to = *call.of_owner;
   operation* const ended = from.ask_->call;
+  bool const released = from.ask_->what == ask::release && !from.ask_->give_back;  // not, if its end was told before
   instant const began = from.ask_->began;
   auto const context = from.ask_->context;
   if (from.ask_->under_way()) {  // a release that has not left
@@ -180,8 +181,8 @@ void name_machine::pass_on(owner_state& from, operation& call) {
   ++tally_.handed_off;
   note(event_type::handed_off, to.owner, {}, {}, {}, context_of(call.link));
   begin_turn(to, call);
+  if (released) note(event_type::released, from.owner, {}, {}, shared_.now - began, context);
   if (ended) {
-    note(event_type::released, from.owner, {}, {}, shared_.now - began, context);
     ended->released = release_result::released;
     complete(*ended);
   }
@@ -212,6 +213,7 @@ void name_machine::give_up(operation& call, error_code error) {
   owner_state& state = *call.of_owner;
   bool const was_head = queue().is_head(call);
   bool const tried = call.where == operation::place::trying;
+  bool const slept = !tried && call.waited && call.tried && !call.error;
   switch (call.where) {
     case operation::place::behind_owner: {
       state.behind.erase(state.behind.iterator_to(call));
@@ -231,7 +233,7 @@ void name_machine::give_up(operation& call, error_code error) {
   // What goes on behind has not been done, and will be.
   bool const open = call.goes_on() && error && !may_still_be_held(error);
   complete(call, open ? error_code(errc::connection_lost) : error);
-  if (was_head) waiters_->new_head();
+  if (was_head) waiters_->new_head(slept ? &call : nullptr);
   advance(state);
   // What made it try has not been followed, and another call of this owner may wait for the same.
   if (tried) waiters_->gave_up(state);

@@ -129,7 +129,8 @@ void name_machine::conclude_release(owner_state& state, request const& was, outc
   if (answer.not_published) note(event_type::publish_refused, state.owner, {}, {}, {}, was.context);
   bool const published = was.what == ask::release && was.target == 0 && answer.what == outcome::type::released;
   if (published && kind_->rules().listens) shared_.unpublished = answer.not_published;
-  if (!was.give_back && !error) note(event_type::released, state.owner, {}, {}, shared_.now - was.began, was.context);
+  if (!was.give_back && (!error || error == errc::lease_lost))
+    note(error ? event_type::lost : event_type::released, state.owner, error, {}, shared_.now - was.began, was.context);
   if (!was.call) return;
   was.call->released = found;
   complete(*was.call, error, answer.text);

@@ -77,6 +77,8 @@ void name_machine::arrive(owner_state& state, operation& call) {
   unsigned const fix = replaces ? state.ask_->fix : 0u;
   unsigned char const mode = state.ask_->mode;
   if (replaces) {
+    if (!state.ask_->give_back)
+      note(event_type::released, state.owner, {}, {}, shared_.now - state.ask_->began, state.ask_->context);
     at_->requests.remove(state);
     finish(state);
     waiters_->turns().count(shared_.now);
@@ -146,11 +148,10 @@ instant answer_awaited_until(owner_state const& state, operation const& call, bo
   bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
   bool const behind_others = call.where == operation::place::waiting && connected;
   if (call.late) return {};
-  if (!call.waited) return leaves_now || sent || behind_others ? call.limit() : instant{};
-  if (call.where != operation::place::trying) return {};
-  if (!call.waits() || !call.unseen || !sent) return {};
   request const& group = asked.grantee ? *asked.partner->ask_ : asked;
-  return after(std::min(group.sent, call.deadline), first_try_time);
+  instant const late = sent && call.waits() ? after(std::min(group.sent, call.deadline), first_try_time) : instant{};
+  if (!call.waited) return leaves_now || sent || behind_others ? std::max(call.limit(), late) : instant{};
+  return call.where == operation::place::trying && call.unseen ? late : instant{};
 }
 
 }  // namespace

@@ -100,13 +100,18 @@ void shared_channel_waiters::leave(operation& call) {
   of_.shared_.timers.set(channel_->linger, after(of_.shared_.now, linger_time));
 }
 
-void shared_channel_waiters::new_head() {
+void shared_channel_waiters::new_head(operation const* slept) {
   if (queue_.empty()) return;
   if (!queue_.head_idle()) {
     remember(wake_up::turn);  // another request of its owner is under way; the answer makes it try
     return;
   }
   operation& head = queue_.head();
+  // What that one was told still stands, and what would have woken it wakes whoever wants no less.
+  bool const hears = listening() == view::on || !rules().listens;
+  if (slept && hears && looks() && !heard() && of_.shared_.now >= streak_.left_until() && head.mode == slept->mode &&
+      head.amount >= slept->amount && !head.asks_once() && !parked(head))
+    return note_told(head);
   // The confirmation makes it try, or a look if that does not come soon.
   if (listening() == view::asked && looks()) return look_soon();
   bool const heard = listening() != view::off;

@@ -155,7 +155,8 @@ class waiters {
   // Does nothing for who does not stand here.
   virtual void leave(operation& call);
   // The head left without being granted, or is the first who waits behind a grant: nobody looks after the lock now.
-  virtual void new_head() {}
+  // `slept`: that one, if it was told that somebody else has the lock, and gave up asleep.
+  virtual void new_head(operation const* /* slept */ = nullptr) {}
   // An answer has come: those try who waited for the name to be resolved, or who hear no messages.
   virtual void wake() = 0;
 
@@ -251,7 +252,7 @@ class shared_channel_waiters final : public waiters {
   void join(owner_state& state, operation& call) override;
   bool keeps_back(operation const& call) const override;
   void leave(operation& call) override;
-  void new_head() override;
+  void new_head(operation const* slept = nullptr) override;
   void wake() override;
   void put_off(owner_state& state, request const& was, milliseconds pause) override;
   void granted(request const& was, outcome const& answer, instant deadline, bool heard) override;

@@ -58,10 +58,14 @@ inline void model::give_back(int x, int flags) {
 inline void model::give_up(int x) {
   owner_state& w = s.w[x];
   bool const was_head = s.queue_n && s.queue[0] == x;
+  bool const slept = w.place == TOLD_BUSY && !w.what && s.timer == 1 && !s.dirty;
   leave(x);
   w.marks &= u8(~(ONCE | LATE | SAW_BUSY));
   if (is_try(w)) take_back(x);
-  if (was_head) new_head();
+  if (!was_head) return;
+  if (!o.told_passes || !slept || !head_idle() || s.view != ON) return new_head();
+  s.w[s.queue[0]].place = TOLD_BUSY;
+  end_once_calls(true);
 }
 
 // Nobody waits for this try any more. What was never sent goes; else its effect is given back.

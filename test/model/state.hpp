@@ -93,6 +93,7 @@
   X(dirty_passes, 1, "a message during a try that was granted passes to the next head")                          \
   X(recheck, 1, "after the confirmation the head tries")                                                         \
   X(new_head, 1, "who becomes head because the other left tries at once")                                        \
+  X(told_passes, 1, "... but behind one that slept it is told what that one was")                                \
   X(resubscribe, 1, "a lost message connection subscribes anew, and the head tries")                             \
   X(hint_always, 1, "the hint timer runs, subscribed or not")                                                    \
   X(behind_local, 2, "behind a holder of this client: 0 tries, 1 later heads do not try untried, 2 nobody does") \

@@ -201,6 +201,39 @@ TEST_CASE("turns: a lock that was dropped and is taken again before anything was
   }
 }
 
+TEST_CASE("turns: every hold's end is told") {
+  for (std::uint64_t const next : {std::uint64_t{1}, std::uint64_t{2}})
+    for (bool const waits : {false, true}) {
+      world w(with_turns());
+      task& a = granted(w, w.acquire(1));
+      task* const b = waits ? &w.run(w.acquire(3)) : nullptr;
+      w.drop(a);
+      task& c = w.acquire(next);
+      if (b) w.drop(w.await(*b));
+      w.release(w.await(c));
+      w.run();
+      CHECK(w.noted(event_type::granted) == (waits ? 3 : 2));
+      CHECK(w.noted(event_type::released) == w.noted(event_type::granted));
+      w.finish();
+    }
+}
+
+TEST_CASE("a hold that was gone when it was released is told as lost") {
+  for (bool const awaited : {true, false}) {
+    world w(seen_by_the_server());
+    task& a = granted(w, w.acquire(1));
+    w.server.remove("k");
+    if (awaited)
+      w.release(a);
+    else
+      w.drop(a);
+    w.run();
+    CHECK(w.noted(event_type::released) == 0);
+    CHECK(w.noted(event_type::lost) == 1);
+    w.finish();
+  }
+}
+
 TEST_CASE("turns: who drops it and takes it again over and over releases it at the end of a streak") {
   for (int const run : {0, 1, 2, 3}) {
     bool const changes = run % 2 == 1;
