@@ -148,7 +148,7 @@ a try_set_permits 3
 b try_set_permits 5
 a try_acquire 2 0
 b try_acquire 2 0
-b try_acquire 2 60
+! b try_acquire 2 60
 b begin acquire 2
 a release 1; b finish
 a release 4
