@@ -56,9 +56,9 @@ class server {
 
   // --- time ---
 
-  /// Moves the server's clock and the clock of all clients of this process, in one jump. A lease that is shorter is over,
-  /// with a watchdog too: for renewals go in steps of less than the lease. One of exactly that length is over for its
-  /// holder, and has its last millisecond on the server.
+  /// Moves the server's clock and the clock of all clients of this process, in one jump. A lease that is shorter is
+  /// over, with a watchdog too: for renewals go in steps of less than the lease. One of exactly that length is over for
+  /// its holder, and has its last millisecond on the server.
   /// \throws std::invalid_argument negative, or more than a hundred years in all.
   void advance(timespan by);
   /// From now on the server's clock also goes by itself. `advance` still moves it.
