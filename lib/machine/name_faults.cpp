@@ -183,9 +183,9 @@ void name_machine::unanswered(owner_state& state, std::string_view text) {
   if (asked.what == ask::hand_off) {
     asked.partner->ask_.pending().where = request::place::in_doubt;
     asked.partner->ask_.pending().repeated = true;
-    count_attempt(*asked.partner, errc::connection_lost, text, true);
+    count_attempt(asked.partner->ask_->call, errc::connection_lost, text, true);
   }
-  count_attempt(state, errc::connection_lost, text, true);
+  count_attempt(state.ask_->call, errc::connection_lost, text, true);
   tidy_served();
 }
 
@@ -196,8 +196,8 @@ bool name_machine::goes_again(owner_state const& state, instant now) {
 void name_machine::waits_on(owner_state& state, server_error const& why, std::string_view text) {
   request const& asked = *state.ask_;
   if (asked.where != request::place::in_doubt) return;
-  if (asked.partner) count_attempt(*asked.partner, why.code, text, true);
-  count_attempt(state, why.code, text, true);
+  if (asked.partner) count_attempt(asked.partner->ask_->call, why.code, text, true);
+  count_attempt(state.ask_->call, why.code, text, true);
   tidy_served();
 }
 
@@ -268,8 +268,8 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
     takeover::withdraw(state);
   else if (lapsed(state))
     requeue(state, asked.mode);
-  if (why && state.ask_->partner) count_attempt(*partner, why->code, text, why->transient);
-  if (why) count_attempt(state, why->code, text, why->transient);
+  if (why && state.ask_->partner) count_attempt(partner->ask_->call, why->code, text, why->transient);
+  if (why) count_attempt(state.ask_->call, why->code, text, why->transient);
   advance(state);
   if (partner) advance(*partner);
   waiters_->wake();
@@ -278,34 +278,23 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
   tidy_served();
 }
 
-namespace {
-
-// The words of a refusal stay with its code: calls that are not asked for are told both.
-void note_words(operation& call, std::string_view text, bool goes_on) {
-  if (!text.empty() && !(goes_on && call.error)) call.text = text;
-}
-
-}  // namespace
-
 void name_machine::trouble(error_code const& why, std::string_view text, bool transient) {
   for (operation* call : calls()) {
     if (call->where == operation::place::idle) continue;  // ended with another
     request const& asked = *call->of_owner->ask_;
     bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
     if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
-    bool const goes_on = transient && (call->waits() || shared_.goes_on(*call, *at_));
-    note_words(*call, text, goes_on);
-    if (!goes_on) give_up(*call, why);
+    count_attempt(call, why, text, transient);
   }
   tidy_served();
 }
 
-// A call without a wait of its own has only so many attempts.
-void name_machine::count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient) {
-  operation* call = state.ask_->call;
+// A call without a wait of its own has only so many attempts. The words of a refusal stay with its code: calls that are
+// not asked for are told both.
+void name_machine::count_attempt(operation* call, error_code const& why, std::string_view text, bool transient) {
   if (!call) return;
   bool const goes_on = transient && (call->waits() || shared_.goes_on(*call, *at_));
-  note_words(*call, text, goes_on);
+  if (!text.empty() && !(goes_on && call->error)) call->text = text;
   if (!goes_on) give_up(*call, why);
 }
 

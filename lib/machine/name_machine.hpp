@@ -197,7 +197,7 @@ class name_machine final : private waited_name, public namesakes {
   bool lapsed(owner_state const& state) const;
   void requeue(owner_state& state, unsigned char mode, bool repeated = false);
   void repair_modes(owner_state& state, unsigned modes);
-  void count_attempt(owner_state& state, error_code const& why, std::string_view text, bool transient);
+  void count_attempt(operation* call, error_code const& why, std::string_view text, bool transient);
   void note_at_risk(renewal& renewal, error_code const& why, std::string_view text);
   void after_renewal(renewal& renewal);
 

@@ -59,12 +59,12 @@ bool shared_channel_waiters::keeps_back(operation const& call) const {
   owner_state const* const state = of_.known(call.owner);
   if (state && state->ask_->under_way()) return false;  // what is behind that may leave together again
   if (state && of_.kind_->admit(call.mode, state->live_by_mode()) != kind::admission::queue) return false;
-  if (call.comes_back && of_.shared_.now < streak_.left_until()) return true;
+  if (call.comes_back && streak_.left(of_.shared_.now)) return true;
   return !queue_.empty() || of_.in_doubt(call.mode) || of_.tenure_.held() || field_taken(call.owner, call.mode);
 }
 
 void shared_channel_waiters::join(owner_state& state, operation& call) {
-  if (call.comes_back && of_.shared_.now < streak_.left_until()) {
+  if (call.comes_back && streak_.left(of_.shared_.now)) {
     call.untried = true;
     return of_.complete(call);
   }
@@ -109,7 +109,7 @@ void shared_channel_waiters::new_head(operation const* slept) {
   operation& head = queue_.head();
   // What that one was told still stands, and what would have woken it wakes whoever wants no less.
   bool const hears = listening() == view::on || !rules().listens;
-  if (slept && hears && looks() && !heard() && of_.shared_.now >= streak_.left_until() && head.mode == slept->mode &&
+  if (slept && hears && looks() && !heard() && !streak_.left(of_.shared_.now) && head.mode == slept->mode &&
       head.amount >= slept->amount && !head.asks_once() && !parked(head))
     return note_told(head);
   // The confirmation makes it try, or a look if that does not come soon.
@@ -243,7 +243,7 @@ void shared_channel_waiters::look_soon() {
 // or some do not wait at all.
 bool shared_channel_waiters::leaves_to_others(operation& head) {
   instant const now = of_.shared_.now;
-  if (now >= streak_.left_until() || queue_.any_once()) return false;
+  if (!streak_.left(now) || queue_.any_once()) return false;
   if (streak_.left_beyond(now, head.patience())) return false;
   if (!head.tried) note_waiting(head);
   look_at(streak_.left_until());

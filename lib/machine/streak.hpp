@@ -36,8 +36,9 @@ class streak {
   void leave_until(instant end) { left_until_ = end; }
   void leave_no_longer() { left_until_ = {}; }
   instant left_until() const { return left_until_; }
+  bool left(instant now) const { return now < left_until_; }
   // It is left to others now, and for longer than until `end`.
-  bool left_beyond(instant now, instant end) const { return now < left_until_ && end <= left_until_; }
+  bool left_beyond(instant now, instant end) const { return left(now) && end <= left_until_; }
 
  private:
   instant began_{};

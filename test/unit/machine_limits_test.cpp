@@ -169,23 +169,6 @@ TEST_CASE("all who wait behind a stranger are told that it has the lock, and nob
   w.finish();
 }
 
-TEST_CASE("whoever is next behind one that gave up is woken as that one would have been") {
-  bool const by_hint = GENERATE(true, false);
-  world w(seen_by_the_server());
-  w.server.stranger_takes("k", stranger, by_hint ? 500 : 20'000);
-  w.run(w.acquire(1, {.wait = 100ms}));
-  task& next = w.run(w.acquire(2));
-  w.pass(200ms);
-  CHECK_FALSE(next.done());
-  if (by_hint)
-    w.pass(302ms);
-  else
-    w.server.stranger_releases("k", stranger);
-  w.run();
-  CHECK(next.granted());
-  w.finish();
-}
-
 TEST_CASE("a wait is the bound of a call whose connection is lost, or waits for a KILL", "[edge-13][edge-9]") {
   for (milliseconds const wait : {1ms, 100ms, 2'000ms}) {
     INFO("wait " << wait.count());

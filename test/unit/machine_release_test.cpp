@@ -8,6 +8,22 @@ using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
 
+TEST_CASE("a hold that was gone when it was released is told as lost") {
+  for (bool const awaited : {true, false}) {
+    world w(seen_by_the_server());
+    task& a = granted(w, w.acquire(1));
+    w.server.remove("k");
+    if (awaited)
+      w.release(a);
+    else
+      w.drop(a);
+    w.run();
+    CHECK(w.noted(event_type::released) == 0);
+    CHECK(w.noted(event_type::lost) == 1);
+    w.finish();
+  }
+}
+
 TEST_CASE("sweep: re-entry, three deep, released one by one") {
   sweep({.play = [](world& w) {
     std::vector<task*> held;

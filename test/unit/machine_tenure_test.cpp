@@ -218,22 +218,6 @@ TEST_CASE("turns: every hold's end is told") {
     }
 }
 
-TEST_CASE("a hold that was gone when it was released is told as lost") {
-  for (bool const awaited : {true, false}) {
-    world w(seen_by_the_server());
-    task& a = granted(w, w.acquire(1));
-    w.server.remove("k");
-    if (awaited)
-      w.release(a);
-    else
-      w.drop(a);
-    w.run();
-    CHECK(w.noted(event_type::released) == 0);
-    CHECK(w.noted(event_type::lost) == 1);
-    w.finish();
-  }
-}
-
 TEST_CASE("turns: who drops it and takes it again over and over releases it at the end of a streak") {
   for (int const run : {0, 1, 2, 3}) {
     bool const changes = run % 2 == 1;

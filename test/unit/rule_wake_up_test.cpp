@@ -67,6 +67,23 @@ TEST_CASE("rule: who becomes head behind one that slept knows how long") {
   w.finish();
 }
 
+TEST_CASE("whoever is next behind one that gave up is woken as that one would have been") {
+  bool const by_hint = GENERATE(true, false);
+  world w(seen_by_the_server());
+  w.server.stranger_takes("k", stranger, by_hint ? 500 : 20'000);
+  w.run(w.acquire(1, {.wait = 100ms}));
+  task& next = w.run(w.acquire(2));
+  w.pass(200ms);
+  CHECK_FALSE(next.done());
+  if (by_hint)
+    w.pass(302ms);
+  else
+    w.server.stranger_releases("k", stranger);
+  w.run();
+  CHECK(next.granted());
+  w.finish();
+}
+
 TEST_CASE("rule: behind a holder of this client the head sleeps with the hint timer") {
   config settings = seen_by_the_server();
   settings.timeout = 60s;
