@@ -37,8 +37,8 @@ class event_log {
   bool wait_for(event_type type, int times = 1, std::chrono::milliseconds limit = patience) const;
   bool wait_for(event_type type, std::string_view lock, int times = 1) const;
 
-  // Waits until a client with its own thread, whose log this is, has told what happened so far: its callbacks run one
-  // after the other, and events a part at a time.
+  // Waits until a client with its own thread, whose log this is, has told what happened so far. By an event behind
+  // those: a handler that is posted may run before one that another thread has queued and is about to post.
   void catch_up(client const& with) const;
 
   int count(event_type type, std::string_view lock = {}) const;
