@@ -95,6 +95,12 @@ class Tls(Case):
                 self.assertEqual(made.returncode, code, (what, made.stderr))
                 self.assertIn(words, made.stderr, what)
                 self.assertEqual(made.stderr.count("\n"), 1, made.stderr)
+                self.assertNotIn("needed:", made.stderr, "no right is missing")
+            if code == 77:
+                made = self.latchkey("doctor", env=env)
+                self.assertEqual(made.returncode, 1, made.stderr)
+                self.assertRegex(made.stdout, rf"FAIL reach: .*{words}.*--cacert")
+                self.assertNotIn("password", made.stdout)
         self.assertEqual(self.latchkey("--uri", "redis://127.0.0.1", *self.options, "status", self.name).returncode, 64)
 
     def test_C5_no_tls_there(self):
@@ -103,7 +109,9 @@ class Tls(Case):
         plain = Server("--port", port)
         self.addCleanup(plain.stop)
         env = {**self.variables, "LATCHKEY_URI": f"rediss://127.0.0.1:{port}"}
-        self.assertEqual(self.latchkey("run", "-n", self.name, "true", env=env).returncode, 69)
+        made = self.latchkey("run", "-n", self.name, "true", env=env)
+        self.assertEqual(made.returncode, 69)
+        self.assertIn(f"127.0.0.1:{port}: ", made.stderr)
         made = self.latchkey("status", self.name, env=env)
         self.assertEqual(made.returncode, 69, made.stderr)
         self.assertIn("by TLS: no answer in time", made.stderr)

@@ -7,6 +7,7 @@
 #include <doctor/checks.hpp>
 #include <doctor/doctor.hpp>
 #include <doctor/rights.hpp>
+#include <look/tls.hpp>
 #include <look/topology.hpp>
 #include <memory>
 #include <random>
@@ -51,6 +52,9 @@ template <class Reach>
 auto reached(findings& out, Reach const& reach) -> decltype(reach()) {
   try {
     return reach();
+  } catch (certificate_refused const& error) {
+    out.fail("reach", error.what(), "--cacert, or another certificate, by --cert and --key or of the server");
+    return {};
   } catch (failure const& error) {
     if (error.code() == unavailable)
       out.fail("reach", error.what(), "the URI; is the server running, is a firewall between?");

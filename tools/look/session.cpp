@@ -61,8 +61,9 @@ answer read(redisReply const& from) {
 }  // namespace
 
 void refuse(std::string const& words) {
+  if (words.starts_with("NOPERM")) throw right_missing(no_permission, "the server refuses: " + words);
   bool const user = words.starts_with("WRONGPASS") || words.starts_with("NOAUTH") || words.starts_with("ERR AUTH") ||
-                    words.starts_with("NOPERM") || words.starts_with("ERR invalid password");
+                    words.starts_with("ERR invalid password");
   bool const passing = lock_error(make_error_code(errc::server_error), words).transient();
   throw failure(user ? no_permission : passing ? unavailable : refused, "the server refuses: " + words);
 }

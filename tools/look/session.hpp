@@ -69,6 +69,11 @@ class session {
   bool const in_cluster_;
 };
 
+// The server knows the user, who may not ask this.
+struct right_missing : failure {
+  using failure::failure;
+};
+
 // Fails with the code that these words of the server stand for.
 [[noreturn]] void refuse(std::string const& words);
 
@@ -77,9 +82,8 @@ template <class Look>
 auto with_rights(std::string const& needed, Look const& look) {
   try {
     return look();
-  } catch (failure const& error) {
-    if (error.code() != no_permission) throw;
-    throw failure(no_permission, error.what() + ("; needed: " + needed));
+  } catch (right_missing const& error) {
+    throw right_missing(no_permission, error.what() + ("; needed: " + needed));
   }
 }
 

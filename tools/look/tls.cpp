@@ -85,11 +85,13 @@ void tls_channel::lost(int result) const {
   char const* const words = ::ERR_reason_error_string(code);
   bool const refused_here = ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED;
   if (refused_here)
-    throw failure(no_permission, server + "the server's certificate is refused: " +
-                                     ::X509_verify_cert_error_string(::SSL_get_verify_result(session_.get())));
+    throw certificate_refused(no_permission,
+                              server + "the server's certificate is refused: " +
+                                  ::X509_verify_cert_error_string(::SSL_get_verify_result(session_.get())));
   bool const ended = ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING || words == nullptr;
   if (ended) throw failure(unavailable, server + "the server closed the connection");
-  throw failure(ERR_GET_LIB(code) == ERR_LIB_SSL ? no_permission : unavailable, server + words);
+  if (ERR_GET_LIB(code) != ERR_LIB_SSL) throw failure(unavailable, server + words);
+  throw certificate_refused(no_permission, server + words);
 }
 
 }  // namespace latchkey::tool

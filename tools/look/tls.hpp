@@ -2,6 +2,7 @@
 
 #include <latchkey/config.hpp>
 
+#include <base/exit_code.hpp>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -11,8 +12,13 @@ using SSL = struct ssl_st;
 
 namespace latchkey::tool {
 
-// TLS over a connected, blocking socket that somebody else owns, and that has time limits. Fails with `failure`:
-// `no_permission` where one of both refuses the other, else `unavailable`.
+// One of both sides refuses the other, with `no_permission`.
+struct certificate_refused : failure {
+  using failure::failure;
+};
+
+// TLS over a connected, blocking socket that somebody else owns, and that has time limits. Fails with
+// `certificate_refused`, or with `failure`, `unavailable`.
 class tls_channel {
  public:
   // `where` stands in messages. Returns when both sides agree.

@@ -22,11 +22,22 @@ using std::chrono::seconds;
 constexpr seconds patience{15};
 constexpr seconds release_limit{5};
 constexpr milliseconds refusal_limit{500};
+constexpr milliseconds words_limit{100};
 
 std::string waited_for(run_plan const& plan) {
   if (plan.kind != "semaphore") return quoted(plan.name) + ", which somebody else holds";
   auto const none = plan.permits ? "" : "; if nobody has made any, --permits N does";
   return "a permit of " + quoted(plan.name) + ", of which none is free" + none;
+}
+
+// Of a server that has not answered yet no event tells: what is known of it comes with exceptions alone.
+std::string words_about(client const& of) {
+  try {
+    of.connect(words_limit);
+  } catch (lock_error const& error) {
+    return std::string(error.server_text());
+  }
+  return {};
 }
 
 }  // namespace
@@ -100,6 +111,7 @@ void front::connected(error_code const& error) {
   if (error == asio::error::operation_aborted || error == errc::connect_failed) {
     return asio::post(io_, [this, what] {
       bool const known = refusal_.category() == error_category();
+      if (words_.empty()) words_ = words_about(*client_);
       auto const said = failure_of(what, known ? refusal_ : make_error_code(errc::connect_failed), words_);
       give_up(said.code(), said.what());
     });
