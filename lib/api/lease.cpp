@@ -19,6 +19,15 @@ lease_state::lease_state(std::shared_ptr<lock_key const> key, owner who, acquire
 // A client that closes refuses the release, and may be about to tell of the loss.
 lease_state::~lease_state() {
   if (parts && !key_->engine->forked()) parts->unlink();
+  delete watch_.load();
+}
+
+// The user's thread may ask for it while the client's tells of the loss: the first that is ready is the one.
+loss_watch& lease_state::watch() {
+  if (auto* const known = watch_.load()) return *known;
+  auto made = std::make_unique<loss_watch>();
+  loss_watch* first = nullptr;
+  return watch_.compare_exchange_strong(first, made.get()) ? *made.release() : *first;
 }
 
 void lease_state::granted(operation const& call) {
@@ -28,18 +37,8 @@ void lease_state::granted(operation const& call) {
 
 bool lease_state::claim_release() noexcept {
   if (released_.exchange(true)) return false;
-  std::optional<lost_callback> unused;
-  {
-    std::scoped_lock const lock(mutex_);
-    unused.swap(callback_);
-  }
-  return true;  // and the callback, which is the user's, is destroyed outside the mutex
-}
-
-void lease_state::await_callback() noexcept {
-  uncancelled const whole;
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return running_ == std::thread::id() || running_ == std::this_thread::get_id(); });
+  if (auto* const known = watch_.load()) known->forget();
+  return true;
 }
 
 void lease_state::drop() noexcept {
@@ -52,47 +51,11 @@ void lease_state::give_up() noexcept {
 }
 
 void lease_state::set_callback(lost_callback callback) {
-  std::optional<lost_callback> kept(std::move(callback));
-  {
-    std::scoped_lock const lock(mutex_);
-    if (released()) return;
-    kept.swap(callback_);
-    if (!told_) return;
-  }
-  key_->engine->post([self = shared_from_this()] { self->call_back(); });
+  if (watch().set(std::move(callback))) key_->engine->post([self = shared_from_this()] { self->watch().call_back(); });
 }
 
 void lease_state::tell(error_code const& why) {
-  {
-    std::scoped_lock const lock(mutex_);
-    if (released()) return;
-    told_ = true;
-    why_ = why;
-  }
-  stop_.request_stop();
-  call_back();
-}
-
-void lease_state::call_back() {
-  std::optional<lost_callback> callback;
-  {
-    std::scoped_lock const lock(mutex_);
-    if (released() || !callback_) return;
-    callback.swap(callback_);
-    running_ = std::this_thread::get_id();
-  }
-  // Whoever releases on another thread waits for the end of this, also if it throws.
-  struct end_of_call {
-    lease_state& state;
-    ~end_of_call() {
-      {
-        std::scoped_lock const lock(state.mutex_);
-        state.running_ = {};
-      }
-      state.changed_.notify_all();
-    }
-  } const end{*this};
-  (*callback)(why_);
+  if (!released()) watch().tell(why);
 }
 
 }  // namespace latchkey::detail

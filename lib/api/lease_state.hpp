@@ -1,16 +1,15 @@
 #pragma once
 
 #include <api/async_call.hpp>
+#include <api/loss_watch.hpp>
 #include <engine/lock_key.hpp>
 #include <engine/loss_listener.hpp>
 #include <engine/requests.hpp>
 #include <latchkey/lease.hpp>
 
-#include <condition_variable>
-#include <mutex>
-#include <optional>
+#include <atomic>
+#include <memory>
 #include <stop_token>
-#include <thread>
 #include <tuple>
 
 namespace latchkey::detail {
@@ -31,7 +30,7 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   owner who() const { return owner_; }
   hold_id hold() const { return hold_; }
   std::uint64_t token() const { return token_; }
-  std::stop_token stop_token() const { return stop_.get_token(); }
+  std::stop_token stop_token() { return watch().token(); }
 
   bool released() const noexcept { return released_.load(std::memory_order_acquire); }
   bool is_lost() const noexcept { return lost.load(std::memory_order_acquire); }
@@ -39,7 +38,9 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   // True for one caller only: he is the one who releases. Afterwards no callback begins.
   bool claim_release() noexcept;
   // Waits for a callback that is running, unless this is its own thread.
-  void await_callback() noexcept;
+  void await_callback() noexcept {
+    if (auto* const known = watch_.load()) known->await_callback();
+  }
   // Releases in the background what nobody has released yet.
   void drop() noexcept;
   // The same for who has claimed the release and has no memory for it.
@@ -51,21 +52,14 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   void tell(error_code const& why) override;
 
  private:
-  void call_back();
+  loss_watch& watch();
 
   std::shared_ptr<lock_key const> key_;
   owner owner_;
   hold_id hold_ = 0;
   std::uint64_t token_ = 0;
-  std::stop_source stop_;
   std::atomic<bool> released_{false};
-
-  std::mutex mutex_;  // guards what follows; held for no call of anything else
-  std::condition_variable changed_;
-  std::optional<lost_callback> callback_;
-  std::thread::id running_;  // who calls the callback
-  bool told_ = false;
-  error_code why_;
+  std::atomic<loss_watch*> watch_{nullptr};  // made when it is first asked for, or told: most holds have none
 };
 
 // Of an asynchronous call that ends with a hold.
