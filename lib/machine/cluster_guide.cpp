@@ -156,6 +156,7 @@ void cluster_guide::follow(std::vector<slot_map::change> const& changes) {
                        });
       there = all ? before : &servers_.make_shard();
       there->lead_to(change.to);
+      if (all) there->names().replicas.promote_one();
     }
     quarantine(shared_, there->names());
   }

@@ -17,6 +17,8 @@ class replica_count {
   void set_named(std::size_t many, instant now) { set(named_, many, now); }
   // Another server leads.
   void forget_connected() { connected_ = most_ = 0; }
+  // One of those that are named leads: it is not missed.
+  void promote_one() { named_ -= named_ > 0 ? 1 : 0; }
 
   std::size_t connected() const { return connected_; }
   std::size_t named() const { return named_; }

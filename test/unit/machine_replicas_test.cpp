@@ -137,6 +137,28 @@ TEST_CASE("replicas: for how long one is missed counts from when it is told of n
   CHECK(all.all(start + 41s) == 1);
 }
 
+// The one that leads now was among those who followed.
+TEST_CASE("replicas: whoever has taken over is not missed", "[unit][machine][cluster]") {
+  bool const another = GENERATE(false, true);
+  cluster c(1, replicated::with(impatient(), -1));
+  world& w = c.w;
+  w.add_server();
+  nodes::move(w, "other", 2);  // the second node of the two is a replica
+  w.followed[1] = 0;
+  if (another) w.add_server(), w.followed[3] = 0;
+  c.first.redis.replicas = c.first.redis.synced_replicas = another ? 2 : 1;
+  auto& held = granted(w, w.acquire(1));
+  c.second.redis.data = c.first.redis.data;
+  c.second.redis.replicas = c.second.redis.synced_replicas = another;
+  nodes::take_over(w, 0, 1, true);
+  w.pass(2s);
+  auto& tried = w.once(2, {.name = "{k}2"});
+  w.await(tried);
+  CHECK(tried.yes);
+  CHECK(held.losses == 0);
+  CHECK(w.noted(event_type::unsynced) == (another ? 0 : 1));
+}
+
 TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "[unit][machine]") {
   for (bool const direct : {false, true}) {
     replicated r(1);

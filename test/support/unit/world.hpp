@@ -129,6 +129,8 @@ class world {
   std::uint64_t any_order = 0;        // not zero: a seed; of several events that could be next any is
   bool borrower_stuck = false;        // whoever borrowed the lane does not look at its answer
   stepped_server& add_server();       // names resolve to it from now on
+  // In a cluster: by these nodes, which are no masters.
+  std::map<std::size_t, std::size_t> followed;
   void resolve_to(stepped_server& one) { resolved_ = &one; }
 
   milliseconds clock_behind{0};  // of the clients' machine, as against that of the servers

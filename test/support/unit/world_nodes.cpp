@@ -21,6 +21,11 @@ std::string announced(world const& in, std::size_t number) {
   return in.nodes_announce_names ? ",name" + std::to_string(number) : "";
 }
 
+std::string id_of_followed(world const& in, std::size_t number) {
+  auto const master = in.followed.find(number);
+  return master == in.followed.end() ? "-" : "id" + std::to_string(master->second);
+}
+
 // The keys of a command, or its sharded channel.
 std::vector<std::string> keys_of(stepped_server::words const& command) {
   if (command[0].starts_with("EVAL")) {
@@ -170,6 +175,9 @@ void nodes::take_over(world& in, std::size_t from, std::size_t to, bool gone) {
   std::uint64_t const epoch = latest_epoch(in) + 1;
   in.slots_.epochs.erase(from);
   in.slots_.epochs[to] = epoch;
+  in.followed.erase(to);
+  for (auto& [replica, master] : in.followed)
+    if (master == from) master = to;
   if (gone)
     at(in, from).restart(true);
   else if (!in.late_nodes_.contains(from))
@@ -202,7 +210,8 @@ void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::stri
       auto const epoch = known.epochs.find(i);
       bool const master = epoch != known.epochs.end();
       text += "id" + std::to_string(i) + ' ' + node_name(i) + ":1@2" + announced(in, i) + ' ' +
-              (master ? "master" : "slave") + " - 0 0 " + std::to_string(master ? epoch->second : 0) + " connected";
+              (master ? "master -" : "slave " + id_of_followed(in, i)) + " 0 0 " +
+              std::to_string(master ? epoch->second : 0) + " connected";
       if (known.most_at == i) {  // all but those that are elsewhere
         int first = 0;
         for (auto const& [slot, one] : known.slots) {
