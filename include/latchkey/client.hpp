@@ -306,7 +306,8 @@ class LATCHKEY_EXPORT client {
   ///
   /// After an error nothing is left behind; what was connected stays connected.
   /// \throws lock_error `connect_failed` (no route, or what the system says), `timeout` (no answer), `auth_failed`
-  ///         and `tls_failed` at once, `read_only` (a replica), `server_error` (loading, busy, scripts not allowed),
+  ///         and `tls_failed` at once (in the pause after such a failure at the next try, or at the end of the wait),
+  ///         `read_only` (a replica), `server_error` (loading, busy, scripts not allowed),
   ///         each with the last words; `closed`, also in the child of a fork; `would_deadlock` on a thread that runs
   ///         the client's executor.
   void connect() const;
@@ -319,9 +320,10 @@ class LATCHKEY_EXPORT client {
   }
 
   /// Reads the files of `config::tls` and `sentinel_tls` again, for connections that begin from now on; those that
-  /// exist go on as they are. For certificates that were renewed on disk. Reads files on the calling thread; sends
-  /// nothing. Without TLS it does nothing. Told by `event_type::tls_reloaded`. \throws lock_error `bad_argument`: a
-  /// file cannot be used; the text says which, and why. All that was read before
+  /// exist go on as they are, and what could not be connected is tried again at once. For certificates that were
+  /// renewed on disk. Reads files on the calling thread. Without TLS it does nothing. Told by
+  /// `event_type::tls_reloaded`.
+  /// \throws lock_error `bad_argument`: a file cannot be used; the text says which, and why. All that was read before
   ///         stays in use. `closed` in the child of a fork.
   void reload_tls() const;
 

@@ -20,7 +20,7 @@ enum class event_type {
   gave_up,              ///< a call ended without the hold; `error` says why: `busy`, `timeout`, cancelled
                         ///< (`asio::error::operation_aborted`), or what refused it; `took` is the time since the call
   released,             ///< a hold ended by release; `took` is how long it was held
-  at_risk,              ///< a renewal had no answer; the lease still runs
+  at_risk,              ///< a renewal had no answer, or could not leave; the lease still runs
   lost,                 ///< a hold ended otherwise; `error` says why
   max_hold_reached,     ///< a hold has lasted for `acquire_options::max_hold`; it is lost
   abandoned,            ///< a grant that nobody waits for any more is given back

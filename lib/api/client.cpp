@@ -211,6 +211,8 @@ void client::reload_tls() const {
   auto read = server.tls->read_files();
   if (server.sentinel_tls) server.sentinel_tls->use(server.sentinel_tls->read_files());
   server.tls->use(std::move(read));
+  core_->machine_steps().take(
+      [](detail::client_machine& machine, detail::instant now, detail::actions& out) { machine.hurry(now, out); });
   core_->report({.type = event_type::tls_reloaded, .text = "the certificates were read again, for new connections"});
 }
 

@@ -85,7 +85,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     shared.timers.drop(closing);
     forget_plain_calls();
     for (auto const& name : names) name->leave();
-    servers.forget_renewals();
+    servers.each_home([](home& one) { one.requests.forget_renewals(); });
     shared.out->turn = true;
   }
 
@@ -415,7 +415,11 @@ void client_machine::time(instant now, actions& out) {
   while (timed* node = me.shared.timers.take_due(now)) me.due(*node);
 }
 
-void client_machine::doubt_holds(instant now, actions& out) { impl_->at(now, out).servers.want_renewals_now(); }
+void client_machine::hurry(instant now, actions& out) { impl_->at(now, out).servers.hurry(); }
+
+void client_machine::doubt_holds(instant now, actions& out) {
+  impl_->at(now, out).servers.each_home([](home& one) { one.renewals.want_all_now(); });
+}
 
 // A renewal moves the end of its hold, and leaves the timer where it stood: of holds that were taken at different
 // moments each would wake the client once in a lease, for nothing.

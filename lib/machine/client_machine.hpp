@@ -105,6 +105,8 @@ class client_machine {
   void received(std::uint32_t serial, std::string_view bytes, instant now, actions& out);
   void broken(std::uint32_t serial, error_code const& why, instant now, actions& out);
   void time(instant now, actions& out);
+  // What has failed may go well now: it is tried without a pause.
+  void hurry(instant now, actions& out);
   // The server may have lost what this client holds: whatever is renewed is renewed before anything else is asked.
   void doubt_holds(instant now, actions& out);
   instant wake_at() const;

@@ -207,6 +207,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
   for (auto const& shard : all) shard->expect_successor(false);
   shared_.trouble = text;
+  shared_.lasting_trouble = transient ? error_code() : why;
   servers_.trouble(*all.front(), why, text, transient);
 }
 

@@ -17,7 +17,7 @@ constexpr unsigned used_up_haste = 3;  // which of the growing pauses is made be
 connections::connections(context& shared, identity who, connections_user& user, timer_node& timer)
     : shared_(shared), who_(std::move(who)), user_(user), timer_(timer) {
   shared_.secret = who_.password;
-  shared_.trouble = at_address("no connection yet");
+  shared_.trouble = who_.says("no connection yet");
 }
 
 connections::~connections() {
@@ -76,8 +76,8 @@ void connections::opened(std::uint32_t serial) {
   if (!connection || connection->at != link::state::opening) return;
   connection->at = link::state::greeting;
   connection->heard = shared_.now;
-  if (connection->of == role::shared && !aside_)
-    shared_.trouble = at_address("connected, but the server has not answered yet");
+  if (connection->of == role::shared && !aside_ && !shared_.lasting_trouble)
+    shared_.trouble = who_.says("connected, but the server has not answered yet");
   greet(*connection);
   shared_.out->turn = true;
 }
@@ -93,6 +93,7 @@ void connections::ready(link& connection) {
         connection.counted = true;
         shared_.counters.connected = ++shared_.servers_up > 0;
         shared_.trouble.clear();
+        shared_.lasting_trouble = {};
         shared_.note(event_type::connected, {}, 0, {}, connection.address);
         break;
       case role::direct: lending_.push_back(connection.serial); break;
@@ -109,8 +110,8 @@ void connections::open_failed(std::uint32_t serial, error_code const& why, std::
   if (link* connection = find(serial)) failed(*connection, why, text, is_transient(why));
 }
 
-std::string connections::at_address(std::string_view text) const {
-  std::string said = who_.address;
+std::string connections::identity::says(std::string_view text) const {
+  std::string said = address;
   if (!said.empty()) said += ": ";
   return said.append(text);
 }
@@ -118,8 +119,11 @@ std::string connections::at_address(std::string_view text) const {
 void connections::failed(link& connection, error_code const& why, std::string_view words, bool transient) {
   bool const leads = connection.of == role::shared;
   bool const no_server = why == errc::connect_failed || why == errc::tls_failed;
-  std::string const text = no_server ? at_address(words) : std::string(words);
-  if (leads && !aside_) shared_.trouble = at_address(words);
+  std::string const text = no_server ? who_.says(words) : std::string(words);
+  if (leads && !aside_) {
+    shared_.trouble = who_.says(words);
+    shared_.lasting_trouble = transient ? error_code() : why;
+  }
   if (connection.of != role::direct && !aside_) shared_.note(event_type::connect_failed, {}, 0, why, text);
   discard(connection, why, text);
   if (leads) user_.on_trouble(why, text, transient);
@@ -184,7 +188,7 @@ void connections::discard(link& connection, error_code const& why, std::string_v
     shared_.note(event_type::disconnected, {}, 0, why, text);
   if (connection.of == role::shared && !aside_) {
     if (std::exchange(connection.counted, false)) shared_.counters.connected = --shared_.servers_up > 0;
-    if (troubled) shared_.trouble = at_address(text.empty() ? why.message() : std::string(text));
+    if (troubled) shared_.trouble = who_.says(text.empty() ? why.message() : std::string(text));
     discard(of(role::direct), why);
     discard(of(role::messages), why);
     of(role::direct).failures = of(role::messages).failures = 0;
@@ -201,14 +205,20 @@ void connections::abandon() {
   std::swap(before, closing_);
   aborting_.insert(aborting_.end(), before.begin(), before.end());
   aside_ = true;
-  for (auto& connection : links_) connection.retry_at = shared_.now;
+  hurry();
 }
 
 void connections::lead() {
   aside_ = false;
-  shared_.trouble = at_address("no connection yet");
+  shared_.trouble = who_.says("no connection yet");
+  shared_.lasting_trouble = {};
   end();
+  hurry();
+}
+
+void connections::hurry() {
   for (auto& connection : links_) connection.retry_at = shared_.now;
+  shared_.out->turn = true;
 }
 
 void connections::end() {
@@ -320,7 +330,7 @@ std::optional<sent_call> connections::answered(link& connection, reply const& an
     case asked::role: on_role(connection, answer, call->sent); return {};
     case asked::asking:
       if (answer.is_error() && !std::exchange(asking_refused_, true))
-        shared_.note(event_type::warning, {}, 0, errc::server_error, at_address(answer.text));
+        shared_.note(event_type::warning, {}, 0, errc::server_error, who_.says(answer.text));
       return {};
     case asked::tells: return {};
     default: return call;

@@ -41,6 +41,9 @@ class connections {
     std::string address;  // of the server, for texts
     node_address at{};    // the same, to connect to
     bool in_cluster = false;
+
+    // Of a server behind its address.
+    std::string says(std::string_view text) const;
   };
   // Which of them somebody wants.
   struct needs {
@@ -97,6 +100,9 @@ class connections {
   // Nothing more is to be said there for now. Nothing is wrong, and what is opened next replaces nothing.
   void end();
 
+  // What is needed is opened now, without the pause after a failure.
+  void hurry();
+
   // Is the server what it was, and how many follow it?
   void ask_role();
 
@@ -116,7 +122,6 @@ class connections {
   link* find(std::uint32_t serial);
   void open(link& connection, io_actions& io);
   void ready(link& connection);
-  std::string at_address(std::string_view text) const;
   void failed(link& connection, error_code const& why, std::string_view text, bool transient);
   void plan_reconnect(link& connection, bool was_up);
   void ping(link& connection);

@@ -58,6 +58,7 @@ void context::explain(operation& call, home const& whose) const {
   if (!call.error) return;
   if (call.what == operation::type::connect) {  // it leaves nothing, and says what it heard last
     if (call.error == errc::timeout && call.text.empty()) call.text = trouble;
+    if (call.error == errc::timeout && lasting_trouble) call.error = lasting_trouble;
     return;
   }
   bool const nothing_left = !call.unseen && !call.goes_on();
@@ -65,13 +66,14 @@ void context::explain(operation& call, home const& whose) const {
     call.error = errc::no_master;
     if (call.text.empty()) call.text = "slot " + std::to_string(slot_of(call.name)) + " has no node";
   }
-  if (call.error == errc::timeout && nothing_left && !counters.connected) call.error = errc::connect_failed;
+  bool const unreached = call.error == errc::timeout && nothing_left && !counters.connected;
+  if (unreached) call.error = lasting_trouble ? lasting_trouble : error_code(errc::connect_failed);
   if (call.unseen && call.what != operation::type::release && !may_still_be_held(call.error)) {
     if (call.text.empty()) call.text = call.error.message();
     call.error = errc::connection_lost;
   }
-  bool const unanswered =
-      call.error == errc::timeout || call.error == errc::connect_failed || call.error == errc::connection_lost;
+  bool const unanswered = unreached || call.error == errc::timeout || call.error == errc::connect_failed ||
+                          call.error == errc::connection_lost;
   if (!unanswered) return;
   if (call.text.empty()) call.text = refusal;
   if (trouble.empty()) return;

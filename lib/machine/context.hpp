@@ -80,6 +80,8 @@ struct context {
 
   // Why there is no connection, in the words of the last attempt; empty while there is one.
   std::string trouble;
+  // That will be so until somebody changes the settings or the server; empty: it may pass, as far as is known.
+  error_code lasting_trouble;
   // With what the server turns requests away at the moment; empty while it answers them.
   std::string refusal;
 

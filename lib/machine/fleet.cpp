@@ -122,12 +122,9 @@ bool fleet::idle() const {
   return std::all_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->names().requests.empty(); });
 }
 
-void fleet::forget_renewals() {
-  for (auto const& shard : shards_) shard->names().requests.forget_renewals();
-}
-
-void fleet::want_renewals_now() {
-  for (auto const& shard : shards_) shard->names().renewals.want_all_now();
+void fleet::hurry() {
+  each_session([](session& one) { one.links().hurry(); });
+  if (guide_) guide_->shaken();
 }
 
 void fleet::tell_all(error_code const& why, std::string_view text, bool transient) {

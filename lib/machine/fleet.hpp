@@ -79,8 +79,11 @@ class fleet final : private shard_user, private guided {
 
   // --- all that there is ---
   bool idle() const;  // nothing waits to be sent
-  void forget_renewals();
-  void want_renewals_now();
+  template <class Tell>
+  void each_home(Tell const& tell) {
+    for (auto const& shard : shards_) tell(shard->names());
+  }
+  void hurry();  // see connections
   // No server can be reached at all.
   void tell_all(error_code const& why, std::string_view text, bool transient);
   void snapshot(std::vector<node_stats>& out) const;

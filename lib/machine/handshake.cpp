@@ -151,7 +151,7 @@ void connections::on_hello(link& connection, sent_call const& call, reply const&
   if (call.step == hello::shards) return greeted(connection);
   if (call.step == hello::time) {
     if (auto const text = clocks_apart(shared_, call.sent, answer); !text.empty())
-      shared_.note(event_type::warning, {}, 0, {}, at_address(text));
+      shared_.note(event_type::warning, {}, 0, {}, who_.says(text));
     return;
   }
   if (answer.is_error()) {

@@ -286,6 +286,10 @@ void name_machine::trouble(error_code const& why, std::string_view text, bool tr
     if (transient && sent && asked.call == call) continue;  // `unanswered` counts it
     count_attempt(call, why, text, transient);
   }
+  for (owner_state* const state : holders_.all())
+    for (unsigned char mode = 0; mode < kind_->rules().modes; ++mode)
+      if (renewal* const due = state->known_renewal(mode); due && due->under_way && due->is_linked())
+        note_at_risk(*due, why, text);
   tidy_served();
 }
 

@@ -70,7 +70,9 @@ void name_machine::arrive(owner_state& state, operation& call) {
     note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
     return pass_on(state, call);
   }
-  if (call.what == operation::type::adopt && transfer::ends(*this, call)) return complete(call);  // `yes` stays false
+  // The answer needs no server: `yes` stays false.
+  if (call.what == operation::type::adopt && transfer::ends(*this, call)) return complete(call);
+  if (call.what == operation::type::extend && !holders_.lasts(state.find(call.hold))) return complete(call);
   bool const releases = call.what == operation::type::release;
   if (releases) takeover::make_way(state);
   bool const replaces = state.ask_->under_way() && replaces_unsent_release(state, call);

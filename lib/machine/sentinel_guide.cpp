@@ -47,6 +47,7 @@ void sentinel_guide::on_no_claim(error_code const& why, std::string_view text, b
   if (only().up()) return;  // it serves as before
   only().expect_successor(false);
   shared_.trouble = text;
+  shared_.lasting_trouble = transient ? error_code() : why;
   if (!only().now()) servers_.trouble(only(), why, text, transient);
 }
 

@@ -109,9 +109,11 @@ TEST_CASE("sweep: an extension that is not answered ends with the hold that it e
     task& longer = w.extend(one, 20s, direct);
     task& longest = w.extend(one, 30s);
     w.pass(1s);
-    w.mute(role::shared, false).mute(role::direct, false);
     w.expect(one.losses == 1 && longer.done() && longest.done(), "both end with it");
     w.expect(!longer.yes && !longest.yes && !longer.error && !longest.error, "they say that it is lost");
+    task& late = w.run(w.extend(one, 20s, direct));
+    w.expect(late.done() && !late.yes && !late.error, "so does the next");
+    w.mute(role::shared, false).mute(role::direct, false);
     task& next = w.await(w.acquire(2, {.wait = 5s}));
     w.expect(next.granted(), "what they did is given back");
     w.release(next);

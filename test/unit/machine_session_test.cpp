@@ -49,6 +49,32 @@ TEST_CASE("handshake: a wrong password ends every call at once, and nobody tries
   }
 }
 
+// A hold is to be renewed: it is tried again and again, and calls come in the pauses.
+TEST_CASE("handshake: in a pause after a refusal calls end with that, and without a pause if asked") {
+  world w(with_password("secret"));
+  w.server.redis.password = "secret";
+  task& held = granted(w, w.acquire(1));
+  w.server.redis.password = "another";
+  w.lose(role::shared, fate::gone);
+  w.pass(12s);
+  REQUIRE(w.noted(event_type::connect_failed) > 2);
+  for (int i = 0; i < 20; ++i) {
+    task& tried = w.await(w.acquire(2, {.name = "other", .wait = 20ms}));
+    task& connected = w.await(w.connect(20ms));
+    for (task const* one : {&tried, &connected}) {
+      CHECK(one->error == errc::auth_failed);
+      CHECK(one->text.find("WRONGPASS") != std::string::npos);
+    }
+    w.pass(37ms);
+  }
+  w.server.redis.password = "secret";
+  w.hurry();
+  CHECK_FALSE(w.await(w.connect(1ms)).error);
+  CHECK(held.losses == 0);
+  w.await(w.release(held));
+  w.finish();
+}
+
 TEST_CASE("handshake: a database that is not there") {
   world w({.database = 99});
   w.server.refuse("SELECT", "ERR DB index is out of range", -1);

@@ -57,7 +57,10 @@ TEST_CASE("watchdog: no link for a while") {
   task& b = granted(w, w.acquire(2, {.name = "other", .lease = 10s}));
   w.unreachable = "no route";
   w.lose(role::shared, fate::gone);
-  w.pass(25s);
+  w.pass(8s);
+  CHECK(w.noted(event_type::at_risk) == 0);
+  w.pass(17s);
+  CHECK(w.noted(event_type::at_risk) == 1);  // of the one that was to be renewed
   CHECK(a.losses == 0);
   CHECK(b.losses == 1);
   w.unreachable.clear();

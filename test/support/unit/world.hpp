@@ -77,6 +77,7 @@ class world {
   // `closer`: whose holds without a lease are released.
   world& close(std::size_t client = 0, std::uint64_t closer = 0);
   void thread_ended(std::uint64_t owner, std::size_t client = 0);
+  void hurry();
 
   // --- events ---
   bool step();  // one event, without time; false: there is none

@@ -169,4 +169,11 @@ void world::thread_ended(std::uint64_t owner, std::size_t index) {
   perform(index);
 }
 
+void world::hurry() {
+  node& me = *clients_.front();
+  remember("hurry");
+  me.machine.hurry(now, me.out);
+  perform(0);
+}
+
 }  // namespace latchkey::test
