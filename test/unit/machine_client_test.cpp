@@ -240,7 +240,7 @@ TEST_CASE("closing: a thread that has ended is renewed no longer, and its leases
   unshown(w, 1, {.name = "by the thread"});
   task& lent = granted(w, w.acquire(1, {.name = "by a lease"}));
   w.pass(500ms);
-  w.thread_ended(1);
+  w.tell("thread 1 ends", [](auto& machine, auto now, auto& out) { machine.thread_ended(1, now, out); });
   CHECK(w.noted(event_type::holder_thread_ended) == 1);
   CHECK(w.notes.back().took == 2'500ms);
   w.pass(2'400ms);

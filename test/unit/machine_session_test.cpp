@@ -68,7 +68,7 @@ TEST_CASE("handshake: in a pause after a refusal calls end with that, and withou
     w.pass(37ms);
   }
   w.server.redis.password = "secret";
-  w.hurry();
+  w.tell("hurry", [](auto& machine, auto now, auto& out) { machine.hurry(now, out); });
   CHECK_FALSE(w.await(w.connect(1ms)).error);
   CHECK(held.losses == 0);
   w.await(w.release(held));

@@ -76,8 +76,8 @@ class world {
   world& cancel(task& one);
   // `closer`: whose holds without a lease are released.
   world& close(std::size_t client = 0, std::uint64_t closer = 0);
-  void thread_ended(std::uint64_t owner, std::size_t client = 0);
-  void hurry();
+  // Something that needs no answer, to the first client.
+  void tell(std::string_view what, std::function<void(client_machine&, instant, detail::actions&)> const& how);
 
   // --- events ---
   bool step();  // one event, without time; false: there is none

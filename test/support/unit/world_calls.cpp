@@ -162,17 +162,9 @@ world& world::close(std::size_t index, std::uint64_t closer) {
   return *this;
 }
 
-void world::thread_ended(std::uint64_t owner, std::size_t index) {
-  node& me = *clients_[index];
-  remember("thread " + std::to_string(owner) + " ends");
-  me.machine.thread_ended(owner, now, me.out);
-  perform(index);
-}
-
-void world::hurry() {
-  node& me = *clients_.front();
-  remember("hurry");
-  me.machine.hurry(now, me.out);
+void world::tell(std::string_view what, std::function<void(client_machine&, instant, detail::actions&)> const& how) {
+  remember(std::string(what));
+  how(clients_.front()->machine, now, clients_.front()->out);
   perform(0);
 }
 
