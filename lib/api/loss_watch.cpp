@@ -9,8 +9,8 @@ namespace latchkey::detail {
 bool loss_watch::set(lost_callback callback) {
   std::optional<lost_callback> kept(std::move(callback));
   std::scoped_lock const lock(mutex_);
-  if (!forgotten_) kept.swap(callback_);
-  return told_ && !forgotten_;
+  kept.swap(callback_);
+  return told_.has_value();
 }
 
 void loss_watch::tell(error_code const& why) {
@@ -49,7 +49,6 @@ void loss_watch::call_back() {
 void loss_watch::forget() noexcept {
   std::optional<lost_callback> unused;
   std::scoped_lock const lock(mutex_);
-  forgotten_ = true;
   unused.swap(callback_);
 }
 

@@ -19,9 +19,9 @@ class loss_watch {
   // True: the loss was told before, and call_back() is due.
   bool set(lost_callback callback);
   void tell(error_code const& why);
-  // Calls what was set, if it is told, and nobody has forgotten it. Once.
+  // Calls what was set, if it is told. Once.
   void call_back();
-  // No callback begins from now on.
+  // What was set is not called any more.
   void forget() noexcept;
   // Waits for a callback that is running, unless this is its own thread.
   void await_callback() noexcept;
@@ -33,7 +33,6 @@ class loss_watch {
   std::optional<lost_callback> callback_;
   std::thread::id running_;  // who calls the callback
   std::optional<error_code> told_;
-  bool forgotten_ = false;
 };
 
 }  // namespace latchkey::detail

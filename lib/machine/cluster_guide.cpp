@@ -206,8 +206,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   all.front()->names().unserved = false;
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
   for (auto const& shard : all) shard->expect_successor(false);
-  shared_.trouble = text;
-  shared_.lasting_trouble = transient ? error_code() : why;
+  shared_.cannot_connect(text, why, transient);
   servers_.trouble(*all.front(), why, text, transient);
 }
 

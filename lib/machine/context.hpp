@@ -82,6 +82,10 @@ struct context {
   std::string trouble;
   // That will be so until somebody changes the settings or the server; empty: it may pass, as far as is known.
   error_code lasting_trouble;
+  void cannot_connect(std::string_view words, error_code const& why, bool transient) {
+    trouble = words;
+    lasting_trouble = transient ? error_code() : why;
+  }
   // With what the server turns requests away at the moment; empty while it answers them.
   std::string refusal;
 

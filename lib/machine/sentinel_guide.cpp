@@ -46,8 +46,7 @@ void sentinel_guide::on_no_claim(error_code const& why, std::string_view text, b
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   if (only().up()) return;  // it serves as before
   only().expect_successor(false);
-  shared_.trouble = text;
-  shared_.lasting_trouble = transient ? error_code() : why;
+  shared_.cannot_connect(text, why, transient);
   if (!only().now()) servers_.trouble(only(), why, text, transient);
 }
 
