@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import time
 import types
 
 import support
@@ -72,6 +73,20 @@ class Cluster(Case):
             self.assertEqual(self.latchkey("acquire", "--lease", "30s", "-n", name).returncode, 75)
             self.assertEqual(self.latchkey("release", token).returncode, 0)
             self.assertEqual(self.nodes[node].cli("EXISTS", name), "0")
+
+    def test_a_node_that_stands_still(self):
+        """Whoever does not wait for others does not wait long for the server of that name either."""
+        for node in range(2):
+            name = self.name_on(node)  # which the first node says
+            self.nodes[node].pause()
+            self.addCleanup(self.nodes[node].resume)
+            began = time.monotonic()
+            made = self.latchkey("run", "-n", name, "true")
+            self.assertEqual(made.returncode, 69, made.stderr)
+            self.assertLess(time.monotonic() - began, 10)
+            self.assertNotIn("somebody", made.stderr)
+            self.nodes[node].resume()
+            self.whole()
 
     def test_forced(self):
         for node in range(2):

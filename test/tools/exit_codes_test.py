@@ -116,6 +116,17 @@ class ExitCodes(Case):
         self.addCleanup(replica.stop)
         self.assertEqual(self.run_code(self.name, "true", env={"LATCHKEY_URI": replica.uri}), 76, self.message)
 
+    def test_C6_server_without_memory(self):
+        """It is said why, in the server's words, and not that somebody else has it."""
+        server = Server("--maxmemory", "1mb")
+        self.addCleanup(server.stop)
+        for options in (("-n",), ("-w", "1500ms")):
+            self.assertEqual(self.run_code(*options, self.name, "true", env={"LATCHKEY_URI": server.uri}), 69)
+            self.assertIn("OOM command not allowed", self.result["reason"])
+            self.assertNotIn("somebody", self.message)
+            for line in self.message.splitlines():
+                self.assertIn("OOM command not allowed", line)
+
     def test_C6_permissions(self):
         server = Server()
         self.addCleanup(server.stop)

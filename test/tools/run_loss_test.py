@@ -7,7 +7,7 @@ import signal
 import time
 
 import support
-from support import Case, Server, STUBBORN, alive, children_of, processes_of, processes_with, wait_until
+from support import Case, Server, STUBBORN, alive, children_of, processes_of, processes_with, state_of, wait_until
 
 TELLS_TERM = """
 trap 'echo TERM' TERM
@@ -159,6 +159,16 @@ class Killed(Case):
         self.assertEqual(process.wait(support.PATIENCE), 79)
         self.assert_ends_with_its_lease(LATE)
         self.assertFalse(alive(keeper))
+
+    def test_R2_keeper_stopped_beside_the_next(self):
+        """Nothing of the command lives when its key has gone: the next one may begin."""
+        for lease in ("1s", "3s"):
+            process, keeper = self.begin_stubborn("--lease", lease)
+            self.addCleanup(process.kill)
+            os.kill(keeper, signal.SIGSTOP)
+            self.assert_ends_with_its_lease(3 + LATE)
+            self.assertEqual([pid for pid in processes_of(self.name) if state_of(pid) != "Z"], [])
+            self.assertEqual(process.wait(support.PATIENCE), 79)
 
     def test_R2_keeper_stopped_and_continued(self):
         process, keeper = self.begin_stubborn("--lease", "1s", "--grace", "300ms")

@@ -191,8 +191,12 @@ class Inheritance(Case):
     def test_also_all_or_none(self):
         self.hold("second:" + self.name)
         words = ("run", "-n", "--also", "second:" + self.name, self.name, "true")
-        self.assertEqual(self.latchkey(*words).returncode, 75)
-        self.assertTrue(self.is_free(self.name))
+        for words in (words, ("run", "-w", "1200ms", *words[2:])):
+            made = self.latchkey(*words)
+            self.assertEqual(made.returncode, 75)
+            self.assertTrue(self.is_free(self.name))
+            for line in made.stderr.splitlines():
+                self.assertIn("second:" + self.name, line, "the busy one is named")
         made = self.latchkey("run", "--also", "third:" + self.name, self.name, "sh", "-c",
                              f"redis-cli -s {self.server.socket} EXISTS '{self.name}' 'third:{self.name}'")
         self.assertEqual(made.stdout, "2\n")

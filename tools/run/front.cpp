@@ -24,8 +24,9 @@ constexpr seconds release_limit{5};
 constexpr milliseconds refusal_limit{500};
 constexpr milliseconds words_limit{100};
 
-std::string waited_for(run_plan const& plan) {
-  if (plan.kind != "semaphore") return quoted(plan.name) + ", which somebody else holds";
+std::string waited_for(run_plan const& plan, std::string const& busy, std::string const& words) {
+  if (busy.empty()) return "an answer about " + quoted(plan.name) + (words.empty() ? "" : ": " + words);
+  if (plan.kind != "semaphore") return quoted(busy) + ", which somebody else holds";
   auto const none = plan.permits ? "" : "; if nobody has made any, --permits N does";
   return "a permit of " + quoted(plan.name) + ", of which none is free" + none;
 }
@@ -66,7 +67,9 @@ int front::run() {
     if (!what.text.empty()) (text += ": ") += what.text;
     if (what.error) (text += ": ") += what.error.message();
     explain(text);
-    asio::post(io_, [this, type = what.type, error = what.error, words = std::string(what.text)] {
+    asio::post(io_, [this, type = what.type, error = what.error, words = std::string(what.text),
+                     lock = std::string(what.lock)] {
+      if (type == event_type::waiting || error == errc::busy) busy_ = lock;
       happened(type, error, words);
     });
   };
@@ -86,20 +89,29 @@ int front::run() {
 }
 
 void front::happened(event_type type, error_code const& error, std::string const& words) {
-  if (!words.empty()) words_ = words;
-  if (type == event_type::connected) away_since_ = never;
+  bool const refuses = type == event_type::connect_failed || type == event_type::warning;
+  if (refuses && error && !words.empty()) words_ = words;
+  if (type == event_type::connected) {
+    away_since_ = never;
+    words_.clear();
+  }
   if (type != event_type::connect_failed) return;
   refusal_ = error;
   if (away_since_ == never) away_since_ = boot_clock();
 }
 
 void front::connect() {
-  limit_.expires_after(connect_limit(plan_.wait));
-  limit_.async_wait([this](error_code const& ended) {
-    if (!ended && phase_ == phase::connecting) cancel_.emit(asio::cancellation_type::terminal);
-  });
+  limit_by(phase::connecting);
   client_->async_connect(asio::bind_cancellation_slot(
       cancel_.slot(), asio::bind_executor(io_, [this](error_code const& error) { connected(error); })));
+}
+
+// Whoever does not wait for others waits for the server only so long.
+void front::limit_by(phase of) {
+  limit_.expires_after(connect_limit(plan_.wait));
+  limit_.async_wait([this, of](error_code const& ended) {
+    if (!ended && phase_ == of) cancel_.emit(asio::cancellation_type::terminal);
+  });
 }
 
 void front::connected(error_code const& error) {
@@ -128,6 +140,7 @@ void front::connected(error_code const& error) {
 
 void front::acquire() {
   phase_ = phase::waiting;
+  if (plan_.wait == milliseconds(0)) limit_by(phase::waiting);
   auto const left = plan_.wait == forever ? forever : std::max(plan_.wait - since_start(), milliseconds(0));
   acquire_hold(*client_, plan_, left, io_.get_executor(), cancel_.slot(),
                [this](error_code error, std::optional<hold> given) { granted(error, std::move(given)); });
@@ -141,9 +154,13 @@ void front::granted(error_code const& error, std::optional<hold> given) {
   if (hold_) return begin();
   if (!error) {
     outcome_.what = "busy";
-    return give_up(plan_.busy_code, quoted(plan_.name) + " is still busy");
+    return give_up(plan_.busy_code, quoted(busy_.empty() ? plan_.name : busy_) + " is still busy");
   }
-  auto const said = failure_of("cannot take " + quoted(plan_.name), refusal_of(*client_, plan_, error));
+  // By our own limit.
+  bool const late = error == asio::error::operation_aborted;
+  auto const refusal = late ? lock_error(errc::timeout) : refusal_of(*client_, plan_, error);
+  auto const said = failure_of("cannot take " + quoted(plan_.name), refusal.code(),
+                               refusal.server_text().empty() ? std::string_view(words_) : refusal.server_text());
   give_up(said.code(), said.what());
 }
 
@@ -162,7 +179,7 @@ void front::tick() {
   if (phase_ == phase::running) {
     tick_running();
     // What is told late is told as too early a deadline.
-    pause = std::clamp(plan_.lease / 30, milliseconds(5), milliseconds(1'000));
+    pause = std::clamp(std::min(plan_.lease / 30, to_keeper_deadline()), milliseconds(5), milliseconds(1'000));
   }
   if (phase_ == phase::done) return;
   timer_.expires_after(pause);
@@ -174,7 +191,7 @@ void front::tick() {
 void front::tick_waiting() {
   if (!told_ && since_start() >= seconds(1)) {
     told_ = true;
-    say("waiting for " + (phase_ == phase::connecting ? "the server" : waited_for(plan_)));
+    say("waiting for " + (phase_ == phase::connecting ? "the server" : waited_for(plan_, busy_, words_)));
   }
   if (away_since_ == never || phase_ != phase::waiting) return;
   if (boot_clock() - away_since_ < milliseconds(patience).count() * one_ms) return;

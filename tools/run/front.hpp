@@ -33,6 +33,7 @@ class front {
 
   // front.cpp
   void connect();
+  void limit_by(phase of);
   void connected(error_code const& error);
   void acquire();
   void granted(error_code const& error, std::optional<hold> given);
@@ -58,6 +59,7 @@ class front {
   void overdue();
   void send_deadline();
   std::string why_late() const;
+  milliseconds to_keeper_deadline() const;
 
   // front_signals.cpp
   void read_signals();
@@ -96,10 +98,11 @@ class front {
   bool told_ = false;        // for whom we wait
   bool lost_ = false;        // the lock, while the command ran
   bool keeper_ended_ = false;
-  bool had_terminal_ = false;  // the command, when it stopped
-  bool stop_passed_ = false;   // to the command, which has not stopped yet
-  bool overtaken_ = false;     // by a SIGCONT: what was passed on before
-  bool to_continue_ = false;   // when the server has confirmed the hold
+  bool keeper_stopped_ = false;  // it can end nothing
+  bool had_terminal_ = false;    // the command, when it stopped
+  bool stop_passed_ = false;     // to the command, which has not stopped yet
+  bool overtaken_ = false;       // by a SIGCONT: what was passed on before
+  bool to_continue_ = false;     // when the server has confirmed the hold
   bool confirming_ = false;
   pid_t command_ = -1;
   boot_time granted_at_ = never;
@@ -108,6 +111,7 @@ class front {
   boot_time late_since_ = never;  // the keeper, since its deadline passed
   error_code refusal_;            // why no connection could be made
   std::string words_;             // the server's last
+  std::string busy_;              // the lock that was found so
 };
 
 }  // namespace latchkey::tool

@@ -18,6 +18,8 @@ namespace {
 
 // After its deadline the keeper has this long to say that the command has ended.
 constexpr boot_time keeper_limit = 200 * one_ms;
+// So long before its deadline the command is ended where the keeper is stopped.
+constexpr milliseconds to_end{50};
 
 }  // namespace
 
@@ -64,13 +66,18 @@ void front::tick_running() {
     send_deadline();
   }
   if (to_continue_ && !confirming_) continued();
-  bool const late = enforces() && !keeper_ended_ && sent_deadline_ <= boot_clock();
+  bool const late = enforces() && !keeper_ended_ && to_keeper_deadline() <= milliseconds(0);
   if (!late) late_since_ = never;
   if (late && late_since_ == never) late_since_ = boot_clock();
-  if (late && boot_clock() - late_since_ > keeper_limit) {
+  if (late && (keeper_stopped_ || boot_clock() - late_since_ > keeper_limit)) {
     overdue();
     ::kill(keeper_process_, SIGKILL);
   }
+}
+
+// In place of a stopped one the command is ended in time, which takes a moment.
+milliseconds front::to_keeper_deadline() const {
+  return keeper_stopped_ ? left() - std::min(to_end, plan_.lease / 20) : left();
 }
 
 void front::hear() {

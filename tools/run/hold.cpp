@@ -65,7 +65,7 @@ lock_error refusal_of(client const& from, run_plan const& plan, error_code const
     else
       lease const unneeded = whole_lock(from, plan).acquire(options);
   } catch (lock_error const& refusal) {
-    if (refusal.code() == error) return refusal;
+    return lock_error(error, std::string(refusal.server_text()));
   }
   return lock_error(error);
 }
