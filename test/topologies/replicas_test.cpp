@@ -9,7 +9,9 @@
 #include <chrono>
 #include <future>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace replicas {
 
@@ -50,13 +52,14 @@ class with_silent_replicas {
   std::optional<client> own;
 };
 
-// The number of the connection that waits for replicas; none: 0.
+// The number of the connection that waits for replicas; none: 0. The last command of one that waited is WAIT as well.
 std::int64_t waiting_for_replicas(redis_server const& master) {
-  std::string const all = '\n' + master.admin().text("CLIENT", "LIST");
-  auto const found = all.find("cmd=wait");
-  if (found == all.npos) return 0;
-  auto const begin = all.rfind("\nid=", found);
-  return std::stoll(all.substr(begin + 4));
+  std::istringstream all(master.admin().text("CLIENT", "LIST"));
+  for (std::string line; std::getline(all, line);) {
+    bool const waits = line.find(" flags=b ") != line.npos && line.find(" cmd=wait ") != line.npos;
+    if (waits) return std::stoll(line.substr(std::string_view("id=").size()));
+  }
+  return 0;
 }
 
 }  // namespace
