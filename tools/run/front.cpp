@@ -69,7 +69,10 @@ int front::run() {
     explain(text);
     asio::post(io_, [this, type = what.type, error = what.error, words = std::string(what.text),
                      lock = std::string(what.lock)] {
-      if (type == event_type::waiting || error == errc::busy) busy_ = lock;
+      if (type == event_type::waiting || error == errc::busy) {
+        busy_ = lock;
+        if (phase_ == phase::naming) limit_.cancel();
+      }
       happened(type, error, words);
     });
   };
@@ -152,16 +155,24 @@ void front::granted(error_code const& error, std::optional<hold> given) {
   if (death_ != 0) return leave(death_);
   if (phase_ != phase::waiting) return;
   if (hold_) return begin();
-  if (!error) {
-    outcome_.what = "busy";
-    return give_up(plan_.busy_code, quoted(busy_.empty() ? plan_.name : busy_) + " is still busy");
-  }
+  if (!error) return name_busy();
   // By our own limit.
   bool const late = error == asio::error::operation_aborted;
   auto const refusal = late ? lock_error(errc::timeout) : refusal_of(*client_, plan_, error);
   auto const said = failure_of("cannot take " + quoted(plan_.name), refusal.code(),
                                refusal.server_text().empty() ? std::string_view(words_) : refusal.server_text());
   give_up(said.code(), said.what());
+}
+
+// Which of several locks it was is told by an event, which comes by another thread.
+void front::name_busy() {
+  phase_ = phase::naming;
+  outcome_.what = "busy";
+  limit_.expires_after(busy_.empty() && !plan_.also.empty() ? refusal_limit : milliseconds(0));
+  limit_.async_wait([this](error_code const&) {
+    if (death_ != 0) return leave(death_);
+    give_up(plan_.busy_code, quoted(busy_.empty() ? plan_.name : busy_) + " is still busy");
+  });
 }
 
 void front::give_up(int code, std::string const& reason) {

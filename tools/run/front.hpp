@@ -29,7 +29,7 @@ class front {
   int run();
 
  private:
-  enum class phase { connecting, waiting, running, releasing, done };
+  enum class phase { connecting, waiting, naming, running, releasing, done };
 
   // front.cpp
   void connect();
@@ -37,6 +37,7 @@ class front {
   void connected(error_code const& error);
   void acquire();
   void granted(error_code const& error, std::optional<hold> given);
+  void name_busy();
   void give_up(int code, std::string const& reason);
   void release();
   void released(error_code const& error, release_result how);
