@@ -72,6 +72,17 @@ class Tls(Case):
         self.assertEqual(waiting.wait(support.PATIENCE), 0)
         self.assertNotEqual(watching.stdout.readline(), "")
 
+    def test_the_other_scheme(self):
+        """A port for TLS that is asked without, and the other way."""
+        made = self.latchkey("status", self.name, env={"LATCHKEY_URI": f"redis://{self.place}"})
+        self.assertEqual(made.returncode, 69)
+        self.assertIn("a port for TLS? rediss://", made.stderr)
+        plain = Server("--port", port := free_port())
+        self.addCleanup(plain.stop)
+        made = self.latchkey("status", self.name, env={**self.variables, "LATCHKEY_URI": f"rediss://127.0.0.1:{port}"})
+        self.assertEqual(made.returncode, 69)
+        self.assertIn("a port without TLS? redis://", made.stderr)
+
     def test_C5_long_answers(self):
         """More than a record of TLS can hold comes in one answer."""
         names = [f"{self.name}:{'x' * 500}:{i}" for i in range(200)]

@@ -17,7 +17,7 @@ constexpr std::int64_t most_fields = 4'096;
 std::vector<answer> ask_each(session& server, std::vector<command> const& all) {
   auto made = server.ask_all(all);
   for (auto const& one : made)
-    if (one.what == answer::type::error && one.text.find(" to run ") != one.text.npos) refuse(one.text);
+    if (one.what == answer::type::error && one.text.find(" to run ") != one.text.npos) server.refuse(one.text);
   return made;
 }
 

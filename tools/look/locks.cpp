@@ -39,7 +39,7 @@ found_lock look_at(session& server, std::string const& name) {
   // Of one type each; the other is refused.
   auto const seen = server.ask_all({{"HGETALL", name}, {"GET", name}, {"PTTL", name}});
   for (auto const& one : seen)
-    if (one.what == answer::type::error && !one.text.starts_with("WRONGTYPE")) refuse(one.text);
+    if (one.what == answer::type::error && !one.text.starts_with("WRONGTYPE")) server.refuse(one.text);
   found_lock const free{name, {}, {}, -1};
   if (seen[2].what != answer::type::number) server.strange();
   auto const remaining = seen[2].number;

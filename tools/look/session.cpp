@@ -7,6 +7,7 @@
 #include <array>
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
+#include <cerrno>
 #include <look/place.hpp>
 #include <look/session.hpp>
 #include <look/tls.hpp>
@@ -16,6 +17,7 @@ namespace latchkey::tool {
 namespace {
 
 constexpr timeval patience{5, 0};
+constexpr std::string_view no_answer = "no answer in 5 s";
 
 // A server that has closed the connection is an error of this call, and not the end of the program by SIGPIPE, which is
 // meant for standard output.
@@ -60,12 +62,24 @@ answer read(redisReply const& from) {
 
 }  // namespace
 
-void refuse(std::string const& words) {
-  if (words.starts_with("NOPERM")) throw right_missing(no_permission, "the server refuses: " + words);
+void session::refuse(std::string const& words) const {
+  auto const text = "the server at " + quoted(where_) + " refuses: " + without_password(words);
+  if (words.starts_with("NOPERM")) throw right_missing(no_permission, text);
   bool const user = words.starts_with("WRONGPASS") || words.starts_with("NOAUTH") || words.starts_with("ERR AUTH") ||
                     words.starts_with("ERR invalid password");
   bool const passing = lock_error(make_error_code(errc::server_error), words).transient();
-  throw failure(user ? no_permission : passing ? unavailable : refused, "the server refuses: " + words);
+  throw failure(user ? no_permission : passing ? unavailable : refused, text);
+}
+
+// What is no Redis server may repeat what it was sent, between quotes.
+std::string session::without_password(std::string words) const {
+  if (password_.empty()) return words;
+  for (char const quote : {'\'', '`', '"'}) {
+    auto const secret = quote + password_ + quote;
+    for (auto at = words.find(secret); at != words.npos; at = words.find(secret, at + 3))
+      words.replace(at + 1, password_.size(), "***");
+  }
+  return words;
 }
 
 session::session(connection const& to, std::string const& name) : session(to, place_of(to, name)) {}
@@ -91,13 +105,22 @@ void session::connect(connection const& to, place const& where) {
   if (!socket_ || socket_->err) lost();
   ::redisSetTimeout(socket_, patience);
   if (to.by_tls) tls_ = std::make_unique<tls_channel>(socket_->fd, to.settings.tls, where.host, where_);
-  if (!where.password.empty())
+  password_ = where.password;
+  // A user without a password is refused, and not taken for the default user.
+  if (!where.user.empty() || !where.password.empty())
     ask(where.user.empty() ? command{"AUTH", where.password} : command{"AUTH", where.user, where.password});
   if (!where.database.empty() && where.database != "0") ask({"SELECT", where.database});
 }
 
 void session::lost() const {
-  auto const why = socket_ ? std::string(socket_->errstr) : std::string("no memory");
+  int const system = errno;
+  if (!socket_) throw failure(internal_error, "no memory");
+  auto why = std::string(socket_->errstr);
+  bool const failed = socket_->err == REDIS_ERR_IO;
+  if (failed && (system == EAGAIN || system == ETIMEDOUT)) why = no_answer;
+  // An alert of TLS, or an end before the first word.
+  bool const refused = socket_->err == REDIS_ERR_PROTOCOL || socket_->err == REDIS_ERR_EOF || system == ECONNRESET;
+  if (refused && !heard_ && !tls_ && socket_->connection_type == REDIS_CONN_TCP) why += " (a port for TLS? rediss://)";
   throw failure(unavailable, "cannot use the server at " + quoted(where_) + ": " + why);
 }
 
@@ -139,6 +162,7 @@ answer session::next() {
     if (::redisReaderFeed(socket_->reader, bytes.data(), tls_->read(bytes.data(), bytes.size())) != REDIS_OK) lost();
   }
   std::unique_ptr<redisReply, void (*)(void*)> const owned(static_cast<redisReply*>(reply), ::freeReplyObject);
+  heard_ = true;
   return read(*owned);
 }
 

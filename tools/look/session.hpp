@@ -41,6 +41,8 @@ class session {
   std::int64_t ask_number(command const& words);
   // Fails with `refused`: no Redis server answers so.
   [[noreturn]] void strange() const;
+  // Fails with the code that these words of the server stand for.
+  [[noreturn]] void refuse(std::string const& words) const;
   bool in_cluster() const { return in_cluster_; }
   // Of a cluster from Redis 7 on; and where the server does not say.
   bool has_sharded_channels();
@@ -62,10 +64,13 @@ class session {
   void open(connection const& to, place const& where);
   void connect(connection const& to, place const& where);
   [[noreturn]] void lost() const;
+  std::string without_password(std::string words) const;
 
   redisContext* socket_ = nullptr;
   std::unique_ptr<tls_channel> tls_;  // null: plain text
   std::string where_;
+  std::string password_;
+  bool heard_ = false;  // an answer
   bool const in_cluster_;
 };
 
@@ -73,9 +78,6 @@ class session {
 struct right_missing : failure {
   using failure::failure;
 };
-
-// Fails with the code that these words of the server stand for.
-[[noreturn]] void refuse(std::string const& words);
 
 // What `look` answers. Who may not look is told which rights it takes: `needed`, as ACL SETUSER takes them.
 template <class Look>

@@ -68,7 +68,7 @@ std::int64_t listeners_to(session& server, std::string const& channel) {
   if (server.has_sharded_channels()) questions.push_back({"PUBSUB", "SHARDNUMSUB", channel});
   std::int64_t most = 0;
   for (auto const& one : server.ask_all(questions)) {
-    if (one.what == answer::type::error) refuse(one.text);
+    if (one.what == answer::type::error) server.refuse(one.text);
     if (one.list.size() == 2) most = std::max(most, one.list[1].number);
   }
   return most;

@@ -31,6 +31,9 @@ context context_of(tls_options const& how) {
   return made;
 }
 
+// One without may wait for the end of a line.
+constexpr char const* other_port = " (a port without TLS? redis://)";
+
 }  // namespace
 
 void tls_channel::free_session::operator()(SSL* session) const { ::SSL_free(session); }
@@ -80,7 +83,8 @@ void tls_channel::lost(int result) const {
   auto const code = ::ERR_peek_error();
   auto const server = "cannot use the server at " + quoted(where_) + " by TLS: ";
   if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE)
-    throw failure(unavailable, server + "no answer in time");
+    throw failure(unavailable,
+                  server + "no answer in time" + (::SSL_is_init_finished(session_.get()) ? "" : other_port));
   if (kind == SSL_ERROR_SYSCALL && system != 0) throw failure(unavailable, server + std::strerror(system));
   char const* const words = ::ERR_reason_error_string(code);
   bool const refused_here = ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED;
@@ -88,6 +92,7 @@ void tls_channel::lost(int result) const {
     throw certificate_refused(no_permission,
                               server + "the server's certificate is refused: " +
                                   ::X509_verify_cert_error_string(::SSL_get_verify_result(session_.get())));
+  if (ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER) throw failure(unavailable, server + words + other_port);
   bool const ended = ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING || words == nullptr;
   if (ended) throw failure(unavailable, server + "the server closed the connection");
   if (ERR_GET_LIB(code) != ERR_LIB_SSL) throw failure(unavailable, server + words);

@@ -122,7 +122,8 @@ std::string name_at(lock_server const& one, session& there, std::string const& p
       questions.push_back({"CLUSTER", "KEYSLOT", prefix + ':' + std::to_string(number + i)});
     auto const answers = there.ask_all(questions);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i].what == answer::type::error) with_rights(rights_to_find_it, [&] { refuse(answers[i].text); });
+      if (answers[i].what == answer::type::error)
+        with_rights(rights_to_find_it, [&] { there.refuse(answers[i].text); });
       if (has(one, answers[i].number)) return questions[i].back();
     }
   }
