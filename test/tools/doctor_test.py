@@ -132,6 +132,14 @@ class Doctor(Case):
         self.assertRegex(made.stdout, r"^FAIL auth: ")
         self.assertNotIn("sesame", made.stdout + made.stderr)
 
+    def test_a_user_without_a_password(self):
+        """As the library: it is not the default user."""
+        server = self.start("--port", port := str(free_port()))
+        for words in (("doctor",), ("status", "a")):
+            made = self.latchkey(*words, env={"LATCHKEY_URI": f"redis://ghost@127.0.0.1:{port}"})
+            self.assertIn("WRONGPASS", made.stdout + made.stderr)
+        self.assertEqual(server.cli("PING"), "PONG")
+
     def test_role(self):
         primary = self.start(*AOF, "--port", "0")
         server = self.start(*AOF, "--replicaof", "127.0.0.1", "1")
@@ -241,7 +249,40 @@ class Doctor(Case):
             said = self.examine(server, "--kind", kind)[f"rights.{kind}"]["remedy"].split()
             known = {word.replace("NAME", "latchkey-doctor:*") for word in self.rights("read" if kind == "write" else kind)}
             every = {word.replace("NAME", "latchkey-doctor:*") for word in self.rights("none")}
-            self.assertEqual(set(said[3:]), known - every, kind)
+            self.assertEqual(set(said[3:]), known - every | {"+evalsha", "+eval"}, kind)
+
+    def test_the_remedies_of_a_user_who_may_nothing(self):
+        """Once they have been followed nothing is refused."""
+        server = self.start(*AOF)
+        server.cli("ACL", "SETUSER", "till", "on", ">pw", "+@connection", "+role", "+info")
+        user = {"LATCHKEY_USERNAME": "till", "LATCHKEY_PASSWORD": "pw"}
+        before = self.examine(server, "--kind", "lock,plain", **user)
+        for name in ("rights.lock", "rights.plain", "pubsub"):
+            self.assertNotEqual(before[name]["verdict"], "ok")
+            server.cli("ACL", "SETUSER", "till", *before[name]["remedy"].split(",")[0].split()[3:])
+        server.cli("ACL", "SETUSER", "till", "+script|exists")
+        after = self.examine(server, "--kind", "lock,plain", **user)
+        for name in ("rights.lock", "rights.plain", "pubsub"):
+            self.assertEqual(after[name]["verdict"], "ok", after[name])
+
+    def test_no_right_is_missing(self):
+        """What helps then is not a right."""
+        full = self.start(*AOF, "--maxmemory", "1")
+        rows = self.examine(full)
+        self.assertEqual(rows["rights.lock"]["verdict"], "FAIL")
+        self.assertIn("maxmemory", rows["rights.lock"]["remedy"])
+        self.assertNotIn("ACL", rows["rights.lock"]["remedy"])
+
+    def test_a_snapshot_that_failed(self):
+        server = self.start(*AOF, "--save", "3600", "1")
+        (pathlib.Path(server.cli("CONFIG", "GET", "dir").split()[1]) / "dump.rdb").mkdir()
+        server.cli("SET", "something", "to save")
+        server.cli("BGSAVE")
+        self.assertTrue(wait_until(lambda: "rdb_last_bgsave_status:err" in server.cli("INFO", "persistence")))
+        rows = self.examine(server)
+        self.assertEqual([rows[name]["verdict"] for name in ("persistence", "rights.lock")], ["FAIL", "FAIL"])
+        self.assertIn("MISCONF", rows["rights.lock"]["text"])
+        self.assertNotIn("ACL", rows["rights.lock"]["remedy"])
 
     def test_kill_and_client_list(self):
         for word, name in (("client|kill", "kill"), ("client|list", "client-list")):

@@ -67,8 +67,11 @@ void check_pubsub(findings& out, session& server, doctor_plan const& plan) {
   if (channel.empty()) return out.skip("pubsub", "locks of these kinds send no messages");
   bool const sharded = server.has_sharded_channels();
   auto const subscribe = as_sharded("subscribe", sharded), publish = as_sharded("publish", sharded);
-  auto const remedy =
-      "ACL SETUSER ... +" + subscribe + " +" + publish + " &" + channel + ", or a proxy that passes messages on";
+  std::string to_allow = "ACL SETUSER ... +" + subscribe + " +un" + subscribe + " +" + publish;
+  for (auto const& kind : plan.kinds)
+    if (auto const all = rights_of(kind).channels; !all.empty())
+      (to_allow += " &") += filled_in(std::string(all), plan.names());
+  auto const remedy = to_allow + ", or a proxy that passes messages on";
   session listens(plan.server, plan.scratch);
   listens.send({subscribe, channel});
   answer said;

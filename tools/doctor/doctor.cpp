@@ -76,7 +76,7 @@ std::unique_ptr<session> reach(findings& out, doctor_plan const& plan, place con
     out.fail("auth", said.text, "LATCHKEY_PASSWORD or LATCHKEY_PASSWORD_FILE");
     return nullptr;
   }
-  out.ok("auth", plan.server.settings.username.empty() ? "accepted" : "accepted as " + plan.server.settings.username);
+  out.ok("auth", where.user.empty() ? "accepted" : "accepted as " + where.user);
   return made;
 }
 

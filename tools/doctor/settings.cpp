@@ -49,6 +49,13 @@ void check_memory(findings& out, server_facts& facts) {
 void check_persistence(findings& out, server_facts& facts) {
   auto const file = facts.info("aof_enabled");
   if (!file) return out.skip("persistence", no_info);
+  if (facts.info("rdb_last_bgsave_status") == "err") {
+    constexpr std::string_view words = "the last snapshot failed, and writes are refused (MISCONF)";
+    constexpr std::string_view remedy = "the server's log says why; then BGSAVE";
+    if (facts.setting("stop-writes-on-bgsave-error") != "no" && facts.setting("save") != "")
+      return out.fail("persistence", words, remedy);
+    return out.warn("persistence", "the last snapshot failed", remedy);
+  }
   if (*file == "0")
     return out.warn("persistence", "no append-only file: a restart frees locks",
                     "appendonly yes and appendfsync always, or let a restarted server stay away for one lease");

@@ -103,6 +103,22 @@ void remove_requests(session& server, std::string const& name) {
   }
 }
 
+// What helps where no right is missing, by the server's words.
+std::string remedy_of(std::string const& words) {
+  static constexpr std::pair<std::string_view, char const*> known[] = {
+      {"OOM", "a higher maxmemory, or fewer keys"},
+      {"MISCONF", "the server's log says why it cannot save; then BGSAVE"},
+      {"LOADING", "wait until the server has read its data"},
+      {"NOREPLICAS", "more replicas, or a lower min-replicas-to-write"},
+      {"READONLY", "the URI of its primary"},
+      {"CLUSTERDOWN", "redis-cli --cluster check"},
+      {"MOVED", "redis-cluster://"},
+  };
+  for (auto const& [word, remedy] : known)
+    if (words.find(word) != words.npos) return remedy;
+  return "see rights.KIND in docs/runbook.md";
+}
+
 // Of a command inside a script the server says that it is refused, not which.
 std::string named_right(session& server, session* admin, std::string const& kind, std::string const& name) {
   if (!admin) return {};
@@ -130,9 +146,13 @@ void check_rights(findings& out, session& server, session* admin, doctor_plan co
       else
         out.warn(id, refused, remedy);
     } catch (lock_error const& error) {
-      out.fail(id, failure_of("not to be used", error).what() + named_right(server, admin, kind, plan.scratch), remedy);
+      auto const said = failure_of("not to be used", error);
+      if (said.code() == no_permission)
+        out.fail(id, said.what() + named_right(server, admin, kind, plan.scratch), remedy);
+      else
+        out.fail(id, said.what(), remedy_of(said.what()));
     } catch (failure const& error) {
-      out.fail(id, error.what(), remedy);
+      out.fail(id, error.what(), remedy_of(error.what()));
     }
     remove_scratch(server, plan.scratch);
     if (kind == "semaphore") remove_requests(server, plan.scratch);
