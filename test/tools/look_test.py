@@ -209,6 +209,41 @@ class Look(Case):
         text = self.begin("watch", "a b")
         self.assertEqual(text.stdout.readline(), "'a b'  free\n")
 
+    def test_a_restart(self):
+        """Whoever looks for long is told, and goes on."""
+        server = Server()
+        self.addCleanup(lambda: server.stop())
+        env = {"LATCHKEY_URI": server.uri}
+        server.cli("HSET", self.name, "01234567-0123-0123-0123-0123456789ab:7", "1")
+        watcher, waiter = self.begin("watch", self.name, env=env), self.begin("wait", self.name, env=env)
+        self.assertIn("no time to live", watcher.stdout.readline())
+        self.assertIn("waiting for", waiter.stderr.readline())
+        impatient = self.begin("wait", "-w", "2s", self.name, env=env)
+        self.assertIn("waiting for", impatient.stderr.readline())
+        server.process.kill()
+        server.process.wait()
+        for process in (watcher, waiter):
+            self.assertIn("it may restart", process.stderr.readline())
+        self.assertEqual(impatient.wait(support.PATIENCE), 69)
+        server.restart()
+        self.assertEqual(waiter.wait(support.PATIENCE), 0)
+        self.assertIn("free", watcher.stdout.readline())
+
+    def test_no_answer(self):
+        server = Server()
+        self.addCleanup(server.stop)
+        server.pause()
+        made = self.latchkey("status", self.name, env={"LATCHKEY_URI": server.uri})
+        self.assertEqual(made.returncode, 69)
+        self.assertIn("no answer in 5 s", made.stderr)
+
+    def test_bench_where_writes_are_refused(self):
+        server = Server("--maxmemory", "1")
+        self.addCleanup(server.stop)
+        made = self.latchkey("bench", "--duration", "200ms", env={"LATCHKEY_URI": server.uri})
+        self.assertEqual(made.returncode, 69)
+        self.assertIn("OOM", made.stderr)
+
     def test_bench(self):
         made = self.latchkey("--json", "bench", "--duration", "300ms", "--threads", "3")
         self.assertEqual((made.returncode, made.stderr), (0, ""))

@@ -63,9 +63,12 @@ class Server:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="latchkey-tools-"))
         self.socket = self.folder / "redis.sock"
         self.uri = f"unix://{self.socket}"
-        words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", self.folder,
-                 "--logfile", self.folder / "log", *settings]
-        self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
+        self.words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", self.folder,
+                      "--logfile", self.folder / "log", *settings]
+        self.restart()
+
+    def restart(self):
+        self.process = subprocess.Popen([str(word) for word in self.words], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if not wait_until(lambda: self.cli("PING", check=False) in ("PONG", "NOAUTH Authentication required.")):
             raise RuntimeError("redis-server does not answer")

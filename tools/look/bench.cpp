@@ -5,6 +5,7 @@
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
 #include <base/json.hpp>
+#include <base/say.hpp>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -20,6 +21,10 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
+constexpr milliseconds lease_of_pair{10'000};
+// The names are ours: only a server that refuses, or does not answer, is waited for.
+constexpr milliseconds longest_refusal{3'000};
+
 struct measured {
   std::vector<std::int64_t> pairs;  // microseconds, of one acquire and its release
   std::exception_ptr failed;
@@ -28,7 +33,8 @@ struct measured {
 void measure(distributed_lock const& lock, clock::time_point end, measured& into) try {
   while (clock::now() < end) {
     auto const began = clock::now();
-    lock.lock(milliseconds(10'000));
+    if (!lock.try_lock(longest_refusal, lease_of_pair))
+      throw failure(still_busy, "somebody else uses " + quoted(lock.name()));
     lock.unlock();
     into.pairs.push_back(std::chrono::duration_cast<microseconds>(clock::now() - began).count());
   }

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <look/look.hpp>
+#include <look/restarts.hpp>
 #include <look/session.hpp>
+#include <memory>
 
 namespace latchkey::tool {
 namespace {
@@ -22,6 +24,14 @@ void print_json(std::string const& name, bool held, milliseconds waited) {
                 .c_str());
 }
 
+// One connection asks, and one listens.
+struct ears {
+  ears(connection const& server, std::string const& name) : looks(server, name), listens(server, name) {
+    listens.listen(channels_of(name));
+  }
+  session looks, listens;
+};
+
 }  // namespace
 
 int wait(command_line const& line) {
@@ -29,26 +39,31 @@ int wait(command_line const& line) {
   auto const& name = line.operands().front();
   auto const server = connection_of(line);
   auto const began = clock::now();
-  session looks(server, name), listens(server, name);
-  listens.listen(channels_of(name));
+  auto to = std::make_unique<ears>(server, name);
+  restarts gone(limit);
   bool told = false;
-  for (;;) {
-    auto const left = with_rights("+pttl", [&] { return looks.ask_number({"PTTL", name}); });
-    auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
-    bool const free = left == -2;
-    if (line.has("json") && (free || passed >= limit)) print_json(name, !free, passed);
-    if (free) return yes;
-    if (passed >= limit) throw failure(still_busy, line.has("quiet") ? "" : quoted(name) + " is still busy");
-    if (!told && passed >= std::chrono::seconds(1)) {
-      told = true;
-      say("waiting for " + quoted(name) +
-          (left < 0 ? "" : ", which ends in " + in_words(milliseconds(left)) + " unless renewed"));
+  for (;;) try {
+      if (!to) to = std::make_unique<ears>(server, name);
+      auto const left = with_rights("+pttl", [&] { return to->looks.ask_number({"PTTL", name}); });
+      gone.back();
+      auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
+      bool const free = left == -2;
+      if (line.has("json") && (free || passed >= limit)) print_json(name, !free, passed);
+      if (free) return yes;
+      if (passed >= limit) throw failure(still_busy, line.has("quiet") ? "" : quoted(name) + " is still busy");
+      if (!told && passed >= std::chrono::seconds(1)) {
+        told = true;
+        say("waiting for " + quoted(name) +
+            (left < 0 ? "" : ", which ends in " + in_words(milliseconds(left)) + " unless renewed"));
+      }
+      auto pause = std::min(longest_pause, limit - passed);
+      if (left >= 0) pause = std::min(pause, milliseconds(left + 1));
+      answer message;
+      to->listens.receive(message, pause);
+    } catch (failure const& why) {
+      to.reset();
+      gone.away(why);
     }
-    auto pause = std::min(longest_pause, limit - passed);
-    if (left >= 0) pause = std::min(pause, milliseconds(left + 1));
-    answer message;
-    listens.receive(message, pause);
-  }
 }
 
 }  // namespace latchkey::tool

@@ -3,7 +3,9 @@
 #include <deque>
 #include <look/locks.hpp>
 #include <look/look.hpp>
+#include <look/restarts.hpp>
 #include <map>
+#include <memory>
 
 namespace latchkey::tool {
 namespace {
@@ -17,35 +19,54 @@ std::string mark_of(found_lock lock) {
   return as_json(lock);
 }
 
+// In a cluster each name is on a server of its own: of the first one messages are heard, and all are looked at.
+class eyes {
+ public:
+  eyes(connection const& server, std::vector<std::string> const& names) : listens_(server, names.front()) {
+    std::size_t const heard = listens_.in_cluster() ? 1 : names.size();
+    std::size_t const apart = listens_.in_cluster() ? names.size() : 1;
+    for (std::size_t i = 0; i < apart; ++i) looks_.emplace_back(server, names[i]);
+    std::vector<std::string> channels;
+    for (std::size_t i = 0; i < heard; ++i)
+      for (auto& channel : channels_of(names[i])) channels.push_back(std::move(channel));
+    listens_.listen(channels);
+  }
+  session& of(std::size_t name) { return looks_[std::min(name, looks_.size() - 1)]; }
+  void rest() {
+    answer message;
+    listens_.receive(message, pause);
+  }
+
+ private:
+  session listens_;
+  std::deque<session> looks_;
+};
+
 }  // namespace
 
 int watch(command_line const& line) {
   auto const server = connection_of(line);
   auto const& names = line.operands();
-  session listens(server, names.front());
-  // In a cluster each name is on a server of its own: of the first one messages are heard, and all are looked at.
-  std::size_t const apart = listens.in_cluster() ? names.size() : 1;
-  std::deque<session> looks;
-  for (std::size_t i = 0; i < apart; ++i) looks.emplace_back(server, names[i]);
-  std::vector<std::string> channels;
-  for (std::size_t i = 0; i < (listens.in_cluster() ? 1 : names.size()); ++i)
-    for (auto& channel : channels_of(names[i])) channels.push_back(std::move(channel));
-  listens.listen(channels);
+  auto to = std::make_unique<eyes>(server, names);
+  restarts gone(forever);
   std::map<std::string, std::string> told;
-  for (;;) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      auto const& name = names[i];
-      auto& server_of_it = looks[std::min(i, apart - 1)];
-      auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(server_of_it, name); });
-      auto mark = mark_of(lock);
-      if (told[name] == mark) continue;
-      told[name] = std::move(mark);
-      if (std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str()) < 0 || std::fflush(stdout) != 0)
-        return internal_error;
+  for (;;) try {
+      if (!to) to = std::make_unique<eyes>(server, names);
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        auto const& name = names[i];
+        auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(to->of(i), name); });
+        gone.back();
+        auto mark = mark_of(lock);
+        if (told[name] == mark) continue;
+        told[name] = std::move(mark);
+        if (std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str()) < 0 || std::fflush(stdout) != 0)
+          return internal_error;
+      }
+      to->rest();
+    } catch (failure const& why) {
+      to.reset();
+      gone.away(why);
     }
-    answer message;
-    listens.receive(message, pause);
-  }
 }
 
 }  // namespace latchkey::tool
