@@ -113,6 +113,17 @@ class Hand(Case):
             made = self.latchkey("acquire", *words)
             self.assertEqual((made.returncode, made.stdout), (64, ""), words)
 
+    def test_waiting_for_the_server(self):
+        """Its own words are told."""
+        full = support.Server("--maxmemory", "1")
+        self.addCleanup(full.stop)
+        waiter = self.begin("acquire", "--lease", "1m", self.name, env={"LATCHKEY_URI": full.uri})
+        line = waiter.stderr.readline()
+        self.assertIn("waiting for an answer about " + self.name, line)
+        self.assertIn("OOM", line)
+        full.cli("CONFIG", "SET", "maxmemory", "0")
+        self.assertEqual(waiter.wait(support.PATIENCE), 0)
+
     def test_busy_and_waiting(self):
         holder = self.hold(self.name)
         began = time.monotonic()
@@ -121,6 +132,7 @@ class Hand(Case):
         self.assertGreater(time.monotonic() - began, 0.29)
         self.assertEqual(self.latchkey("-q", "acquire", "-n", "--lease", "1m", self.name).stderr, "")
         waiter = self.begin("acquire", "--lease", "1m", self.name)
+        self.assertEqual(waiter.stderr.readline(), f"latchkey: waiting for {self.name}, which somebody else holds\n")
         self.assertTrue(wait_until(lambda: "1" in self.server.cli("PUBSUB", "NUMSUB", f"redisson_lock__channel:{{{self.name}}}")
                                    .splitlines()))
         holder.stdin.close()

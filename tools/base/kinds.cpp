@@ -2,6 +2,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <base/kinds.hpp>
+#include <base/say.hpp>
 
 namespace latchkey::tool {
 
@@ -19,6 +20,15 @@ distributed_lock lock_of(client const& from, std::string_view kind, std::string 
 std::string hand_made_id() {
   auto made = to_string(boost::uuids::random_generator()());
   return made.replace(0, by_hand.size(), by_hand);
+}
+
+std::string end_of_others(std::string_view kind, std::string_view name) {
+  if (kind == "semaphore") return "a permit of " + quoted(name) + ", of which none is free";
+  return quoted(name) + ", which somebody else holds";
+}
+
+std::string an_answer_about(std::string_view name, std::string_view words) {
+  return "an answer about " + quoted(name) + (words.empty() ? "" : ": " + std::string(words));
 }
 
 }  // namespace latchkey::tool

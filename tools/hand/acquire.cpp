@@ -6,10 +6,13 @@
 #include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <base/token.hpp>
+#include <condition_variable>
 #include <cstdio>
 #include <hand/hand.hpp>
 #include <hand/tokens.hpp>
+#include <mutex>
 #include <options/connection.hpp>
+#include <thread>
 
 namespace latchkey::tool {
 namespace {
@@ -34,6 +37,33 @@ asked read(command_line const& line) {
   made.wait = line.has("no-wait") ? milliseconds(0) : line.duration("wait", forever, milliseconds(0));
   return made;
 }
+
+// After a second a line on stderr says what is waited for.
+class waiting_told {
+ public:
+  explicit waiting_told(asked const& what) : what_(what), teller_([this](std::stop_token const& end) { tell(end); }) {}
+
+  void on_event(event const& heard) {
+    std::scoped_lock const lock(mutex_);
+    busy_ = busy_ || heard.type == event_type::waiting;
+    bool const refuses = heard.type == event_type::connect_failed || heard.type == event_type::warning;
+    if (refuses && heard.error && !heard.text.empty()) words_ = heard.text;
+  }
+
+ private:
+  void tell(std::stop_token const& end) {
+    std::unique_lock lock(mutex_);
+    if (ended_.wait_for(lock, end, std::chrono::seconds(1), [&] { return end.stop_requested(); })) return;
+    say("waiting for " + (busy_ ? end_of_others(what_.kind, what_.name) : an_answer_about(what_.name, words_)));
+  }
+
+  asked const& what_;
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  bool busy_ = false;
+  std::string words_;
+  std::jthread teller_;
+};
 
 // Empty: still busy.
 std::optional<token> take_permit(client const& from, asked const& what) {
@@ -71,6 +101,13 @@ int acquire(command_line const& line) {
   auto const what = read(line);
   auto server = connection_of(line);
   server.settings.client_id = hand_made_id();
+  if (what.wait == milliseconds(0)) {
+    // Not for a server either.
+    server.settings.timeout = std::chrono::seconds(1);
+    server.settings.retry_attempts = 1;
+  }
+  waiting_told told(what);
+  server.settings.on_event = [&told](event const& heard) { told.on_event(heard); };
   client const from(server.uri, std::move(server.settings));
   from.connect(connect_limit(what.wait));
   auto taken = take(from, what);

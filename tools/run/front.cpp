@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <base/exit_code.hpp>
 #include <base/failures.hpp>
+#include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <run/front.hpp>
 #include <run/processes.hpp>
@@ -23,13 +24,6 @@ constexpr seconds patience{15};
 constexpr seconds release_limit{5};
 constexpr milliseconds refusal_limit{500};
 constexpr milliseconds words_limit{100};
-
-std::string waited_for(run_plan const& plan, std::string const& busy, std::string const& words) {
-  if (busy.empty()) return "an answer about " + quoted(plan.name) + (words.empty() ? "" : ": " + words);
-  if (plan.kind != "semaphore") return quoted(busy) + ", which somebody else holds";
-  auto const none = plan.permits ? "" : "; if nobody has made any, --permits N does";
-  return "a permit of " + quoted(plan.name) + ", of which none is free" + none;
-}
 
 // Of a server that has not answered yet no event tells: what is known of it comes with exceptions alone.
 std::string words_about(client const& of) {
@@ -199,10 +193,16 @@ void front::tick() {
   });
 }
 
+std::string front::what_is_waited_for() const {
+  if (busy_.empty()) return an_answer_about(plan_.name, words_);
+  auto const none = plan_.kind != "semaphore" || plan_.permits ? "" : "; if nobody has made any, --permits N does";
+  return end_of_others(plan_.kind, busy_) + none;
+}
+
 void front::tick_waiting() {
   if (!told_ && since_start() >= seconds(1)) {
     told_ = true;
-    say("waiting for " + (phase_ == phase::connecting ? "the server" : waited_for(plan_, busy_, words_)));
+    say("waiting for " + (phase_ == phase::connecting ? "the server" : what_is_waited_for()));
   }
   if (away_since_ == never || phase_ != phase::waiting) return;
   if (boot_clock() - away_since_ < milliseconds(patience).count() * one_ms) return;

@@ -38,6 +38,7 @@ class front {
   void acquire();
   void granted(error_code const& error, std::optional<hold> given);
   void name_busy();
+  std::string what_is_waited_for() const;
   void give_up(int code, std::string const& reason);
   void release();
   void released(error_code const& error, release_result how);
