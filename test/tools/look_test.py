@@ -116,6 +116,24 @@ class Look(Case):
         self.server.cli("SET", self.name, "text")
         self.assertEqual(self.latchkey("status", self.name).returncode, 76)
 
+    def test_a_note(self):
+        """Of who holds: why. What the server takes for the name of no connection is replaced."""
+        holder = self.hold(self.name, "--note", "dump of {id}\nby J\u00f6rg")
+        [seen] = json.loads(self.latchkey("--json", "status", self.name).stdout)["holders"]
+        self.assertEqual((seen["pid"], seen["program"]), (holder.pid, "latchkey(dump_of__id__by_J__rg)"))
+        self.assertEqual(self.latchkey("run", "--note", "x" * 201, self.name, "true").returncode, 64)
+
+    def test_locks_of_redis_py(self):
+        """A plain lock has whatever value its library gave it; a number is a semaphore's."""
+        self.server.cli("SET", self.name, "8d3b1c4e5f60718293a4b5c6d7e8f901", "PX", "60000")
+        made = self.latchkey("--json", "status", self.name)
+        seen = json.loads(made.stdout)
+        self.assertEqual((made.returncode, seen["held"], seen["kind"]), (0, True, "plain"))
+        self.assertEqual(seen["holders"][0]["owner"], "8d3b1c4e5f60718293a4b5c6d7e8f901")
+        self.assertEqual(self.latchkey("force-unlock", "--any", "--yes", self.name).returncode, 76)
+        self.server.cli("SET", self.name, "5", "PX", "60000")
+        self.assertIn("is a semaphore", self.latchkey("status", self.name).stdout)
+
     def test_W4_status_needs_rights(self):
         server = Server()
         self.addCleanup(server.stop)

@@ -41,6 +41,8 @@ distributed_lock lock_at(client const& from, session& server, std::string const&
   auto const seen = look_at(server, name);
   if (seen.kind.empty() && server.ask({"EXISTS", name}).number != 0)
     throw failure(refused, quoted(name) + " is no lock, but a " + server.ask({"TYPE", name}).text);
+  if (seen.kind == "plain" && !is_owner(seen.holders.front().owner))
+    throw failure(refused, quoted(name) + " is held by another library, whose holders have no name");
   if (seen.kind == "lock" && server.ask({"LLEN", line_of(name)}).number > 0) return lock_of(from, "fair", name);
   return lock_of(from, seen.kind, name);
 }

@@ -45,7 +45,10 @@ found_lock look_at(session& server, std::string const& name) {
   auto const remaining = seen[2].number;
   if (remaining == -2) return free;
   auto lock = read_hash(name, seen[0].list);
-  if (!lock && is_owner(seen[1].text)) lock = found_lock{name, "plain", {{seen[1].text, "1", false}}, 0};
+  // Other libraries put a token of their own there; a number without an end is a semaphore's.
+  auto const text = seen[1].what == answer::type::text ? seen[1].text : std::string();
+  bool const foreign = remaining >= 0 && text.find_first_not_of("-0123456789") != text.npos;
+  if (!lock && (foreign || is_owner(text))) lock = found_lock{name, "plain", {{text, "1", false}}, 0};
   if (!lock) return free;
   lock->remaining = remaining;
   return *lock;
@@ -56,7 +59,7 @@ std::string as_text(found_lock const& lock) {
   if (lock.kind.empty()) return text + "  free";
   text += "  " + lock.kind;
   for (auto const& one : lock.holders) {
-    text += "  " + one.owner;
+    text += "  " + quoted(one.owner);
     if (one.count != "1") text += " (" + one.count + " times)";
   }
   return text + (lock.remaining < 0 ? "  no time to live" : "  ends in " + in_words(milliseconds(lock.remaining)));
@@ -65,7 +68,7 @@ std::string as_text(found_lock const& lock) {
 std::string as_json(found_lock const& lock) {
   boost::json::array holders;
   for (auto const& one : lock.holders)
-    holders.push_back({{"owner", one.owner}, {"count", std::atoi(one.count.c_str())}, {"writes", one.writes}});
+    holders.push_back({{"owner", one.owner}, {"count", std::atoll(one.count.c_str())}, {"writes", one.writes}});
   boost::json::object made{{"schema", 1}, {"name", lock.name}, {"held", lock.held()}};
   made["kind"] = lock.kind.empty() ? boost::json::value(nullptr) : boost::json::value(lock.kind);
   made["holders"] = std::move(holders);

@@ -52,6 +52,7 @@ peer read_peer(std::string_view line, std::string const& uuid) {
 }
 
 std::optional<peer> find_peer(std::string_view clients, std::string const& owner) {
+  if (!is_owner(owner)) return {};
   auto const uuid = owner.substr(0, owner.find(':'));
   while (!clients.empty()) {
     auto const end = std::min(clients.find('\n'), clients.size());
@@ -158,7 +159,7 @@ void print_text(status_of_lock const& status) {
   for (std::size_t i = 0; i < lock.holders.size(); ++i) {
     auto const& one = lock.holders[i];
     auto const times = one.count == "1" ? std::string() : ", " + one.count + " times";
-    std::printf("  by %s%s%s\n     %s\n", one.owner.c_str(), times.c_str(), one.writes ? ", to write" : "",
+    std::printf("  by %s%s%s\n     %s\n", quoted(one.owner).c_str(), times.c_str(), one.writes ? ", to write" : "",
                 origin_of(one.owner, status.from[i]).c_str());
   }
   for (std::size_t i = 0; i < status.line.size(); ++i)

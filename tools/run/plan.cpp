@@ -73,6 +73,14 @@ void read_times(run_plan& plan, command_line const& line) {
   if (plan.orders.grace > plan.lease / 2) throw failure(wrong_usage, "--grace is at most half of --lease");
 }
 
+// The name of the connections, by which `status` and CLIENT LIST know a holder: what it would be, and why it holds.
+std::string name_with(std::string note) {
+  if (note.size() > 200) throw failure(wrong_usage, "--note has at most 200 bytes");
+  for (char& c : note)
+    if (c <= ' ' || c > '~' || c == '{' || c == '}') c = '_';
+  return "latchkey:{id}:{pid}@{host}:{program}(" + note + ')';
+}
+
 }  // namespace
 
 std::string tokens_of_callers() {
@@ -94,13 +102,12 @@ run_plan plan_of(command_line const& line) {
   read_times(plan, line);
   plan.orders.loss = loss_of(line.choice("on-loss", "term"));
   plan.orders.left = orphans_of(line.choice("orphans", "wait"));
-  if (auto const note = line.text("note"); note && note->size() > 200)
-    throw failure(wrong_usage, "--note has at most 200 bytes");
   plan.orders.words = words_of(line);
   check_kind(plan);
   check_nesting(plan);
   plan.server = connection_of(line);
   plan.server.settings.lock_watchdog_timeout = plan.lease;
+  if (auto const note = line.text("note")) plan.server.settings.client_name = name_with(*note);
   if (!plan.result_file.empty()) static_cast<void>(file_of_result(plan.result_file));
   plan.orders.path = find_program(plan.orders.words.front());
   return plan;
