@@ -33,12 +33,27 @@ void context::note(event_type type, std::string_view lock, std::uint64_t owner, 
   if (observed) out->notes.push_back({type, std::string(lock), owner, error, without_secret(text), took, kind, about});
 }
 
+namespace {
+
+// As servers repeat the words of a command.
+bool stands_in_quotes(std::string_view text, std::size_t at, std::size_t size) {
+  if (at == 0 || at + size == text.size() || text[at - 1] != text[at + size]) return false;
+  return std::string_view("'`\"").find(text[at - 1]) != std::string_view::npos;
+}
+
+}  // namespace
+
 std::string context::without_secret(std::string_view text) const {
   std::string made(text);
   if (secret.empty()) return made;
   constexpr std::string_view instead = "***";
-  for (auto found = made.find(secret); found != std::string::npos; found = made.find(secret, found + instead.size()))
-    made.replace(found, secret.size(), instead);
+  // A short one may be a word of any sentence, which would tell it by what is missing there.
+  bool const anywhere = secret.size() >= 8;
+  for (auto at = made.find(secret); at != made.npos; at = made.find(secret, at)) {
+    bool const hidden = anywhere || stands_in_quotes(made, at, secret.size());
+    if (hidden) made.replace(at, secret.size(), instead);
+    at += hidden ? instead.size() : secret.size();
+  }
   return made;
 }
 

@@ -195,6 +195,19 @@ TEST_CASE("secrets: whatever a server repeats, the password is in no event and n
   }
 }
 
+TEST_CASE("secrets: a short password is hidden between quotes, and not told by a gap in a sentence") {
+  config settings = seen_by_the_server();
+  settings.username = "alice";
+  settings.password = "user";
+  world w(settings);
+  w.server.redis.user = "alice";
+  w.server.redis.password = "user";
+  w.server.refuse("EVALSHA", "ERR this user has no permissions to send 'user', `user` or \"user\"", -1);
+  task& a = w.acquire(1, {.wait = 0ms});
+  w.pass(2s);
+  CHECK(a.text == "ERR this user has no permissions to send '***', `***` or \"***\"");
+}
+
 TEST_CASE("fences: on a Unix socket nobody is killed whom a server's restart has given the old number") {
   world w;
   w.server.redis.on_unix_socket = true;
