@@ -128,10 +128,11 @@ struct verdict {
   std::uint64_t documented = 0;  // what allowances allow
   std::uint64_t excused = 0;     // overlaps that a stranger made
   std::uint64_t refused = 0;     // acquires that were busy or failed
+  bool whole = true;             // the run came to its end
   std::vector<std::string> findings;
   std::map<std::string, std::uint64_t> of_kind;
 
-  bool good() const { return violations + lost_unreported + hung + leaked + late + storm + starved == 0; }
+  bool good() const { return whole && violations + lost_unreported + hung + leaked + late + storm + starved == 0; }
   std::string last_line() const;
 };
 

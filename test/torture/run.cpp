@@ -189,21 +189,22 @@ class whole_run {
       : run_(run), shared_(map_board(board_file(folder))), on_(run, folder), bad_(on_, run.nemeses, run.seed) {}
 
   verdict play() {
-    for (int i = 0; i < on_.workers(); ++i) on_.spawn(i);
-    auto const end = now() + static_cast<std::int64_t>(run_.minutes * 60e9);
-    while (now() < end && !asked_to_end()) {
-      auto const before = now();
-      bad_.step();
-      on_.running();
-      shown_.update(shared_, bad_.struck());
-      idle();
-      note_stall(before);
+    std::string why;
+    try {
+      attack();
+      finish();
+      write_lines(left_behind_file(on_.folder()), find_remains(on_));
+    } catch (std::runtime_error const& error) {
+      why = error.what();
+      for (int i = 0; i < on_.workers(); ++i) on_.kill(i);
     }
-    finish();
     write_lines(accidents_file(on_.folder()), on_.accidents());
-    write_lines(left_behind_file(on_.folder()), find_remains(on_));
     shown_.end();
-    return check(read_run(on_.folder()));
+    auto found = check(read_run(on_.folder()));
+    if (why.empty()) return found;
+    found.whole = false;
+    found.findings.push_back("ENDED EARLY: what was done until then is judged, and nothing after it: " + why);
+    return found;
   }
 
   int faults() const {
@@ -214,6 +215,18 @@ class whole_run {
   std::string struck() const { return in_words(bad_.struck()); }
 
  private:
+  void attack() {
+    for (int i = 0; i < on_.workers(); ++i) on_.spawn(i);
+    auto const end = now() + static_cast<std::int64_t>(run_.minutes * 60e9);
+    while (now() < end && !asked_to_end()) {
+      auto const before = now();
+      bad_.step();
+      on_.running();
+      shown_.update(shared_, bad_.struck());
+      idle();
+      note_stall(before);
+    }
+  }
   // What a nemesis takes is its own time, not the machine's.
   void idle() {
     auto const before = now();
