@@ -80,7 +80,8 @@ class Cluster(Case):
             name = self.name_on(node)  # which the first node says
             self.nodes[node].pause()
             self.addCleanup(self.nodes[node].resume)
-            for words in (("run", "-n", name, "true"), ("acquire", "-n", "--lease", "1m", name)):
+            permits = ("run", "-n", "--kind", "semaphore", "--permits", "2", name, "true")
+            for words in (("run", "-n", name, "true"), permits, ("acquire", "-n", "--lease", "1m", name)):
                 began = time.monotonic()
                 made = self.latchkey(*words)
                 self.assertEqual(made.returncode, 69, made.stderr)

@@ -2,8 +2,11 @@
 
 import concurrent.futures
 import os
+import pathlib
 import random
+import re
 import signal
+import subprocess
 import time
 
 import support
@@ -177,6 +180,42 @@ class Killed(Case):
         os.kill(keeper, signal.SIGCONT)
         self.assert_dead(self.name, 1 + LATE)
         self.assertEqual(process.wait(support.PATIENCE), 79)
+
+    def test_R2_keeper_stopped_and_lost(self):
+        """The keeper cannot hear of the loss, and the next holder may have begun."""
+        process, keeper = self.begin_stubborn("--lease", "30s", "--grace", "100ms")
+        self.server.cli("DEL", self.name)
+        os.kill(keeper, signal.SIGSTOP)
+        self.assert_dead(self.name, LATE)
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+
+    def test_R2_keeper_stopped_before_the_grant(self):
+        """It starts nothing, and the lock ends with its lease."""
+        holder = self.hold(self.name)
+        process = self.begin("run", "--lease", "1s", self.name, "true")
+        self.assertIn("waiting for", process.stderr.readline())
+        os.kill(children_of(process.pid)[0], signal.SIGSTOP)
+        time.sleep(0.05)  # the stop is heard before the grant, mostly; after it the words are the same
+        holder.stdin.close()
+        self.assertIn("is stopped", process.stderr.readline())
+        self.assertEqual(process.wait(support.PATIENCE), 79)
+        self.assertTrue(self.is_free(self.name))
+
+    def test_after_an_ignored_loss(self):
+        """There is nothing left to watch over."""
+        process = self.begin_run("--lease", "500ms", "--on-loss", "ignore", self.name, "sh", "-c", "echo began; read -r x",
+                                 stdin=subprocess.PIPE)
+        self.addCleanup(process.stdin.close)
+        self.server.cli("DEL", self.name)
+        self.assertIn("the command goes on", process.stderr.readline())
+        time.sleep(0.6)  # its lease
+
+        def wakeups():
+            text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", text)[1])
+        before = wakeups()
+        time.sleep(1)
+        self.assertLess(wakeups() - before, 100)  # 198 before, 60 with a thirtieth of this lease
 
     def test_R2_random_moments(self):
         """50 kills of the front, 50 of the keeper, some at a time: no process of the command lives a second later, and the next one holds as

@@ -184,7 +184,8 @@ void front::tick() {
   if (phase_ == phase::running) {
     tick_running();
     // What is told late is told as too early a deadline.
-    pause = std::clamp(std::min(plan_.lease / 30, to_keeper_deadline()), milliseconds(5), milliseconds(1'000));
+    auto const next = !enforces() ? plan_.lease : lost_ ? pause : to_keeper_deadline();
+    pause = std::clamp(std::min(plan_.lease / 30, next), milliseconds(5), milliseconds(1'000));
   }
   if (phase_ == phase::done) return;
   timer_.expires_after(pause);

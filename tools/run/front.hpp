@@ -70,6 +70,7 @@ class front {
   void continued();
   void confirmed(error_code const& error, bool held);
   void look_at_keeper();
+  void without_keeper();
 
   milliseconds since_start() const { return milliseconds((boot_clock() - began_) / one_ms); }
   milliseconds left() const { return milliseconds((sent_deadline_ - boot_clock()) / one_ms); }

@@ -51,6 +51,7 @@ void front::begin() {
   if (auto const outer = tokens_of_callers(); !outer.empty()) tell("OUTER_TOKENS", outer);
   send_deadline();
   keeper_.send("go");
+  if (keeper_stopped_) without_keeper();
 }
 
 void front::send_deadline() {
@@ -66,7 +67,8 @@ void front::tick_running() {
     send_deadline();
   }
   if (to_continue_ && !confirming_) continued();
-  bool const late = enforces() && !keeper_ended_ && to_keeper_deadline() <= milliseconds(0);
+  bool const late =
+      enforces() && !keeper_ended_ && (to_keeper_deadline() <= milliseconds(0) || (lost_ && keeper_stopped_));
   if (!late) late_since_ = never;
   if (late && late_since_ == never) late_since_ = boot_clock();
   if (late && (keeper_stopped_ || boot_clock() - late_since_ > keeper_limit)) {
@@ -199,7 +201,9 @@ void front::lost(error_code const& why) {
     complain(quoted(plan_.name) + " is lost: " + outcome_.reason +
              (enforces() ? "; the command is ended" : "; the command goes on"));
   }
-  if (enforces()) keeper_.send("lost");
+  if (!enforces()) return;
+  keeper_.send("lost");
+  if (keeper_stopped_) tick();
 }
 
 // The deadline has come, or is so near that the command is asked to end.

@@ -82,11 +82,15 @@ void front::confirmed(error_code const& error, bool held) {
 void front::look_at_keeper() {
   int how = 0;
   auto const found = ::waitpid(keeper_process_, &how, WNOHANG | WUNTRACED | WCONTINUED);
-  if (found != keeper_process_ || phase_ != phase::running) return;
+  if (found != keeper_process_) return;
   if (WIFCONTINUED(how)) keeper_stopped_ = false;
   if (!WIFSTOPPED(how)) return;
-  // It cannot end the command any more; whoever stopped it may not continue it.
   keeper_stopped_ = true;
+  if (phase_ == phase::running) without_keeper();
+}
+
+// It cannot end the command any more, nor start it; whoever stopped it may not continue it.
+void front::without_keeper() {
   hold_->stop_renewal();
   say("the keeper of " + quoted(plan_.name) + " is stopped; it ends in " + in_words(left()));
   tick();

@@ -1,8 +1,11 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <base/kinds.hpp>
+#include <memory>
 #include <run/hold.hpp>
 
 namespace latchkey::tool {
@@ -29,12 +32,21 @@ void acquire_permit(client const& from, run_plan const& plan, milliseconds wait,
     semaphore.async_acquire_permit(options, asio::bind_cancellation_slot(slot, asio::bind_executor(executor, granted)));
   };
   if (!plan.permits) return acquire();
-  semaphore.async_try_set_permits(*plan.permits, asio::bind_executor(executor, [acquire, done](error_code error, bool) {
+  // That cannot be cancelled: whoever has no time is told so, and what it comes to then makes no difference.
+  auto const given_up = std::make_shared<bool>(false);
+  slot.assign([executor, done, given_up](asio::cancellation_type) {
+    *given_up = true;
+    asio::post(executor, [done] { done(asio::error::operation_aborted, std::nullopt); });
+  });
+  auto made = [acquire, done, given_up, slot](error_code error, bool) mutable {
+    if (*given_up) return;
+    slot.clear();
     if (error)
       done(error, std::nullopt);
     else
       acquire();
-  }));
+  };
+  semaphore.async_try_set_permits(*plan.permits, asio::bind_executor(executor, std::move(made)));
 }
 
 }  // namespace
