@@ -396,7 +396,6 @@ void client_machine::open_failed(std::uint32_t serial, error_code const& why, st
 
 void client_machine::unreachable(std::string_view text, instant now, actions& out) {
   auto& me = impl_->at(now, out);
-  me.shared.trouble = text;
   me.shared.note(event_type::connect_failed, {}, 0, errc::connect_failed, text);
   me.servers.tell_all(errc::connect_failed, text, false);
   if (me.shared.at == context::stage::closing) me.end();  // nothing can be released, and no timer tells when to stop

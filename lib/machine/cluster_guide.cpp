@@ -205,8 +205,13 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   auto const& all = servers_.shards();
   all.front()->names().unserved = false;
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
-  for (auto const& shard : all) shard->expect_successor(false);
-  shared_.cannot_connect(text, why, transient);
+  for (auto const& shard : all) {
+    shard->expect_successor(false);
+    if (shard->now())
+      shard->names().away.unless_known(text);
+    else
+      shard->names().away.is(text, why, transient);
+  }
   servers_.trouble(*all.front(), why, text, transient);
 }
 

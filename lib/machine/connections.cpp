@@ -14,10 +14,10 @@ constexpr unsigned used_up_haste = 3;  // which of the growing pauses is made be
 
 }  // namespace
 
-connections::connections(context& shared, identity who, connections_user& user, timer_node& timer)
-    : shared_(shared), who_(std::move(who)), user_(user), timer_(timer) {
+connections::connections(context& shared, hindrance& away, identity who, connections_user& user, timer_node& timer)
+    : shared_(shared), away_(away), who_(std::move(who)), user_(user), timer_(timer) {
   shared_.secret = who_.password;
-  shared_.trouble = who_.says("no connection yet");
+  away_.may_pass(who_.says("no connection yet"));
 }
 
 connections::~connections() {
@@ -76,8 +76,8 @@ void connections::opened(std::uint32_t serial) {
   if (!connection || connection->at != link::state::opening) return;
   connection->at = link::state::greeting;
   connection->heard = shared_.now;
-  if (connection->of == role::shared && !aside_ && !shared_.lasting_trouble)
-    shared_.trouble = who_.says("connected, but the server has not answered yet");
+  if (connection->of == role::shared && !aside_)
+    away_.unless_known(who_.says("connected, but the server has not answered yet"));
   greet(*connection);
   shared_.out->turn = true;
 }
@@ -92,8 +92,7 @@ void connections::ready(link& connection) {
       case role::shared:
         connection.counted = true;
         shared_.counters.connected = ++shared_.servers_up > 0;
-        shared_.trouble.clear();
-        shared_.lasting_trouble = {};
+        away_.over();
         shared_.note(event_type::connected, {}, 0, {}, connection.address);
         break;
       case role::direct: lending_.push_back(connection.serial); break;
@@ -120,7 +119,7 @@ void connections::failed(link& connection, error_code const& why, std::string_vi
   bool const leads = connection.of == role::shared;
   bool const no_server = why == errc::connect_failed || why == errc::tls_failed;
   std::string const text = no_server ? who_.says(words) : std::string(words);
-  if (leads && !aside_) shared_.cannot_connect(who_.says(words), why, transient);
+  if (leads && !aside_) away_.is(who_.says(words), why, transient);
   if (connection.of != role::direct && !aside_) shared_.note(event_type::connect_failed, {}, 0, why, text);
   discard(connection, why, text);
   if (leads) user_.on_trouble(why, text, transient);
@@ -185,7 +184,7 @@ void connections::discard(link& connection, error_code const& why, std::string_v
     shared_.note(event_type::disconnected, {}, 0, why, text);
   if (connection.of == role::shared && !aside_) {
     if (std::exchange(connection.counted, false)) shared_.counters.connected = --shared_.servers_up > 0;
-    if (troubled) shared_.trouble = who_.says(text.empty() ? why.message() : std::string(text));
+    if (troubled) away_.may_pass(who_.says(text.empty() ? why.message() : std::string(text)));
     discard(of(role::direct), why);
     discard(of(role::messages), why);
     of(role::direct).failures = of(role::messages).failures = 0;
@@ -207,12 +206,13 @@ void connections::abandon() {
 
 void connections::lead() {
   aside_ = false;
-  shared_.cannot_connect(who_.says("no connection yet"), {}, true);
+  away_.may_pass(who_.says("no connection yet"));
   end();
   hurry();
 }
 
 void connections::hurry() {
+  if (!aside_) away_.lasting = {};  // it may be another answer than the last one
   for (auto& connection : links_) connection.retry_at = shared_.now;
   shared_.out->turn = true;
 }

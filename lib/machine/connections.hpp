@@ -1,6 +1,7 @@
 #pragma once
 
 #include <machine/context.hpp>
+#include <machine/hindrance.hpp>
 #include <machine/link.hpp>
 #include <wire/node_address.hpp>
 
@@ -52,8 +53,8 @@ class connections {
     bool messages;
   };
 
-  // `timer` makes the session take a turn.
-  connections(context& shared, identity who, connections_user& user, timer_node& timer);
+  // `away`: why the shared one is not there. `timer` makes the session take a turn.
+  connections(context& shared, hindrance& away, identity who, connections_user& user, timer_node& timer);
   ~connections();
   connections(connections const&) = delete;
   connections& operator=(connections const&) = delete;
@@ -137,6 +138,7 @@ class connections {
   void learn_scripts(reply const& answer);
 
   context& shared_;
+  hindrance& away_;
   identity const who_;
   connections_user& user_;
   timer_node& timer_;

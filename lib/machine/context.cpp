@@ -36,9 +36,9 @@ void context::note(event_type type, std::string_view lock, std::uint64_t owner, 
 namespace {
 
 // As servers repeat the words of a command.
-bool stands_in_quotes(std::string_view text, std::size_t at, std::size_t size) {
-  if (at == 0 || at + size == text.size() || text[at - 1] != text[at + size]) return false;
-  return std::string_view("'`\"").find(text[at - 1]) != std::string_view::npos;
+bool stands_in_quotes(std::string_view text, std::size_t from, std::size_t size) {
+  if (from == 0 || from + size == text.size() || text[from - 1] != text[from + size]) return false;
+  return std::string_view("'`\"").find(text[from - 1]) != std::string_view::npos;
 }
 
 }  // namespace
@@ -49,10 +49,10 @@ std::string context::without_secret(std::string_view text) const {
   constexpr std::string_view instead = "***";
   // A short one may be a word of any sentence, which would tell it by what is missing there.
   bool const anywhere = secret.size() >= 8;
-  for (auto at = made.find(secret); at != made.npos; at = made.find(secret, at)) {
-    bool const hidden = anywhere || stands_in_quotes(made, at, secret.size());
-    if (hidden) made.replace(at, secret.size(), instead);
-    at += hidden ? instead.size() : secret.size();
+  for (auto found = made.find(secret); found != made.npos; found = made.find(secret, found)) {
+    bool const hidden = anywhere || stands_in_quotes(made, found, secret.size());
+    if (hidden) made.replace(found, secret.size(), instead);
+    found += hidden ? instead.size() : secret.size();
   }
   return made;
 }
@@ -71,9 +71,10 @@ void context::complete(operation& call) {
 
 void context::explain(operation& call, home const& whose) const {
   if (!call.error) return;
+  auto const& [words, lasting] = whose.away;
   if (call.what == operation::type::connect) {  // it leaves nothing, and says what it heard last
-    if (call.error == errc::timeout && call.text.empty()) call.text = trouble;
-    if (call.error == errc::timeout && lasting_trouble) call.error = lasting_trouble;
+    if (call.error == errc::timeout && call.text.empty()) call.text = words;
+    if (call.error == errc::timeout && lasting) call.error = lasting;
     return;
   }
   bool const nothing_left = !call.unseen && !call.goes_on();
@@ -82,7 +83,7 @@ void context::explain(operation& call, home const& whose) const {
     if (call.text.empty()) call.text = "slot " + std::to_string(slot_of(call.name)) + " has no node";
   }
   bool const unreached = call.error == errc::timeout && nothing_left && !counters.connected;
-  if (unreached) call.error = lasting_trouble ? lasting_trouble : error_code(errc::connect_failed);
+  if (unreached) call.error = lasting ? lasting : error_code(errc::connect_failed);
   if (call.unseen && call.what != operation::type::release && !may_still_be_held(call.error)) {
     if (call.text.empty()) call.text = call.error.message();
     call.error = errc::connection_lost;
@@ -91,8 +92,8 @@ void context::explain(operation& call, home const& whose) const {
                           call.error == errc::connection_lost;
   if (!unanswered) return;
   if (call.text.empty()) call.text = refusal;
-  if (trouble.empty()) return;
-  call.text = trouble.ends_with(call.text) ? trouble : trouble + "; the server's last words: " + call.text;
+  if (words.empty()) return;
+  call.text = words.ends_with(call.text) ? words : words + "; the server's last words: " + call.text;
 }
 
 kind_stats& context::tally(std::string_view kind) {

@@ -78,14 +78,6 @@ struct context {
   static constexpr std::size_t most_lost = 1'024;
   std::vector<hold*> lost_holds;
 
-  // Why there is no connection, in the words of the last attempt; empty while there is one.
-  std::string trouble;
-  // That will be so until somebody changes the settings or the server; empty: it may pass, as far as is known.
-  error_code lasting_trouble;
-  void cannot_connect(std::string_view words, error_code const& why, bool transient) {
-    trouble = words;
-    lasting_trouble = transient ? error_code() : why;
-  }
   // With what the server turns requests away at the moment; empty while it answers them.
   std::string refusal;
 

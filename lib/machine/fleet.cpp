@@ -21,7 +21,8 @@ fleet::fleet(context& shared, topology given, plain_calls& plain, fleet_user& us
     return;
   }
   shared_.secret = as_.password;
-  shared_.trouble = one_for_all() ? "no sentinel has answered yet" : "no node of the cluster has answered yet";
+  first().names().away.words =
+      one_for_all() ? "no sentinel has answered yet" : "no node of the cluster has answered yet";
 }
 
 fleet::~fleet() = default;
@@ -128,7 +129,10 @@ void fleet::hurry() {
 }
 
 void fleet::tell_all(error_code const& why, std::string_view text, bool transient) {
-  for (auto const& shard : shards_) trouble(*shard, why, text, transient);
+  for (auto const& shard : shards_) {
+    shard->names().away.may_pass(text);
+    trouble(*shard, why, text, transient);
+  }
 }
 
 void fleet::snapshot(std::vector<node_stats>& out) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <machine/hindrance.hpp>
 #include <machine/outbox.hpp>
 #include <machine/replica_count.hpp>
 #include <machine/subscriptions.hpp>
@@ -23,6 +24,7 @@ struct home {
   bool const in_cluster;          // a call may ask about one slot only
   bool to_be_succeeded = false;   // its server is known, and so is somebody to ask who takes over
   bool unserved = false;          // others were asked, and no server has its names
+  hindrance away;
   bool sharded_channels = false;  // SSUBSCRIBE and SPUBLISH, as the server can
   outbox requests;
   subscriptions channels;

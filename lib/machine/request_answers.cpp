@@ -185,7 +185,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
 
 // An event for each state, not for each request that meets it. Whoever gives up meanwhile hears the words.
 void request_writer::fell_ill(sickness::part what, server_error const& why, std::string_view text) {
-  shared_.trouble = text;
+  at_.away.may_pass(text);
   auto const word = first_word(text);
   if (sick_.of[what] == word) return;
   sick_.of[what] = word;
@@ -195,7 +195,7 @@ void request_writer::fell_ill(sickness::part what, server_error const& why, std:
 void request_writer::recovered(sickness::part what) {
   if (sick_.of[what].empty()) return;
   sick_.of[what].clear();
-  shared_.trouble.clear();
+  at_.away.over();
 }
 
 // NOSCRIPT: nothing ran, the same goes once more with the script's text.

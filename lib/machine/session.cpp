@@ -23,7 +23,7 @@ session::session(context& shared, home& at, connections::identity who, shard& of
       at_(at),
       of_(of),
       user_(user),
-      links_(shared, std::move(who), *this, timer_),
+      links_(shared, at.away, std::move(who), *this, timer_),
       plain_(plain),
       writer_(shared, at, plain, timer_, *this) {
   timer_.what = timer_node::type::session;
@@ -130,7 +130,7 @@ void session::on_reply(link& connection, reply& answer) {
   if (call->what == sent_call::type::kill) return orphans_.answered(call->serial, answer);
   writer_.answered(connection, *call, answer);
   end_connects();
-  if (writer_.turned_away()) links_.discard(connection, errc::read_only, std::string(shared_.trouble));
+  if (writer_.turned_away()) links_.discard(connection, errc::read_only, std::string(at_.away.words));
 }
 
 // --- what the parts tell ---
@@ -195,7 +195,7 @@ bool session::direct_idle() const { return links_.lane_idle() && !writer_.paused
 
 bool session::lane_answer(reply const& answer) {
   if (writer_.lane_answer(links_.of(role::direct), answer)) return true;
-  if (writer_.turned_away()) links_.discard(links_.of(role::shared), errc::read_only, std::string(shared_.trouble));
+  if (writer_.turned_away()) links_.discard(links_.of(role::shared), errc::read_only, std::string(at_.away.words));
   return false;
 }
 

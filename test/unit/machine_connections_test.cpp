@@ -96,7 +96,8 @@ struct room final : connections_user {
   std::string said;
   remains last;
   timer_node timer;
-  connections all{shared, {{}, {}, 0, "host:1"}, *this, timer};
+  hindrance away;
+  connections all{shared, away, {{}, {}, 0, "host:1"}, *this, timer};
 };
 
 }  // namespace
