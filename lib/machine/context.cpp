@@ -92,7 +92,10 @@ void context::explain(operation& call, home const& whose) const {
                           call.error == errc::connection_lost;
   if (!unanswered) return;
   if (call.text.empty()) call.text = refusal;
-  if (words.empty()) return;
+  if (words.empty()) {
+    if (call.text.empty() && !whose.address.empty()) call.text = whose.address + ": connected, and has not answered";
+    return;
+  }
   call.text = words.ends_with(call.text) ? words : words + "; the server's last words: " + call.text;
 }
 

@@ -21,10 +21,11 @@ struct home {
   explicit home(context& shared, bool of_cluster = false)
       : in_cluster(of_cluster), requests(shared), channels(shared), renewals(shared, requests) {}
 
-  bool const in_cluster;          // a call may ask about one slot only
-  bool to_be_succeeded = false;   // its server is known, and so is somebody to ask who takes over
-  bool unserved = false;          // others were asked, and no server has its names
+  bool const in_cluster;         // a call may ask about one slot only
+  bool to_be_succeeded = false;  // its server is known, and so is somebody to ask who takes over
+  bool unserved = false;         // others were asked, and no server has its names
   hindrance away;
+  std::string address;            // of its server, for texts; empty: none is known
   bool sharded_channels = false;  // SSUBSCRIBE and SPUBLISH, as the server can
   outbox requests;
   subscriptions channels;

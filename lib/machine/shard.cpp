@@ -22,6 +22,7 @@ std::unique_ptr<session> shard::made(node_address const& at) {
   who.at = at;
   who.in_cluster = names_.in_cluster;
   if (!at.host.empty()) who.address = to_string(at);
+  names_.address = who.address;
   return std::make_unique<session>(shared_, names_, std::move(who), *this, user_, plain_);
 }
 
@@ -38,6 +39,7 @@ void shard::lead_to(node_address const& at) {
     now_ = std::move(*known);
     before_.erase(known);
     now_->lead();
+    names_.address = to_string(at);
   } else {
     now_ = made(at);
   }

@@ -121,6 +121,18 @@ TEST_CASE("a wait bounds a call of any kind to a server that has stopped", "[out
 }
 
 // The other hold's lease ends while nothing is answered: the waiter asks, and that may be granted behind his back.
+TEST_CASE("a server that has stopped is named, before any connection is given up", "[outside][edge-13]") {
+  server redis;
+  client ours(redis.uri());
+  auto const lock = ours.get_lock(fresh_name());
+  REQUIRE(lock.try_lock(2s));
+  redis.pause();
+  auto const failed = test::thrown_by([&] { return ours.get_lock(fresh_name()).try_lock(100ms); });
+  redis.resume();
+  CHECK(failed.code() == errc::timeout);
+  CHECK(std::string(failed.what()).find(redis.socket()) != std::string::npos);
+}
+
 TEST_CASE("a waiter is not told busy whose latest try a stopped server has not answered",
           "[outside][edge-9][edge-13]") {
   server redis;
