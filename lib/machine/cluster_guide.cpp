@@ -207,10 +207,7 @@ void cluster_guide::on_no_cluster(error_code const& why, std::string_view text, 
   if (std::any_of(all.begin(), all.end(), [](auto const& shard) { return shard->up(); })) return;
   for (auto const& shard : all) {
     shard->expect_successor(false);
-    if (shard->now())
-      shard->names().away.unless_known(text);
-    else
-      shard->names().away.is(text, why, transient);
+    shard->hinder(text, why, transient);
   }
   servers_.trouble(*all.front(), why, text, transient);
 }

@@ -119,7 +119,7 @@ void connections::failed(link& connection, error_code const& why, std::string_vi
   bool const leads = connection.of == role::shared;
   bool const no_server = why == errc::connect_failed || why == errc::tls_failed;
   std::string const text = no_server ? who_.says(words) : std::string(words);
-  if (leads && !aside_) away_.is(who_.says(words), why, transient);
+  if (leads && !aside_) away_.because(who_.says(words), why, transient);
   if (connection.of != role::direct && !aside_) shared_.note(event_type::connect_failed, {}, 0, why, text);
   discard(connection, why, text);
   if (leads) user_.on_trouble(why, text, transient);

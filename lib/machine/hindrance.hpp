@@ -12,11 +12,11 @@ struct hindrance {
   std::string words;   // of the last attempt; empty while it is to be had
   error_code lasting;  // what will be so until somebody changes the settings or the server; empty: it may pass
 
-  void is(std::string_view text, error_code const& why, bool transient) {
+  void because(std::string_view text, error_code const& why, bool transient) {
     words = text;
     lasting = transient ? error_code() : why;
   }
-  void may_pass(std::string_view text) { is(text, {}, true); }
+  void may_pass(std::string_view text) { because(text, {}, true); }
   // Said of others: of the server itself more is known, if it has refused.
   void unless_known(std::string_view text) {
     if (!lasting) words = text;

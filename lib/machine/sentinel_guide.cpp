@@ -46,10 +46,8 @@ void sentinel_guide::on_no_claim(error_code const& why, std::string_view text, b
   shared_.note(event_type::connect_failed, {}, 0, why, text);
   if (only().up()) return;  // it serves as before
   only().expect_successor(false);
-  hindrance& away = only().names().away;
-  if (only().now()) return away.unless_known(text);
-  away.is(text, why, transient);
-  servers_.trouble(only(), why, text, transient);
+  only().hinder(text, why, transient);
+  if (!only().now()) servers_.trouble(only(), why, text, transient);
 }
 
 }  // namespace latchkey::detail

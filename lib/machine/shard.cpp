@@ -49,6 +49,13 @@ void shard::lead_to(node_address const& at) {
   if (!first) user_.moved(names_);
 }
 
+void shard::hinder(std::string_view text, error_code const& why, bool transient) {
+  if (now_)
+    names_.away.unless_known(text);
+  else
+    names_.away.because(text, why, transient);
+}
+
 void shard::retire() {
   if (!now_) return;
   auto leaving = std::move(now_);  // what has to go elsewhere is not to find it

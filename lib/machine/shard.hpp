@@ -38,6 +38,8 @@ class shard final {
   void lead_to(node_address const& at);
   // Whether anybody can be asked who takes over if its server is gone.
   void expect_successor(bool may_be) { names_.to_be_succeeded = may_be && now_; }
+  // Nobody says where its names are: that is why, unless its last server has refused itself.
+  void hinder(std::string_view text, error_code const& why, bool transient);
   // It has no names any more, and is not asked again.
   void retire();
   // What it owes to the server to which this one leads passes to it.

@@ -120,7 +120,6 @@ TEST_CASE("a wait bounds a call of any kind to a server that has stopped", "[out
   CHECK(test::wait_until([&] { return redis.cli({"DBSIZE"}) == size; }));
 }
 
-// The other hold's lease ends while nothing is answered: the waiter asks, and that may be granted behind his back.
 TEST_CASE("a server that has stopped is named, before any connection is given up", "[outside][edge-13]") {
   server redis;
   client ours(redis.uri());
@@ -133,6 +132,7 @@ TEST_CASE("a server that has stopped is named, before any connection is given up
   CHECK(std::string(failed.what()).find(redis.socket()) != std::string::npos);
 }
 
+// The other hold's lease ends while nothing is answered: the waiter asks, and that may be granted behind his back.
 TEST_CASE("a waiter is not told busy whose latest try a stopped server has not answered",
           "[outside][edge-9][edge-13]") {
   server redis;

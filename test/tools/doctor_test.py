@@ -134,11 +134,10 @@ class Doctor(Case):
 
     def test_a_user_without_a_password(self):
         """As the library: it is not the default user."""
-        server = self.start("--port", port := str(free_port()))
+        self.start("--port", port := str(free_port()))
         for words in (("doctor",), ("status", "a")):
             made = self.latchkey(*words, env={"LATCHKEY_URI": f"redis://ghost@127.0.0.1:{port}"})
             self.assertIn("WRONGPASS", made.stdout + made.stderr)
-        self.assertEqual(server.cli("PING"), "PONG")
 
     def test_role(self):
         primary = self.start(*AOF, "--port", "0")

@@ -194,8 +194,9 @@ class Killed(Case):
         holder = self.hold(self.name)
         process = self.begin("run", "--lease", "1s", self.name, "true")
         self.assertIn("waiting for", process.stderr.readline())
-        os.kill(children_of(process.pid)[0], signal.SIGSTOP)
-        time.sleep(0.05)  # the stop is heard before the grant, mostly; after it the words are the same
+        [keeper] = children_of(process.pid)
+        os.kill(keeper, signal.SIGSTOP)
+        self.assertTrue(wait_until(lambda: state_of(keeper) == "T"))
         holder.stdin.close()
         self.assertIn("is stopped", process.stderr.readline())
         self.assertEqual(process.wait(support.PATIENCE), 79)

@@ -2,8 +2,10 @@
 
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 
 import support
 from support import Case, Server, free_port
@@ -80,6 +82,21 @@ class Tls(Case):
         plain = Server("--port", port := free_port())
         self.addCleanup(plain.stop)
         made = self.latchkey("status", self.name, env={**self.variables, "LATCHKEY_URI": f"rediss://127.0.0.1:{port}"})
+        self.assertEqual(made.returncode, 69)
+        self.assertIn("a port without TLS? redis://", made.stderr)
+
+    def test_a_port_that_speaks_first(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def speak():
+                near, _ = listener.accept()
+                with near:
+                    near.sendall(b"220 no TLS here\r\n")
+                    near.recv(4096)
+            speaker = threading.Thread(target=speak)
+            speaker.start()
+            uri = f"rediss://127.0.0.1:{listener.getsockname()[1]}"
+            made = self.latchkey("status", self.name, env={**self.variables, "LATCHKEY_URI": uri})
+            speaker.join()
         self.assertEqual(made.returncode, 69)
         self.assertIn("a port without TLS? redis://", made.stderr)
 

@@ -227,6 +227,7 @@ class whole_run {
       note_stall(before);
     }
   }
+
   // What a nemesis takes is its own time, not the machine's.
   void idle() {
     auto const before = now();

@@ -176,21 +176,6 @@ void refuse_info(stepped_server& one) {
   one.refuse("INFO server", "NOPERM this user has no permissions to run the 'info' command", -1);
 }
 
-TEST_CASE("cluster: what one node has refused is not told of another") {
-  cluster c;
-  world& w = c.w;
-  nodes::move(w, "other", 1);
-  granted(w, w.acquire(1, {.name = "k", .lease = 60s}));
-  c.second.refuse("ROLE", "NOAUTH Authentication required.", -1);
-  w.await(w.acquire(2, {.name = "other", .wait = 500ms}));
-  c.second.refuse("ROLE", "", 0);
-  w.pass(600s);
-  w.only_host = "node0";
-  w.nobody_answers = true;
-  w.lose(role::shared, fate::gone);
-  CHECK(w.await(w.acquire(3, {.name = "k2{k}", .wait = 100ms})).error == errc::connect_failed);
-}
-
 }  // namespace
 
 TEST_CASE("cluster: a server that does not say how old it is is asked for sharded channels",

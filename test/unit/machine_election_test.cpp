@@ -56,23 +56,6 @@ struct election {
 
 constexpr world::known each_way[] = {world::known::by_sentinel, world::known::by_nodes};
 
-TEST_CASE("election: what the master before has refused is not told of the next, which does not answer yet") {
-  failover f;
-  world& w = f.w;
-  granted(w, w.acquire(1, {.name = "k"}));
-  w.server.refuse("ROLE", "NOAUTH Authentication required.", -1);
-  w.lose(role::shared, fate::gone);
-  w.pass(2s);
-  CHECK(w.await(w.acquire(2, {.name = "z", .wait = 100ms})).error == errc::auth_failed);
-  f.copy();
-  w.only_host = "node1";
-  w.nobody_answers = true;
-  f.promote();
-  w.pass(100ms);
-  CHECK(w.await(w.acquire(3, {.name = "x", .wait = 100ms})).error == errc::connect_failed);
-  CHECK(w.await(w.connect(100ms)).error != errc::auth_failed);
-}
-
 }  // namespace
 
 TEST_CASE("election: calls without a wait outlast it", "[unit][machine][cluster]") {

@@ -75,19 +75,6 @@ TEST_CASE("handshake: in a pause after a refusal calls end with that, and withou
   w.finish();
 }
 
-TEST_CASE("handshake: after hurry() a call waits for another answer, and the last refusal is not its end") {
-  world w({.username = "", .password = "secret"});
-  w.server.redis.password = "secret";
-  granted(w, w.acquire(1));
-  w.server.redis.password = "another";
-  w.lose(role::shared, fate::gone);
-  w.pass(12s);
-  w.server.redis.password = "secret";
-  w.nobody_answers = true;
-  w.tell("hurry", [](auto& machine, auto now, auto& out) { machine.hurry(now, out); });
-  CHECK(w.await(w.acquire(2, {.name = "other", .wait = 500ms})).error == errc::connect_failed);
-}
-
 TEST_CASE("handshake: a database that is not there") {
   world w({.database = 99});
   w.server.refuse("SELECT", "ERR DB index is out of range", -1);

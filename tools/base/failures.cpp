@@ -38,6 +38,11 @@ failure failure_of(std::string_view what, error_code const& error, std::string_v
   return {code_of(error, words), text};
 }
 
+std::string_view refusal_in(event const& what) {
+  bool const tells = what.type == event_type::connect_failed || what.type == event_type::warning;
+  return tells && what.error ? what.text : std::string_view();
+}
+
 failure failure_of(std::string_view what, lock_error const& error) {
   return failure_of(what, error.code(), error.server_text());
 }

@@ -75,7 +75,8 @@ std::string folded(std::string text) {
   for (std::size_t start = 0; text.size() - start > seen.ws_col;) {
     auto const blank = text.rfind(' ', start + seen.ws_col);
     if (blank == text.npos || blank < start + indent.size()) break;  // a word that is longer than the line
-    text.replace(blank, 1, "\n").insert(blank + 1, indent);
+    text[blank] = '\n';
+    text.insert(blank + 1, indent);
     start = blank + 1;
   }
   return text;

@@ -50,7 +50,7 @@ refused_rights rights_refused(session& admin, std::string const& user, std::stri
   refused_rights found;
   bool const sharded = admin.has_sharded_channels();
   auto const cluster = admin.in_cluster() ? rights_in_a_cluster : std::string_view();
-  for (auto const list : {rights_of_every_client, cluster, needed.commands})
+  for (auto const list : {rights_to_run_scripts, rights_of_every_client, cluster, needed.commands})
     for (auto const& word : words_of(list)) {
       bool const message = is_of_messages(word);
       if (message && channel.empty()) continue;

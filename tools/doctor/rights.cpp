@@ -71,7 +71,7 @@ std::string acl_words(session& server, std::string_view kind, std::string const&
     for (auto const& word : words_of(text))
       (made += made.empty() ? "" : " ") += sign + filled_in(as_sharded(word, sharded), name);
   };
-  add('+', "evalsha eval");
+  add('+', rights_to_run_scripts);
   add('+', of.commands);
   if (server.in_cluster()) add('+', rights_in_a_cluster);
   if (sharded && !of.channels.empty()) add('+', "subscribe unsubscribe");

@@ -33,9 +33,9 @@ bool is_of_messages(std::string_view word);
 // Where a lock of this name is told of; empty: this kind sends no messages.
 std::string channel_of(kind_rights const& of, std::string const& name);
 
+inline constexpr std::string_view rights_to_run_scripts = "evalsha eval";
 inline constexpr std::string_view rights_of_every_client =
-    "evalsha eval ping role info client|setname client|info client|kill client|list script|exists subscribe "
-    "unsubscribe";
+    "ping role info client|setname client|info client|kill client|list script|exists subscribe unsubscribe";
 inline constexpr std::string_view rights_in_a_cluster = "cluster|nodes asking";
 
 }  // namespace latchkey::tool

@@ -2,6 +2,7 @@
 
 #include <base/duration.hpp>
 #include <base/exit_code.hpp>
+#include <base/failures.hpp>
 #include <base/json.hpp>
 #include <base/kinds.hpp>
 #include <base/say.hpp>
@@ -46,8 +47,7 @@ class waiting_told {
   void on_event(event const& heard) {
     std::scoped_lock const lock(mutex_);
     busy_ = busy_ || heard.type == event_type::waiting;
-    bool const refuses = heard.type == event_type::connect_failed || heard.type == event_type::warning;
-    if (refuses && heard.error && !heard.text.empty()) words_ = heard.text;
+    if (auto const refusal = refusal_in(heard); !refusal.empty()) words_ = refusal;
   }
 
  private:

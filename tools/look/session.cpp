@@ -7,6 +7,7 @@
 #include <array>
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
+#include <boost/algorithm/string/replace.hpp>
 #include <cerrno>
 #include <look/place.hpp>
 #include <look/session.hpp>
@@ -74,11 +75,8 @@ void session::refuse(std::string const& words) const {
 // What is no Redis server may repeat what it was sent, between quotes.
 std::string session::without_password(std::string words) const {
   if (password_.empty()) return words;
-  for (char const quote : {'\'', '`', '"'}) {
-    auto const secret = quote + password_ + quote;
-    for (auto at = words.find(secret); at != words.npos; at = words.find(secret, at + 3))
-      words.replace(at + 1, password_.size(), "***");
-  }
+  for (char const quote : {'\'', '`', '"'})
+    boost::algorithm::replace_all(words, quote + password_ + quote, std::string{quote, '*', '*', '*', quote});
   return words;
 }
 

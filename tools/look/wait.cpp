@@ -25,8 +25,8 @@ void print_json(std::string const& name, bool held, milliseconds waited) {
 }
 
 // One connection asks, and one listens.
-struct ears {
-  ears(connection const& server, std::string const& name) : looks(server, name), listens(server, name) {
+struct lookout {
+  lookout(connection const& server, std::string const& name) : looks(server, name), listens(server, name) {
     listens.listen(channels_of(name));
   }
   session looks, listens;
@@ -39,11 +39,11 @@ int wait(command_line const& line) {
   auto const& name = line.operands().front();
   auto const server = connection_of(line);
   auto const began = clock::now();
-  auto to = std::make_unique<ears>(server, name);
+  auto to = std::make_unique<lookout>(server, name);
   restarts gone(limit);
   bool told = false;
   for (;;) try {
-      if (!to) to = std::make_unique<ears>(server, name);
+      if (!to) to = std::make_unique<lookout>(server, name);
       auto const left = with_rights("+pttl", [&] { return to->looks.ask_number({"PTTL", name}); });
       gone.back();
       auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);

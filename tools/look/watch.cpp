@@ -20,9 +20,9 @@ std::string mark_of(found_lock lock) {
 }
 
 // In a cluster each name is on a server of its own: of the first one messages are heard, and all are looked at.
-class eyes {
+class lookouts {
  public:
-  eyes(connection const& server, std::vector<std::string> const& names) : listens_(server, names.front()) {
+  lookouts(connection const& server, std::vector<std::string> const& names) : listens_(server, names.front()) {
     std::size_t const heard = listens_.in_cluster() ? 1 : names.size();
     std::size_t const apart = listens_.in_cluster() ? names.size() : 1;
     for (std::size_t i = 0; i < apart; ++i) looks_.emplace_back(server, names[i]);
@@ -47,11 +47,11 @@ class eyes {
 int watch(command_line const& line) {
   auto const server = connection_of(line);
   auto const& names = line.operands();
-  auto to = std::make_unique<eyes>(server, names);
+  auto to = std::make_unique<lookouts>(server, names);
   restarts gone(forever);
   std::map<std::string, std::string> told;
   for (;;) try {
-      if (!to) to = std::make_unique<eyes>(server, names);
+      if (!to) to = std::make_unique<lookouts>(server, names);
       for (std::size_t i = 0; i < names.size(); ++i) {
         auto const& name = names[i];
         auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(to->of(i), name); });

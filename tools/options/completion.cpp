@@ -102,7 +102,7 @@ std::string for_zsh() {
       "#compdef latchkey\n# latchkey, for zsh: latchkey completion zsh >\"${fpath[1]}/_latchkey\"\n_latchkey() {\n"
       "  local subcommand=${words[(r)(";
   for (bool first = true; auto const& one : subcommands()) {
-    text += (first ? "" : "|") + std::string(one.name);
+    (text += first ? "" : "|") += one.name;
     first = false;
   }
   text += ")]}\n  case $subcommand in\n";

@@ -61,7 +61,7 @@ int front::run() {
     if (!what.text.empty()) (text += ": ") += what.text;
     if (what.error) (text += ": ") += what.error.message();
     explain(text);
-    asio::post(io_, [this, type = what.type, error = what.error, words = std::string(what.text),
+    asio::post(io_, [this, type = what.type, error = what.error, words = std::string(refusal_in(what)),
                      lock = std::string(what.lock)] {
       if (type == event_type::waiting || error == errc::busy) {
         busy_ = lock;
@@ -86,8 +86,7 @@ int front::run() {
 }
 
 void front::happened(event_type type, error_code const& error, std::string const& words) {
-  bool const refuses = type == event_type::connect_failed || type == event_type::warning;
-  if (refuses && error && !words.empty()) words_ = words;
+  if (!words.empty()) words_ = words;
   if (type == event_type::connected) {
     away_since_ = never;
     words_.clear();
