@@ -49,6 +49,7 @@ class member_hold final : public loss_listener, public std::enable_shared_from_t
   // --- guarded ---
   joint_trust trust;
   std::weak_ptr<joint_hold> part_of;
+  bool last = false;  // its release left nothing of its owner's
 
  private:
   std::shared_ptr<joint_lock const> const of_;

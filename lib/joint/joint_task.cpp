@@ -188,13 +188,21 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
 void joint_gathering::answered(member_call& call, joint_guard& guard) {
   if (what_ == operation::type::release) {
     call.hold_shown->left();
-    // It is still held by what is released next.
-    if (call.released == release_result::still_held && awaits(call.key())) call.released = release_result::released;
+    call.hold_shown->last = call.released == release_result::released;
+    if (call.released == release_result::still_held && others_leave(call.key()))
+      call.released = release_result::released;
   }
   if (what_ == operation::type::extend) call.hold_shown->trust.extended(of_->drift(lease_), call.yes);
   if (!answer_.add(call)) return;
   if (what_ == operation::type::extend) about_->watch(guard);
   finish(guard, [this](detail::call& told) { answer_.fill(told); });
+}
+
+// A member that stands there twice answers in any order.
+bool joint_gathering::others_leave(lock_key const& member) const {
+  return awaits(member) || std::any_of(parts_.begin(), parts_.end(), [&](std::shared_ptr<member_hold> const& part) {
+           return part->last && part->key()->same_as(member);
+         });
 }
 
 }  // namespace latchkey::detail

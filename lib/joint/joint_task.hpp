@@ -123,6 +123,8 @@ class joint_gathering final : public joint_task {
 
  private:
   void answered(member_call& call, joint_guard& guard) override;
+  // Is it still held only by what the same release leaves as well?
+  bool others_leave(lock_key const& member) const;
   std::shared_ptr<member_call> question(joint_lock::member const& key, std::shared_ptr<member_hold> const& part);
 
   operation::type const what_;

@@ -202,8 +202,9 @@ assembled assemble(run_history const& run, allowances const& may) {
 
 namespace {
 
-constexpr std::int64_t long_enough = second;  // a streak ends after some milliseconds
-constexpr int often_enough = 100;             // grants in a row: what is left to chance does not come to that
+constexpr std::int64_t long_enough = second;          // a streak ends after some milliseconds
+constexpr std::int64_t most_of_a_turn = second / 10;  // one long hold is no streak, however many short ones follow it
+constexpr int often_enough = 100;                     // grants in a row: what is left to chance does not come to that
 
 // Nothing went wrong, and nobody stood still.
 bool calm(assembled const& all, section const& waits, std::int64_t from, std::int64_t to) {
@@ -221,6 +222,20 @@ struct streak {
   std::int64_t first = 0, last = 0;
   int grants = 0;
 };
+
+// Of the turns of one process between two times: how many, and how long they took.
+std::pair<int, std::int64_t> turns(std::vector<section const*> const& some, process_history const* of,
+                                   std::int64_t from, std::int64_t to) {
+  std::pair<int, std::int64_t> all{0, 0};
+  std::int64_t before = from;
+  for (auto const* grant : some) {
+    if (grant->of != of || grant->granted <= from || grant->granted >= to) continue;
+    ++all.first;
+    all.second += std::min(grant->granted - before, most_of_a_turn);
+    before = grant->granted;
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -243,10 +258,8 @@ void check_shares(assembled const& all, verdict& out) {
         auto const end = std::max(waits->granted, waits->refused);
         auto const from = std::max(waits->asked, one.first), to = std::min(end, one.last);
         if (waits->of == one.of || to - from < long_enough || !calm(all, *waits, from, to)) continue;
-        auto const passed = std::count_if(some.begin(), some.end(), [&](section const* grant) {
-          return grant->of == one.of && grant->granted > from && grant->granted < to;
-        });
-        if (passed < often_enough) continue;
+        auto const [passed, took] = turns(some, one.of, from, to);
+        if (passed < often_enough || took < long_enough) continue;
         tell(out, out.starved,
              "STARVED: " + waits->name() + " waited " + in_ms(to - from) + " while worker " +
                  std::to_string(one.of->index) + " was granted it " + std::to_string(passed) + " times");

@@ -283,6 +283,13 @@ TEST_CASE("who waits while another process alone has its turns is starved", "[to
                .released = 22 + 200 * each,
                .wait = 10'000});
   };
+  story held;  // once for long, and then again and again for a moment
+  held.section(0, "lock", {.asked = 2, .granted = 3, .trusted = 960, .left = 960, .released = 961});
+  for (std::int64_t at = 961; at < 1'361; at += 2)
+    held.section(0, "lock", {.asked = at, .granted = at, .trusted = at + 1, .left = at + 1, .released = at + 1});
+  held.section(1, "lock",
+               {.asked = 1, .granted = 1'362, .trusted = 1'363, .left = 1'363, .released = 1'364, .wait = 10'000});
+  CHECK(held.judge().starved == 0);
   story starves;
   turns(starves, 10, false);
   CHECK(starves.judge().starved == 1);

@@ -217,7 +217,7 @@ TEST_CASE("joint: rounds follow each other soon, however many were lost", "[unit
     one.busy(0);
     CHECK(one.busy(1) == said{"cancel 2", "sleep"});
     CHECK(one.last.when >= one.now + 12ms);
-    CHECK(one.last.when <= one.now + 50ms);
+    CHECK(one.last.when <= one.now + 25ms);
     CHECK(one.wake() == said{"ask 0 1 2"});
   }
 }
