@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t most_items = most_bundled;  // of one script call: no call keeps the server busy for long
 constexpr std::size_t most_unanswered = 256;      // calls on one connection: the rest waits its turn
+constexpr std::size_t long_line = most_items;
 
 // Do both leave in one bundle? Of a bundle of which only one is left that one is an ordinary acquire.
 bool bundled(owner_state const& state, owner_state const& other) {
@@ -74,6 +75,17 @@ class companions {
   std::size_t looks_ = 0;
 };
 
+bool leaves_line(sent_call const& call) { return call.what == sent_call::type::script && call.asked == ask::leave; }
+
+// Each call that leaves a line walks it, for milliseconds where a thousand wait: of a long one those who give up
+// meanwhile leave together, in the next.
+bool line_is_walked(owner_state const& leaves, link const& to) {
+  return leaves.of.waiting() >= long_line &&
+         std::any_of(to.unanswered.begin(), to.unanswered.end(), [&](sent_call const& call) {
+           return leaves_line(call) && &call.owners.front()->of == &leaves.of;
+         });
+}
+
 // What does not leave in this turn.
 template <class List, class Stays>
 List taken_out(List& list, Stays const& stays) {
@@ -130,12 +142,16 @@ void request_writer::send(outbox& from, link& to) {
 
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
-  bool const some_wait =
-      shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until()) || !shared_.barred.empty();
+  bool const some_leave =
+      order == outbox::releases && std::any_of(to.unanswered.begin(), to.unanswered.end(), leaves_line);
+  bool const some_wait = some_leave || !shared_.barred.empty() ||
+                         shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until());
   outbox::owner_list later;
   if (some_wait)
-    later =
-        taken_out(list, [this](owner_state const& state) { return held_back(state) || rests(state.ask_->sent_on); });
+    later = taken_out(list, [&](owner_state const& state) {
+      return held_back(state) || rests(state.ask_->sent_on) ||
+             (some_leave && state.ask_->what == ask::leave && line_is_walked(state, to));
+    });
   companions search(list);
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to

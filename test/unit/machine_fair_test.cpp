@@ -295,3 +295,24 @@ TEST_CASE("fair lock: a client goes while its callers wait", "[unit][machine]") 
   CHECK_FALSE(first.done());
   CHECK_FALSE(second.done());
 }
+
+TEST_CASE("fair lock: those who give up while a call walks a long line leave together, in the next",
+          "[unit][machine]") {
+  std::uint64_t const waiters = GENERATE(10u, 60u);
+  bool const is_long = waiters > 50;
+  world w(seen_by_the_server());
+  w.server.stranger_takes("k", stranger, 60'000);
+  std::vector<task*> all;
+  for (std::uint64_t i = 0; i < waiters; ++i) all.push_back(&w.acquire(i + 1, in_line()));
+  w.run();
+  REQUIRE(line(w).size() == waiters);
+  w.mute(role::shared);
+  w.cancel(*all[0]).run();
+  auto const before = w.snapshot().scripts;
+  for (std::size_t i = 1; i <= 3; ++i) w.cancel(*all[i]).run();
+  CHECK(w.snapshot().scripts == before + (is_long ? 0 : 3));
+  w.mute(role::shared, false).run();
+  CHECK(w.snapshot().scripts == before + (is_long ? 1 : 3));
+  CHECK(line(w).size() == waiters - 4);
+  w.finish();
+}
