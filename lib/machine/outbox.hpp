@@ -42,6 +42,7 @@ class outbox {
   // Until then nothing leaves whose detours have made it due a rest.
   instant rests_until() const { return rests_until_; }
   void rest(detour const& of);
+  bool rests(detour const& of, instant now) const { return of.due_a_rest() && now < rests_until_; }
 
   bool empty() const;
   owner_list& of(order which) { return lists_[which]; }

@@ -80,7 +80,7 @@ bool leaves_line(sent_call const& call) { return call.what == sent_call::type::s
 // Each call that leaves a line walks it, for milliseconds where a thousand wait: of a long one those who give up
 // meanwhile leave together, in the next.
 bool line_is_walked(owner_state const& leaves, link const& to) {
-  return leaves.of.waiting() >= long_line &&
+  return leaves.of.queue().size() >= long_line &&
          std::any_of(to.unanswered.begin(), to.unanswered.end(), [&](sent_call const& call) {
            return leaves_line(call) && &call.owners.front()->of == &leaves.of;
          });
@@ -112,10 +112,6 @@ bool request_writer::held_back(owner_state const& state) const {
   return state.live() == 0 && shared_.now < at_.quarantined_until;
 }
 
-bool request_writer::rests(detour const& of) const {
-  return of.due_a_rest() && shared_.now < at_.requests.rests_until();
-}
-
 void request_writer::wake_later() {
   for (instant const end : {at_.quarantined_until, at_.requests.rests_until()})
     if (end > shared_.now) shared_.timers.set_lazily(timer_, end);
@@ -140,18 +136,20 @@ void request_writer::send(outbox& from, link& to) {
   send_plain(from, to);
 }
 
-void request_writer::send_groups(outbox& from, unsigned order, link& to) {
-  auto& list = from.of(static_cast<outbox::order>(order));
-  bool const some_leave =
-      order == outbox::releases && std::any_of(to.unanswered.begin(), to.unanswered.end(), leaves_line);
+outbox::owner_list request_writer::held_back(outbox::owner_list& list, bool leave, link const& to) const {
+  bool const some_leave = leave && std::any_of(to.unanswered.begin(), to.unanswered.end(), leaves_line);
   bool const some_wait = some_leave || !shared_.barred.empty() ||
                          shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until());
-  outbox::owner_list later;
-  if (some_wait)
-    later = taken_out(list, [&](owner_state const& state) {
-      return held_back(state) || rests(state.ask_->sent_on) ||
-             (some_leave && state.ask_->what == ask::leave && line_is_walked(state, to));
-    });
+  if (!some_wait) return {};
+  return taken_out(list, [&](owner_state const& state) {
+    return held_back(state) || at_.requests.rests(state.ask_->sent_on, shared_.now) ||
+           (some_leave && state.ask_->what == ask::leave && line_is_walked(state, to));
+  });
+}
+
+void request_writer::send_groups(outbox& from, unsigned order, link& to) {
+  auto& list = from.of(static_cast<outbox::order>(order));
+  outbox::owner_list later = held_back(list, order == outbox::releases, to);
   companions search(list);
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
@@ -210,7 +208,8 @@ void request_writer::send_renewals(outbox& from, link& to) {
   auto const batch = static_cast<std::size_t>(shared_.settings.lock_watchdog_batch_size);
   outbox::renewal_list later;
   if (shared_.now < at_.requests.rests_until())
-    later = taken_out(list, [this](renewal const& renewal) { return rests(renewal.sent_on); });
+    later =
+        taken_out(list, [this](renewal const& renewal) { return at_.requests.rests(renewal.sent_on, shared_.now); });
   while (!list.empty() && may_send(to)) {
     companions search(list);
     std::vector<item> items;
@@ -262,7 +261,7 @@ void request_writer::send_plain(outbox& from, link& to) {
   auto& list = from.plain();
   for (auto it = list.begin(); may_send(to) && it != list.end();) {
     operation& plain = *it++;
-    if (rests(plain.sent_on)) {
+    if (at_.requests.rests(plain.sent_on, shared_.now)) {
       wake_later();
       continue;
     }

@@ -3,6 +3,7 @@
 #include <machine/context.hpp>
 #include <machine/home.hpp>
 #include <machine/link.hpp>
+#include <machine/outbox.hpp>
 #include <wire/cluster.hpp>
 
 #include <array>
@@ -69,7 +70,7 @@ class request_writer {
 
  private:
   bool held_back(owner_state const& state) const;
-  bool rests(detour const& of) const;
+  outbox::owner_list held_back(outbox::owner_list& list, bool leave, link const& to) const;
   void wake_later();
   bool may_send(link const& to) const;
   void send_groups(outbox& from, unsigned order, link& to);
