@@ -8,8 +8,45 @@
 
 namespace latchkey::detail {
 
+namespace {
+
+// Who sent it there says the same again, perhaps: it rests before it asks once more.
+template <class Request>
+void go_back(Request& one, detour& sent_on, outbox& there) {
+  bool const asked = sent_on.take_asking();
+  if (asked) sent_on.tire();
+  there.add(one);
+  if (asked) there.rest(sent_on);
+}
+
+enum class strays { all, connects };
+
+// True: of those that only want a connection.
+bool send_back_calls(outbox& from, plain_calls const& plain, strays which = strays::all) {
+  bool connects = false;
+  std::vector<operation*> stray;
+  for (auto& call : from.plain()) {
+    bool const meant = which == strays::all || call.what == operation::type::connect;
+    if (meant && &plain.requests_of(call) != &from) stray.push_back(&call);
+  }
+  for (operation* call : stray) {
+    connects = connects || call->what == operation::type::connect;
+    from.remove(*call);
+    go_back(*call, call->sent_on, plain.requests_of(*call));
+  }
+  return connects;
+}
+
+bool send_back_calls(std::vector<std::unique_ptr<shard>> const& from, plain_calls const& plain, strays which) {
+  bool connects = false;
+  for (auto const& shard : from) connects = send_back_calls(shard->names().requests, plain, which) || connects;
+  return connects;
+}
+
+}  // namespace
+
 fleet::fleet(context& shared, topology given, plain_calls& plain, fleet_user& user)
-    : shared_(shared), user_(user), plain_(plain), as_(std::move(given.as)) {
+    : shared_(shared), user_(user), plain_(plain), as_(std::move(given.as)), any_node_(shared, plain) {
   guided& me = *this;
   if (!given.cluster.nodes.empty())
     guide_ = std::make_unique<cluster_guide>(shared_, std::move(given.cluster), me);
@@ -33,7 +70,9 @@ shard& fleet::make_shard() {
 }
 
 home& fleet::anywhere() {
-  auto const led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->now(); });
+  auto led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->up(); });
+  if (led == shards_.end())
+    led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->now(); });
   return (led == shards_.end() ? first() : **led).names();
 }
 
@@ -41,6 +80,10 @@ home& fleet::anywhere() {
 
 void fleet::turn(io_actions& io) {
   if (guide_) guide_->turn(io);
+  if (!one_for_all()) {
+    any_node_.look(std::none_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->up(); }));
+    if (plain_.connecting() && send_back_calls(shards_, plain_, strays::connects)) want_direct(anywhere());
+  }
   collect_debts();
   for (auto const& shard : shards_) shard->turn(io);
   if (!one_for_all()) let_go_of_empty_shards();
@@ -175,7 +218,8 @@ home* fleet::redirected(shard& by, redirection const& to) { return guide_ ? guid
 bool fleet::needs_server(shard const& of) const {
   if (one_for_all()) return user_.needs_server();
   home const& names = of.names();
-  return !names.requests.empty() || (!shared_.closed() && (names.channels.wanted() || names.renewals.any()));
+  return !names.requests.empty() || any_node_.wanted() ||
+         (!shared_.closed() && (names.channels.wanted() || names.renewals.any()));
 }
 
 // --- what the guide has to say ---
@@ -186,33 +230,6 @@ void fleet::given_up(shard& shard) {
   shared_.released.leave(shard.names());
   shard.names().requests.take_told();  // nobody listens there any more
 }
-
-namespace {
-
-// Who sent it there says the same again, perhaps: it rests before it asks once more.
-template <class Request>
-void go_back(Request& one, detour& sent_on, outbox& there) {
-  bool const asked = sent_on.take_asking();
-  if (asked) sent_on.tire();
-  there.add(one);
-  if (asked) there.rest(sent_on);
-}
-
-// True: of those that only want a connection.
-bool send_back_calls(outbox& from, plain_calls const& plain) {
-  bool connects = false;
-  std::vector<operation*> stray;
-  for (auto& call : from.plain())
-    if (&plain.requests_of(call) != &from) stray.push_back(&call);
-  for (operation* call : stray) {
-    connects = connects || call->what == operation::type::connect;
-    from.remove(*call);
-    go_back(*call, call->sent_on, plain.requests_of(*call));
-  }
-  return connects;
-}
-
-}  // namespace
 
 std::vector<name_machine*> fleet::send_back(home& from) {
   std::vector<owner_state*> owners;
@@ -244,8 +261,7 @@ void fleet::moved(home& at) {
 
 void fleet::move_names() {
   user_.move_names([this](std::string_view name) -> home& { return at(name); });
-  for (auto const& shard : shards_)
-    if (send_back_calls(shard->names().requests, plain_)) want_direct(anywhere());
+  if (send_back_calls(shards_, plain_, strays::all)) want_direct(anywhere());
   shared_.out->turn = true;
 }
 

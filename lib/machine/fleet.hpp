@@ -1,5 +1,6 @@
 #pragma once
 
+#include <machine/any_node.hpp>
 #include <machine/cluster_scout.hpp>
 #include <machine/context.hpp>
 #include <machine/guide.hpp>
@@ -52,7 +53,7 @@ class fleet final : private shard_user, private guided {
   bool may_change() const { return guide_ != nullptr; }
   // Of the server that has it.
   home& at(std::string_view name) { return guide_ ? guide_->of(name).names() : first().names(); }
-  // Of any server that there is.
+  // Of any server that there is, one that is connected before others.
   home& anywhere();
 
   // --- the engine ---
@@ -125,6 +126,7 @@ class fleet final : private shard_user, private guided {
   connections::identity const as_;
   std::vector<std::unique_ptr<shard>> shards_;  // never empty
   std::unique_ptr<guide> guide_;                // null: nothing ever changes
+  any_node any_node_;
 };
 
 }  // namespace latchkey::detail

@@ -37,8 +37,11 @@ class plain_calls final : public plain_listener {
  public:
   plain_calls(context& shared, plain_calls_user& user) : shared_(shared), user_(user) {}
 
-  void connect_begins() { ++connects_; }
+  void connect_begins() {
+    if (connects_++ == 0) connecting_since_ = shared_.now;
+  }
   bool connecting() const { return connects_ > 0; }
+  instant connecting_since() const { return connecting_since_; }
   // The server has run its script.
   bool any_connect_answered() const { return !waking_.empty(); }
   void end_connects();
@@ -65,7 +68,8 @@ class plain_calls final : public plain_listener {
  private:
   context& shared_;
   plain_calls_user& user_;
-  unsigned connects_ = 0;                     // calls of connect that are not completed
+  unsigned connects_ = 0;  // calls of connect that are not completed
+  instant connecting_since_{};
   boost::intrusive::list<operation> waking_;  // those that the server has answered: other links are awaited
 };
 

@@ -61,6 +61,23 @@ TEST_CASE("cluster: who connects first has a lane for the first call", "[unit][m
   c.w.finish();
 }
 
+TEST_CASE("cluster: whoever connects wants any node, and waits for none that is away", "[unit][machine][cluster]") {
+  bool const silent = GENERATE(false, true), none_is_up = GENERATE(false, true), second = GENERATE(false, true);
+  cluster c;
+  nodes::move(c.w, "there", 1);
+  for (auto const* name : {"k", "there"}) c.w.await(c.w.release(c.w.await(c.w.acquire(1, {.name = name}))));
+  c.w.pass(120s);  // nothing that was released there lately asks for it
+  c.w.only_host = second ? "node1" : "node0";
+  c.w.nobody_answers = silent;
+  if (!silent) c.w.unreachable = "Connection refused";
+  if (!second || none_is_up) c.first.restart(true);
+  if (second || none_is_up) c.second.restart(true);
+  auto const before = c.w.now;
+  CHECK(c.w.await(c.w.connect(1s)).yes);
+  CHECK(c.w.now - before <= 500ms);
+  CHECK(c.w.await(c.w.acquire(2, {.name = second ? "k" : "there"})).granted());
+}
+
 TEST_CASE("cluster: MOVED and ASK on a lane are followed on shared connections", "[unit][machine][cluster]") {
   for (bool const whole : {true, false}) {
     lanes c;
