@@ -159,8 +159,11 @@ void connections::plan_reconnect(link& connection, bool was_up) {
 
 // Nothing more is heard of this connection. What was unanswered on it may still run: it is killed before anything is
 // sent again.
-void connections::discard(link& connection, error_code const& why, std::string_view text) {
+void connections::discard(link& connection, error_code const& why, std::string_view words) {
   if (connection.at == link::state::down) return;
+  bool const by_us = why == errc::timeout || why == errc::connection_lost;
+  std::string const told = who_.says(words.empty() ? why.message() : std::string(words));
+  std::string_view const text = by_us ? std::string_view(told) : words;  // its own words say what is the matter
   bool const was_up = connection.at == link::state::up;
   closing_.push_back(connection.serial);
   shared_.out->turn = true;
@@ -184,7 +187,7 @@ void connections::discard(link& connection, error_code const& why, std::string_v
     shared_.note(event_type::disconnected, {}, 0, why, text);
   if (connection.of == role::shared && !aside_) {
     if (std::exchange(connection.counted, false)) shared_.counters.connected = --shared_.servers_up > 0;
-    if (troubled) away_.may_pass(who_.says(text.empty() ? why.message() : std::string(text)));
+    if (troubled) away_.may_pass(told);
     discard(of(role::direct), why);
     discard(of(role::messages), why);
     of(role::direct).failures = of(role::messages).failures = 0;
@@ -212,7 +215,7 @@ void connections::lead() {
 }
 
 void connections::hurry() {
-  if (!aside_) away_.lasting = {};  // it may be another answer than the last one
+  if (!aside_) away_.forget_why();
   for (auto& connection : links_) connection.retry_at = shared_.now;
   shared_.out->turn = true;
 }

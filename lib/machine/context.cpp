@@ -71,10 +71,12 @@ void context::complete(operation& call) {
 
 void context::explain(operation& call, home const& whose) const {
   if (!call.error) return;
-  auto const& [words, lasting] = whose.away;
+  hindrance const& away = whose.away;
+  std::string const silent = whose.address.empty() ? "" : whose.address + ": connected, and has not answered";
+  std::string const& words = away.words.empty() ? silent : away.words;
   if (call.what == operation::type::connect) {  // it leaves nothing, and says what it heard last
-    if (call.error == errc::timeout && call.text.empty()) call.text = words;
-    if (call.error == errc::timeout && lasting) call.error = lasting;
+    if (call.text.empty() && (call.error == errc::timeout || call.error == errc::connection_lost)) call.text = words;
+    if (call.error == errc::timeout && away.why) call.error = away.why;
     return;
   }
   bool const nothing_left = !call.unseen && !call.goes_on();
@@ -83,7 +85,7 @@ void context::explain(operation& call, home const& whose) const {
     if (call.text.empty()) call.text = "slot " + std::to_string(slot_of(call.name)) + " has no node";
   }
   bool const unreached = call.error == errc::timeout && nothing_left && !counters.connected;
-  if (unreached) call.error = lasting ? lasting : error_code(errc::connect_failed);
+  if (unreached) call.error = away.lasts ? away.why : error_code(errc::connect_failed);
   if (call.unseen && call.what != operation::type::release && !may_still_be_held(call.error)) {
     if (call.text.empty()) call.text = call.error.message();
     call.error = errc::connection_lost;
@@ -91,12 +93,11 @@ void context::explain(operation& call, home const& whose) const {
   bool const unanswered = unreached || call.error == errc::timeout || call.error == errc::connect_failed ||
                           call.error == errc::connection_lost;
   if (!unanswered) return;
-  if (call.text.empty()) call.text = refusal;
-  if (words.empty()) {
-    if (call.text.empty() && !whose.address.empty()) call.text = whose.address + ": connected, and has not answered";
-    return;
-  }
-  call.text = words.ends_with(call.text) ? words : words + "; the server's last words: " + call.text;
+  if (call.text.empty()) call.text = whose.refusal;
+  if (call.text.empty() || away.words.ends_with(call.text))
+    call.text = words;
+  else if (!away.words.empty())
+    call.text = words + "; before that: " + call.text;
 }
 
 kind_stats& context::tally(std::string_view kind) {

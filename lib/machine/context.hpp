@@ -78,9 +78,6 @@ struct context {
   static constexpr std::size_t most_lost = 1'024;
   std::vector<hold*> lost_holds;
 
-  // With what the server turns requests away at the moment; empty while it answers them.
-  std::string refusal;
-
   // The server refuses our PUBLISH, and that of others like us: a release by them is told to nobody.
   bool unpublished = false;
 

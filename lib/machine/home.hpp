@@ -25,6 +25,7 @@ struct home {
   bool to_be_succeeded = false;  // its server is known, and so is somebody to ask who takes over
   bool unserved = false;         // others were asked, and no server has its names
   hindrance away;
+  std::string refusal;            // with what its server turns requests away at the moment; empty: it answers them
   std::string address;            // of its server, for texts; empty: none is known
   bool sharded_channels = false;  // SSUBSCRIBE and SPUBLISH, as the server can
   outbox requests;

@@ -179,7 +179,7 @@ void request_writer::on_script(sent_call& call, reply const& answer, bool met, s
     pause();
   } else if (!answer.is_error()) {
     pauses_ = 0;
-    shared_.refusal.clear();
+    at_.refusal.clear();
   }
 }
 
@@ -280,7 +280,7 @@ void request_writer::nothing_ran(sent_call& call, server_error const& why, std::
   } else {
     fell_ill(sickness::all, why, text);
     pause();
-    shared_.refusal = text;
+    at_.refusal = text;
   }
   if (first_word(text) == "CLUSTERDOWN") user_.shaken();
   turned_away_ = turned_away_ || why.reconnect;

@@ -123,7 +123,8 @@ local function add(key, mark, channel, n, again, keep)
 end
 )lua"}};
 
-// The mark keeps how many there were.
+// The mark keeps how many there were. A double of 2^63 is no integer of Redis any more: more than an int has is cut
+// off.
 constinit lazy_script const semaphore_drain{{"drain", 2, 3}, {lua::said_before, R"lua(
 local function drain(key, mark, _, again, keep)
   if again == '1' then return said_before(mark) end
@@ -131,7 +132,8 @@ local function drain(key, mark, _, again, keep)
   if type(value) == 'table' then return value.err end
   if not value then value = '0' end
   if not string.find(value, '^-?%d+$') then return 'ERR value is not an integer or out of range' end
-  local done = call('set', mark, value, 'px', keep)
+  local drained = math.min(tonumber(value), 2147483647)
+  local done = call('set', mark, drained, 'px', keep)
   if done.err then return done.err end
   if call('exists', key) == 0 then return {0, 1} end
   done = call('set', key, '0')
@@ -139,7 +141,7 @@ local function drain(key, mark, _, again, keep)
     call('del', mark)
     return done.err
   end
-  return {tonumber(value), 1}
+  return {drained, 1}
 end
 )lua"}};
 

@@ -79,6 +79,15 @@ TEST_CASE("semaphore: it shows as a string with the number of free permits, and 
   CHECK(w.admin.text("TYPE", w.name) == "string");
 }
 
+TEST_CASE("semaphore: a drain of more than an int has says the largest one", "[server][kind]") {
+  semaphore_world w;
+  for (auto const* const many : {"2147483648", "9223372036854775807"}) {
+    CHECK(w.admin.text("SET", w.name, many) == "OK");
+    CHECK(w.permits.drain_permits() == std::numeric_limits<int>::max());
+    CHECK(w.permits.available_permits() == 0);
+  }
+}
+
 TEST_CASE("semaphore: adding and draining end a time to live, as Redisson's do", "[server][kind]") {
   semaphore_world w;
   w.admin.ok("SET", w.name, "2", "PX", "60000");

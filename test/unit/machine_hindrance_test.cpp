@@ -7,6 +7,14 @@ using namespace latchkey;
 using namespace latchkey::test;
 using namespace std::chrono_literals;
 
+namespace machine_hindrance {
+
+namespace {
+
+bool has(std::string const& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
 TEST_CASE("hindrance: what one node has refused is not told of another", "[unit][machine][cluster]") {
   cluster c;
   world& w = c.w;
@@ -52,3 +60,51 @@ TEST_CASE("hindrance: after hurry() a call waits for another answer, and the las
   w.tell("hurry", [](auto& machine, auto now, auto& out) { machine.hurry(now, out); });
   CHECK(w.await(w.acquire(2, {.name = "other", .wait = 500ms})).error == errc::connect_failed);
 }
+
+TEST_CASE("hindrance: what one node turns away is not told of another", "[unit][machine][cluster]") {
+  cluster c;
+  world& w = c.w;
+  nodes::move(w, "other", 1);
+  for (auto const* name : {"k", "other"}) w.await(w.release(granted(w, w.acquire(1, {.name = name}))));
+  c.first.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory", -1);
+  CHECK(has(w.await(w.acquire(2, {.wait = 200ms})).text, "LOADING"));
+  w.only_host = "node1";
+  w.nobody_answers = true;
+  c.second.restart(true);
+  w.pass(3s);
+  auto const& waits = w.await(w.acquire(3, {.name = "other", .wait = 50ms}));
+  CHECK(has(waits.text, "node1"));
+  CHECK_FALSE(has(waits.text, "LOADING"));
+}
+
+TEST_CASE("hindrance: a server that answers no more is named after its connection was given up, too",
+          "[unit][machine][cluster]") {
+  cluster c;
+  world& w = c.w;
+  granted(w, w.acquire(1));
+  bool const connects = GENERATE(false, true);
+  w.deafen(role::shared);
+  auto& waits = connects ? w.connect(3'500ms) : w.acquire(2, {.wait = 3'500ms});
+  w.until([&] { return !w.connected(role::shared); });
+  w.until([&] { return w.connected(role::shared); });
+  w.deafen(role::shared);
+  CHECK(has(w.await(waits).text, "node0"));
+}
+
+TEST_CASE("hindrance: whoever connects to a replica hears so, whenever its wait ends", "[unit][machine]") {
+  world w(impatient());
+  w.server.redis.read_only = true;
+  for (milliseconds const wait : {20ms, 700ms, 50ms, 1'100ms, 300ms, 20ms})
+    CHECK(w.await(w.connect(wait)).error == errc::read_only);
+}
+
+TEST_CASE("hindrance: whoever connects hears of a server that has become a replica meanwhile", "[unit][machine]") {
+  world w(impatient());
+  CHECK(w.await(w.connect(1s)).yes);
+  w.pass(1s);
+  CHECK(w.await(w.connect(1s)).yes);
+  w.server.redis.read_only = true;
+  CHECK(w.await(w.connect(1s)).error == errc::read_only);
+}
+
+}  // namespace machine_hindrance
