@@ -85,6 +85,24 @@ class Loss(Case):
         self.assertEqual(process.wait(support.PATIENCE), 0)
         self.assertEqual(process.stdout.read(), "done\n")
 
+    def test_the_server_is_gone(self):
+        """A waiter gives up 15 s after its server went; not one whose server has room for no second connection."""
+        crowded, ends = support.Server("--maxclients", "1"), support.Server()
+        for server, lease in ((crowded, 20_000), (ends, 60_000)):
+            self.addCleanup(server.stop)
+            server.cli("HSET", self.name, "stranger:1", "1")
+            server.cli("PEXPIRE", self.name, lease)
+        stays, leaves = (self.begin("run", "-v", self.name, "echo", "ran", env={"LATCHKEY_URI": server.uri})
+                         for server in (crowded, ends))
+        wait_until(lambda: ends.cli("PUBSUB", "NUMSUB", f"redisson_lock__channel:{{{self.name}}}")[-1] == "1")
+        ends.process.kill()
+        _, errors = leaves.communicate(timeout=30)
+        self.assertEqual(leaves.returncode, 69, errors)
+        self.assertIn("the server is gone", errors)
+        said, errors = stays.communicate(timeout=30)
+        self.assertEqual((stays.returncode, said), (0, "ran\n"), errors)
+        self.assertIn("connect_failed", errors)
+
     def test_R1_stubborn_descendants(self):
         process = self.begin_run("--lease", "900ms", "--grace", "100ms", self.name, "sh", "-c", STUBBORN)
         wait_until(lambda: len(processes_of(self.name)) >= 4)

@@ -13,6 +13,7 @@
 #include <base/say.hpp>
 #include <run/front.hpp>
 #include <run/processes.hpp>
+#include <utility>
 
 namespace latchkey::tool {
 namespace {
@@ -205,12 +206,22 @@ void front::tick_waiting() {
     say("waiting for " + (phase_ == phase::connecting ? "the server" : what_is_waited_for()));
   }
   if (away_since_ == never || phase_ != phase::waiting) return;
+  look_after_server();
   if (boot_clock() - away_since_ < milliseconds(patience).count() * one_ms) return;
   away_since_ = never;
   phase_ = phase::releasing;
   cancel_.emit(asio::cancellation_type::terminal);
   auto const said = failure_of("the server is gone", make_error_code(errc::connect_failed), words_);
   give_up(said.code(), said.what());
+}
+
+// Of several connections one can fail, or a sentinel, while the server answers.
+void front::look_after_server() {
+  if (std::exchange(asking_, true)) return;
+  ask_server(*client_, plan_, io_.get_executor(), [this](error_code const& error) {
+    asking_ = false;
+    if (!error) away_since_ = never;
+  });
 }
 
 void front::release() {

@@ -46,6 +46,7 @@ class front {
   void happened(event_type type, error_code const& error, std::string const& words);
   void tick();
   void tick_waiting();
+  void look_after_server();
   void tick_running();
 
   // front_command.cpp
@@ -110,7 +111,8 @@ class front {
   pid_t command_ = -1;
   boot_time granted_at_ = never;
   boot_time sent_deadline_ = 0;
-  boot_time away_since_ = never;  // the server, since no connection could be made
+  boot_time away_since_ = never;  // the server, since a connection could not be made
+  bool asking_ = false;           // it, whether it is
   boot_time late_since_ = never;  // the keeper, since its deadline passed
   error_code refusal_;            // why no connection could be made
   std::string words_;             // the server's last

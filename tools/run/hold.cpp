@@ -66,12 +66,21 @@ void acquire_hold(client const& from, run_plan const& plan, milliseconds wait, a
   lock.async_acquire(options, asio::bind_cancellation_slot(slot, asio::bind_executor(executor, std::move(granted))));
 }
 
+void ask_server(client const& from, run_plan const& plan, asio::any_io_executor executor,
+                std::function<void(error_code)> done) {
+  auto answered = [done = std::move(done)](error_code error, auto) { done(error); };
+  if (plan.kind == "semaphore")
+    from.get_permit_semaphore(plan.name).async_available_permits(asio::bind_executor(executor, std::move(answered)));
+  else
+    whole_lock(from, plan).async_is_locked(asio::bind_executor(executor, std::move(answered)));
+}
+
 lock_error refusal_of(client const& from, run_plan const& plan, error_code const& error) {
   acquire_options options;
-  options.wait = milliseconds(500);
+  options.wait = milliseconds(error == errc::timeout ? 100 : 500);
   options.lease = plan.lease;
   try {
-    if (error != errc::server_error) return lock_error(error);
+    if (error != errc::server_error && error != errc::timeout) return lock_error(error);
     if (plan.kind == "semaphore")
       permit const unneeded = from.get_permit_semaphore(plan.name).acquire_permit(options);
     else

@@ -53,6 +53,10 @@ using acquired = std::function<void(error_code, std::optional<hold>)>;
 void acquire_hold(client const& from, run_plan const& plan, milliseconds wait, asio::any_io_executor executor,
                   asio::cancellation_slot slot, acquired done);
 
+// Is there an answer about what is waited for? `done` runs on `executor`.
+void ask_server(client const& from, run_plan const& plan, asio::any_io_executor executor,
+                std::function<void(error_code)> done);
+
 // The same error with the server's words, which come with exceptions alone: asks once more.
 lock_error refusal_of(client const& from, run_plan const& plan, error_code const& error);
 
