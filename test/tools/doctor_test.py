@@ -3,57 +3,15 @@
 import json
 import pathlib
 import re
-import socket
-import threading
 import time
 
 import support
-from support import Case, Server, free_port, wait_until
+from support import Case, Proxy, Server, free_port, wait_until
 
 # What a server without an append-only file always says; those of the other tests have one.
 AOF = ("--appendonly", "yes")
 IDS = ["reach", "auth", "role", "version", "topology", "latency", "rights.lock", "kill", "client-list", "pubsub",
        "eviction", "memory", "persistence", "replicas", "clock", "keyspace", "idle", "pubsub-buffer", "slow"]
-
-
-class Proxy:
-    """Between the program and a server: what comes back goes through `change`, which may take its time."""
-
-    def __init__(self, server, folder, change):
-        self.path = folder / "proxy.sock"
-        self.uri = f"unix://{self.path}"
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(self.path))
-        self.listener.listen()
-        self.open = [self.listener]
-        threading.Thread(target=self.accept, args=(server, change), daemon=True).start()
-
-    def accept(self, server, change):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.socket(socket.AF_UNIX)
-            far.connect(str(server.socket))
-            self.open += [near, far]
-            threading.Thread(target=self.pump, args=(near, far, lambda data: data), daemon=True).start()
-            threading.Thread(target=self.pump, args=(far, near, change), daemon=True).start()
-
-    @staticmethod
-    def pump(source, target, change):
-        try:
-            while data := source.recv(65536):
-                target.sendall(change(data))
-        except OSError:
-            pass
-        finally:
-            for end in (source, target):
-                end.close()
-
-    def stop(self):
-        for end in self.open:
-            end.close()
 
 
 class Doctor(Case):

@@ -1,13 +1,15 @@
 """`list` and `wait`: what stands on the server, and that nothing is changed there."""
 
+import contextlib
 import json
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import support
-from support import Case, Server, free_port, wait_until
+from support import Case, Proxy, Server, free_port, wait_until
 
 
 def reached(port):
@@ -246,6 +248,45 @@ class Look(Case):
         server.restart()
         self.assertEqual(waiter.wait(support.PATIENCE), 0)
         self.assertIn("free", watcher.stdout.readline())
+
+    def test_messages_that_never_come(self):
+        """Looking alone is no answer: said once, tried ever less often, and given up."""
+        def cut(data):
+            if b"subscribe" in data:
+                raise OSError
+            return data
+        self.server.cli("SET", self.name, "01234567-0123-0123-0123-0123456789ab:7")
+        proxy = Proxy(self.server, self.folder, cut)
+        self.addCleanup(proxy.stop)
+        full = Server()
+        self.addCleanup(full.stop)
+        full.cli("SET", self.name, "01234567-0123-0123-0123-0123456789ab:7")
+        looking = [self.begin(word, self.name, env={"LATCHKEY_URI": server.uri})
+                   for word, server in (("watch", proxy), ("wait", proxy), ("wait", full))]
+        self.assertIn("waiting for", looking[2].stderr.readline())
+        subprocess.run(["redis-cli", "-s", full.socket], input="CONFIG SET maxclients 1\nCLIENT KILL TYPE pubsub\n",
+                       text=True, check=True, stdout=subprocess.DEVNULL)
+        for process in looking:
+            self.assertEqual(process.wait(2 * support.PATIENCE), 69)
+            lines = process.stderr.read().splitlines()
+            told = [line for line in lines if ": waiting for " not in line]
+            self.assertEqual([line.endswith("; it may restart") for line in told], [True, False], lines)
+        self.assertLess(len(proxy.open), 2 * 4 * 25)  # a round is two connections with two ends each
+
+    def test_what_never_answered_does_not_restart(self):
+        """Such as a server of another protocol."""
+        def answer(listener):
+            with contextlib.suppress(OSError):
+                while True:
+                    near, _ = listener.accept()
+                    near.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    near.close()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            threading.Thread(target=answer, args=(listener,), daemon=True).start()
+            env = {"LATCHKEY_URI": f"redis://127.0.0.1:{listener.getsockname()[1]}"}
+            for word in ("watch", "wait"):
+                made = self.latchkey(word, self.name, env=env)
+                self.assertEqual((made.returncode, len(made.stderr.splitlines())), (69, 1), made.stderr)
 
     def test_no_answer(self):
         server = Server()

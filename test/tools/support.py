@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 import unittest
 
@@ -89,6 +90,48 @@ class Server:
             self.process.kill()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Proxy:
+    """Between the program and a server: what comes back goes through `change`, which may take its time."""
+
+    def __init__(self, server, folder, change):
+        self.path = folder / "proxy.sock"
+        self.uri = f"unix://{self.path}"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.path))
+        self.listener.listen()
+        self.open = [self.listener]
+        threading.Thread(target=self.accept, args=(server, change), daemon=True).start()
+
+    def accept(self, server, change):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(str(server.socket))
+            self.open += [near, far]
+            threading.Thread(target=self.pump, args=(near, far, lambda data: data), daemon=True).start()
+            threading.Thread(target=self.pump, args=(far, near, change), daemon=True).start()
+
+    @staticmethod
+    def pump(source, target, change):
+        try:
+            while data := source.recv(65536):
+                target.sendall(change(data))
+        except OSError:
+            pass
+        finally:
+            for end in (source, target):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)  # the other thread may be reading
+                end.close()
+
+    def stop(self):
+        for end in self.open:
+            end.close()
 
 
 def state_of(pid):

@@ -1,24 +1,35 @@
+#include <algorithm>
 #include <base/say.hpp>
 #include <look/restarts.hpp>
+#include <look/session.hpp>
 #include <thread>
 
 namespace latchkey::tool {
 namespace {
 
 constexpr std::chrono::seconds longest_restart{15};
-constexpr milliseconds between_tries{100};
+constexpr milliseconds first_pause{100}, last_pause{1'000};
 
 }  // namespace
 
-restarts::restarts(milliseconds limit) : end_(limit == forever ? clock::time_point::max() : clock::now() + limit) {}
+restarts::restarts(milliseconds limit)
+    : end_(limit == forever ? clock::time_point::max() : clock::now() + limit), pause_(first_pause) {}
+
+void restarts::back() {
+  since_.reset();
+  pause_ = first_pause;
+}
 
 void restarts::away(failure const& why) {
-  if (why.code() != unavailable) throw;
+  bool const passes = dynamic_cast<refused_for_now const*>(&why) != nullptr;
+  if (!passes && (!heard_ || why.code() != unavailable)) throw;
   auto const now = clock::now();
-  if (!since_) say(why.what() + std::string("; it may restart"));
+  bool const begins = !since_;
   since_ = since_.value_or(now);
-  if (now - *since_ >= longest_restart || now + between_tries >= end_) throw;
-  std::this_thread::sleep_for(between_tries);
+  if (now - *since_ >= longest_restart || now >= end_) throw;
+  if (begins) say(why.what() + std::string("; it may restart"));
+  std::this_thread::sleep_until(std::min(now + pause_, end_));
+  pause_ = std::min(2 * pause_, last_pause);
 }
 
 }  // namespace latchkey::tool

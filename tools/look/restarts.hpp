@@ -7,13 +7,16 @@
 
 namespace latchkey::tool {
 
-// How long whoever looks for long bears that the server is away: it may restart.
+// How long a server that has answered may be away: it may restart. One that has never answered may not.
 class restarts {
  public:
   // Of `limit` nothing is left: nothing is waited for.
   explicit restarts(milliseconds limit);
 
-  void back() { since_.reset(); }
+  // An answer came.
+  void heard() { heard_ = true; }
+  // A whole round went well: what comes next is another outage.
+  void back();
   // For the handler of `why`, which goes on where a restart does not explain it, or takes too long. Otherwise it is
   // time for other connections.
   void away(failure const& why);
@@ -22,6 +25,8 @@ class restarts {
   using clock = std::chrono::steady_clock;
 
   clock::time_point const end_;
+  milliseconds pause_;
+  bool heard_ = false;
   std::optional<clock::time_point> since_;
 };
 

@@ -68,8 +68,9 @@ void session::refuse(std::string const& words) const {
   if (words.starts_with("NOPERM")) throw right_missing(no_permission, text);
   bool const user = words.starts_with("WRONGPASS") || words.starts_with("NOAUTH") || words.starts_with("ERR AUTH") ||
                     words.starts_with("ERR invalid password");
-  bool const passing = lock_error(make_error_code(errc::server_error), words).transient();
-  throw failure(user ? no_permission : passing ? unavailable : refused, text);
+  if (user) throw failure(no_permission, text);
+  if (lock_error(make_error_code(errc::server_error), words).transient()) throw refused_for_now(unavailable, text);
+  throw failure(refused, text);
 }
 
 // What is no Redis server may repeat what it was sent, between quotes.

@@ -74,6 +74,11 @@ class session {
   bool const in_cluster_;
 };
 
+// The server may answer another time, without a change of settings.
+struct refused_for_now : failure {
+  using failure::failure;
+};
+
 // The server knows the user, who may not ask this.
 struct right_missing : failure {
   using failure::failure;

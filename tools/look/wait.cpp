@@ -39,13 +39,13 @@ int wait(command_line const& line) {
   auto const& name = line.operands().front();
   auto const server = connection_of(line);
   auto const began = clock::now();
-  auto to = std::make_unique<lookout>(server, name);
+  std::unique_ptr<lookout> to;
   restarts gone(limit);
   bool told = false;
   for (;;) try {
       if (!to) to = std::make_unique<lookout>(server, name);
       auto const left = with_rights("+pttl", [&] { return to->looks.ask_number({"PTTL", name}); });
-      gone.back();
+      gone.heard();
       auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
       bool const free = left == -2;
       if (line.has("json") && (free || passed >= limit)) print_json(name, !free, passed);
@@ -60,6 +60,7 @@ int wait(command_line const& line) {
       if (left >= 0) pause = std::min(pause, milliseconds(left + 1));
       answer message;
       to->listens.receive(message, pause);
+      if (message.what != answer::type::error) gone.back();
     } catch (failure const& why) {
       to.reset();
       gone.away(why);

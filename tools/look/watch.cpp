@@ -32,9 +32,11 @@ class lookouts {
     listens_.listen(channels);
   }
   session& of(std::size_t name) { return looks_[std::min(name, looks_.size() - 1)]; }
-  void rest() {
+  // Nothing was refused.
+  bool rest() {
     answer message;
     listens_.receive(message, pause);
+    return message.what != answer::type::error;
   }
 
  private:
@@ -47,7 +49,7 @@ class lookouts {
 int watch(command_line const& line) {
   auto const server = connection_of(line);
   auto const& names = line.operands();
-  auto to = std::make_unique<lookouts>(server, names);
+  std::unique_ptr<lookouts> to;
   restarts gone(forever);
   std::map<std::string, std::string> told;
   for (;;) try {
@@ -55,14 +57,14 @@ int watch(command_line const& line) {
       for (std::size_t i = 0; i < names.size(); ++i) {
         auto const& name = names[i];
         auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(to->of(i), name); });
-        gone.back();
+        gone.heard();
         auto mark = mark_of(lock);
         if (told[name] == mark) continue;
         told[name] = std::move(mark);
         if (std::puts((line.has("json") ? as_json(lock) : as_text(lock)).c_str()) < 0 || std::fflush(stdout) != 0)
           return internal_error;
       }
-      to->rest();
+      if (to->rest()) gone.back();
     } catch (failure const& why) {
       to.reset();
       gone.away(why);
