@@ -241,6 +241,16 @@ class Doctor(Case):
         self.assertIn("MISCONF", rows["rights.lock"]["text"])
         self.assertNotIn("ACL", rows["rights.lock"]["remedy"])
 
+    def test_a_snapshot_that_failed_where_settings_are_refused(self):
+        """Writes may be taken all the same."""
+        server = self.start(*AOF, "--stop-writes-on-bgsave-error", "no")
+        (pathlib.Path(server.cli("CONFIG", "GET", "dir").split()[1]) / "dump.rdb").mkdir()
+        server.cli("BGSAVE")
+        self.assertTrue(wait_until(lambda: "rdb_last_bgsave_status:err" in server.cli("INFO", "persistence")))
+        self.assert_only(server, "warn", "persistence")
+        server.cli("ACL", "SETUSER", "default", "-config")
+        self.assert_only(server, "warn", "persistence", text="CONFIG is refused")
+
     def test_kill_and_client_list(self):
         for word, name in (("client|kill", "kill"), ("client|list", "client-list")):
             server = self.start(*AOF)

@@ -50,11 +50,13 @@ void check_persistence(findings& out, server_facts& facts) {
   auto const file = facts.info("aof_enabled");
   if (!file) return out.skip("persistence", no_info);
   if (facts.info("rdb_last_bgsave_status") == "err") {
-    constexpr std::string_view words = "the last snapshot failed, and writes are refused (MISCONF)";
-    constexpr std::string_view remedy = "the server's log says why; then BGSAVE";
-    if (facts.setting("stop-writes-on-bgsave-error") != "no" && facts.setting("save") != "")
-      return out.fail("persistence", words, remedy);
-    return out.warn("persistence", "the last snapshot failed", remedy);
+    auto const stops = facts.setting("stop-writes-on-bgsave-error"), saves = facts.setting("save");
+    constexpr std::string_view failed = "the last snapshot failed", remedy = "the server's log says why; then BGSAVE";
+    if (stops == "no" || saves == "") return out.warn("persistence", failed, remedy);
+    bool const known = stops && saves;
+    auto const words = std::string(failed) + (known ? ", and writes are refused (MISCONF)"
+                                                    : "; whether writes are refused is not known: CONFIG is refused");
+    return out.add(known ? verdict::fail : verdict::warn, "persistence", words, remedy);
   }
   if (*file == "0")
     return out.warn("persistence", "no append-only file: a restart frees locks",
