@@ -318,6 +318,12 @@ class Doctor(Case):
         server.cli("SET", "redisson_lock_token:{orders}", 7)
         self.assert_only(server, "FAIL", "keyspace", text="orders is a string")
 
+    def test_a_keyspace_without_an_end(self):
+        """As what is no Redis server may say it: pages without keys, and never the last."""
+        server = self.proxy(lambda data: data.replace(b"*2\r\n$1\r\n0\r\n*0\r\n", b"*2\r\n$1\r\n7\r\n*0\r\n"))
+        row = self.examine(server)["keyspace"]
+        self.assertEqual((row["verdict"], row["text"]), ("ok", "0 keys looked at; then the look was cut short"))
+
     def test_idle(self):
         self.assert_only(self.start(*AOF, "--timeout", "10"), "warn", "idle", text="10 s")
 

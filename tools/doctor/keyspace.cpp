@@ -7,6 +7,8 @@ namespace {
 
 // A look at so many keys takes a second at most.
 constexpr std::size_t most_keys = 10'000;
+// Pages may be empty, and what is no Redis server may never come to an end.
+constexpr int most_pages_of_keys = 1'000;
 constexpr std::size_t most_told = 5;
 
 struct companion {
@@ -58,6 +60,7 @@ std::string some_of(std::vector<std::string> const& all) {
 void check_keyspace(findings& out, session& server) {
   troubles found;
   std::size_t seen = 0;
+  int pages = 0;
   std::string cursor = "0";
   do {
     auto const page = server.ask_all({{"SCAN", cursor, "COUNT", "512"}}).front();
@@ -68,13 +71,13 @@ void check_keyspace(findings& out, session& server) {
       look_at_companion(server, key.text, found);
       look_at_hash(server, key.text, found);
     }
-  } while (cursor != "0" && seen < most_keys);
+  } while (cursor != "0" && seen < most_keys && ++pages < most_pages_of_keys);
   if (!found.wrong.empty())
     return out.fail("keyspace", some_of(found.wrong) + ": where a lock is to be", "rename the key or the lock");
   if (!found.endless.empty())
     return out.warn("keyspace", some_of(found.endless) + ": without a time to live, held for ever",
                     "force-unlock it, or rename what is no lock");
-  out.ok("keyspace", std::to_string(seen) + " keys looked at");
+  out.ok("keyspace", std::to_string(seen) + " keys looked at" + (cursor == "0" ? "" : "; then the look was cut short"));
 }
 
 }  // namespace latchkey::tool
