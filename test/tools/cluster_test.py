@@ -9,7 +9,7 @@ import support
 from support import Case, Server, free_port, wait_until
 
 
-class Cluster(Case):
+class Nodes(Case):
     """Two masters with half of the slots each."""
 
     @classmethod
@@ -40,6 +40,8 @@ class Cluster(Case):
                 return name
         raise AssertionError("no such name")
 
+
+class Cluster(Nodes):
     def listeners(self, node, name):
         return int(self.nodes[node].cli("PUBSUB", "SHARDNUMSUB", f"redisson_lock__channel:{{{name}}}").split()[-1])
 
@@ -189,6 +191,36 @@ class Cluster(Case):
         code, rows = self.doctor()
         self.assertEqual(code, 1)
         self.assertEqual(rows[f"127.0.0.1:{self.ports[1]}", "topology"]["verdict"], "FAIL")
+
+
+class Failover(Nodes):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        replica = Server("--bind", "127.0.0.1", "--port", free_port(below=55_000), "--cluster-enabled", "yes")
+        cls.addClassCleanup(replica.stop)
+        cls.nodes.append(replica)
+        replica.cli("CLUSTER", "MEET", "127.0.0.1", cls.ports[1])
+        cls.whole()
+        primary = cls.nodes[1].cli("CLUSTER", "MYID")
+        wait_until(lambda: replica.cli("CLUSTER", "REPLICATE", primary) == "OK")
+        if not wait_until(lambda: "state=online" in cls.nodes[1].cli("INFO", "replication")):
+            raise RuntimeError("the replica does not follow")
+
+    def test_looks_on(self):
+        """At the node that has the slot by then."""
+        name = self.name_on(1)
+        holder = "01234567-0123-0123-0123-0123456789ab:7"
+        self.nodes[1].cli("HSET", name, holder, 1)
+        watching, waiting = self.begin("watch", name), self.begin("wait", name)
+        self.assertIn(holder, watching.stdout.readline())
+        self.assertIn("waiting for", waiting.stderr.readline())
+        self.assertEqual(self.nodes[2].cli("CLUSTER", "FAILOVER"), "OK")
+        for process in (watching, waiting):
+            self.assertRegex(process.stderr.readline(), "MOVED .*; it is looked for anew$")
+        self.assertTrue(wait_until(lambda: self.nodes[2].cli("DEL", name) == "1"))
+        self.assertEqual(watching.stdout.readline(), f"{name}  free\n")
+        self.assertEqual(waiting.wait(support.PATIENCE), 0)
 
 
 if __name__ == "__main__":

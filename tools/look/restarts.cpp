@@ -27,7 +27,7 @@ void restarts::away(failure const& why) {
   bool const begins = !since_;
   since_ = since_.value_or(now);
   if (now - *since_ >= longest_restart || now >= end_) throw;
-  if (begins) say(why.what() + std::string("; it may restart"));
+  if (begins) say(why.what() + std::string(why.code() == unavailable ? "; it may restart" : "; it is looked for anew"));
   std::this_thread::sleep_until(std::min(now + pause_, end_));
   pause_ = std::min(2 * pause_, last_pause);
 }

@@ -7,7 +7,8 @@
 
 namespace latchkey::tool {
 
-// How long a server that has answered may be away: it may restart. One that has never answered may not.
+// How long a server that has answered may be away: it may restart, or in a cluster another may take its place. One that
+// has never answered may not.
 class restarts {
  public:
   // Of `limit` nothing is left: nothing is waited for.

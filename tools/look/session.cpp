@@ -63,6 +63,12 @@ answer read(redisReply const& from) {
 
 }  // namespace
 
+// In a cluster: the slot of the name may be elsewhere by now, or its node another.
+bool session::moved(std::string_view words) const {
+  auto const begins = [&](std::string_view code) { return words.starts_with(code); };
+  return in_cluster_ && (begins("MOVED ") || begins("ASK ") || begins("READONLY "));
+}
+
 void session::refuse(std::string const& words) const {
   auto const text = "the server at " + quoted(where_) + " refuses: " + without_password(words);
   if (words.starts_with("NOPERM")) throw right_missing(no_permission, text);
@@ -70,6 +76,7 @@ void session::refuse(std::string const& words) const {
                     words.starts_with("ERR invalid password");
   if (user) throw failure(no_permission, text);
   if (lock_error(make_error_code(errc::server_error), words).transient()) throw refused_for_now(unavailable, text);
+  if (moved(words)) throw refused_for_now(refused, text);
   throw failure(refused, text);
 }
 

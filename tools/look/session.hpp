@@ -64,6 +64,7 @@ class session {
   void open(connection const& to, place const& where);
   void connect(connection const& to, place const& where);
   [[noreturn]] void lost() const;
+  bool moved(std::string_view words) const;
   std::string without_password(std::string words) const;
 
   redisContext* socket_ = nullptr;
@@ -74,7 +75,7 @@ class session {
   bool const in_cluster_;
 };
 
-// The server may answer another time, without a change of settings.
+// The server may answer another time, or another one at once, without a change of settings.
 struct refused_for_now : failure {
   using failure::failure;
 };
