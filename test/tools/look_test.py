@@ -235,7 +235,7 @@ class Look(Case):
         self.addCleanup(lambda: server.stop())
         env = {"LATCHKEY_URI": server.uri}
         server.cli("HSET", self.name, "01234567-0123-0123-0123-0123456789ab:7", "1")
-        watcher, waiter = self.begin("watch", self.name, env=env), self.begin("wait", self.name, env=env)
+        watcher, waiter = (self.begin(*words, self.name, env=env) for words in (("watch",), ("wait", "-w", "200000d")))
         self.assertIn("no time to live", watcher.stdout.readline())
         self.assertIn("waiting for", waiter.stderr.readline())
         impatient = self.begin("wait", "-w", "2s", self.name, env=env)

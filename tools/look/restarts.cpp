@@ -10,10 +10,17 @@ namespace {
 constexpr std::chrono::seconds longest_restart{15};
 constexpr milliseconds first_pause{100}, last_pause{1'000};
 
+// A wait may be longer than the clock goes.
+std::chrono::steady_clock::time_point end_of(milliseconds limit) {
+  using clock = std::chrono::steady_clock;
+  auto const now = clock::now();
+  auto const longest = std::chrono::duration_cast<milliseconds>(clock::time_point::max() - now);
+  return limit < longest ? now + limit : clock::time_point::max();
+}
+
 }  // namespace
 
-restarts::restarts(milliseconds limit)
-    : end_(limit == forever ? clock::time_point::max() : clock::now() + limit), pause_(first_pause) {}
+restarts::restarts(milliseconds limit) : end_(end_of(limit)), pause_(first_pause) {}
 
 void restarts::back() {
   since_.reset();
