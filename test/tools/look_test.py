@@ -334,6 +334,21 @@ class Look(Case):
             self.assertEqual(code(LATCHKEY_URI="nonsense"), 78)
             self.assertEqual(code(LATCHKEY_URI="embedded:"), 78)
 
+    def test_a_password_that_the_server_repeats(self):
+        """It does not know AUTH, and says with which words it came: changed, or cut."""
+        server = Server("--rename-command", "AUTH", "")
+        self.addCleanup(server.stop)
+        for password in ("0123456789" * 15, "geheim-vorne\ngeheim-hinten", "geheim'mit\tallem"):
+            for words in (("status", self.name), ("wait", self.name), ("watch", self.name), ("list",), ("doctor",)):
+                for user in ("", "somebody"):
+                    env = {"LATCHKEY_URI": server.uri, "LATCHKEY_PASSWORD": password, "LATCHKEY_USERNAME": user}
+                    made = self.latchkey(*words, env=env)
+                    said = made.stdout + made.stderr
+                    self.assertIn("unknown command 'AUTH'", said)
+                    for start in range(len(password) - 7):
+                        self.assertNotIn(password[start:start + 8], said)
+                    self.assertNotIn("geheim", said)
+
     def test_parts_of_the_uri(self):
         """Database, user and password, percent signs decoded."""
         with socket.socket() as found:

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
@@ -80,8 +81,10 @@ void session::refuse(std::string const& words) const {
   throw failure(refused, text);
 }
 
-// What is no Redis server may repeat what it was sent, between quotes.
+// A server that does not know AUTH repeats its arguments, cut and with blanks for some characters; what is no Redis
+// server may repeat what it was sent, between quotes.
 std::string session::without_password(std::string words) const {
+  words.resize(std::min(words.size(), words.find(", with args beginning with")));
   if (password_.empty()) return words;
   for (char const quote : {'\'', '`', '"'})
     boost::algorithm::replace_all(words, quote + password_ + quote, std::string{quote, '*', '*', '*', quote});
