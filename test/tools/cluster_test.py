@@ -92,6 +92,17 @@ class Cluster(Nodes):
             self.nodes[node].resume()
             self.whole()
 
+    def test_a_wait_past_a_node_that_stands_still(self):
+        """It is asked first, once, and not for longer than a short wait allows."""
+        self.addCleanup(self.whole)
+        name = self.name_on(1)
+        self.nodes[0].pause()
+        self.addCleanup(self.nodes[0].resume)
+        began = time.monotonic()
+        made = self.latchkey("wait", "-w", "100ms", name)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        self.assertLess(time.monotonic() - began, 5)
+
     def test_forced(self):
         for node in range(2):
             name = self.name_on(node)

@@ -18,9 +18,6 @@
 namespace latchkey::tool {
 namespace {
 
-constexpr timeval patience{5, 0};
-constexpr std::string_view no_answer = "no answer in 5 s";
-
 // A server that has closed the connection is an error of this call, and not the end of the program by SIGPIPE, which is
 // meant for standard output.
 class without_sigpipe {
@@ -108,6 +105,8 @@ session::~session() { ::redisFree(socket_); }
 
 void session::connect(connection const& to, place const& where) {
   without_sigpipe const guard;
+  patience_ = to.settings.connect_timeout;
+  timeval const patience{patience_.count() / 1'000, patience_.count() % 1'000 * 1'000};
   where_ = where.socket.empty() ? where.host + ':' + std::to_string(where.port) : where.socket;
   socket_ = where.socket.empty() ? ::redisConnectWithTimeout(where.host.c_str(), where.port, patience)
                                  : ::redisConnectUnixWithTimeout(where.socket.c_str(), patience);
@@ -126,7 +125,7 @@ void session::lost() const {
   if (!socket_) throw failure(internal_error, "no memory");
   auto why = std::string(socket_->errstr);
   bool const failed = socket_->err == REDIS_ERR_IO;
-  if (failed && (system == EAGAIN || system == ETIMEDOUT)) why = no_answer;
+  if (failed && (system == EAGAIN || system == ETIMEDOUT)) why = "no answer in " + in_words(patience_);
   // An alert of TLS, or an end before the first word.
   bool const refused = socket_->err == REDIS_ERR_PROTOCOL || socket_->err == REDIS_ERR_EOF || system == ECONNRESET;
   if (refused && !heard_ && !tls_ && socket_->connection_type == REDIS_CONN_TCP) why += " (a port for TLS? rediss://)";

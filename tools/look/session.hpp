@@ -26,7 +26,8 @@ struct answer {
 using command = std::vector<std::string>;
 
 // One blocking connection, for what the library does not ask. Fails with `failure`: `unavailable` where the server
-// cannot be reached, says nothing for 5 s or closes the connection; `no_permission` for the user or the password.
+// cannot be reached, says nothing for `connect_timeout` or closes the connection; `no_permission` for the user or the
+// password.
 class session {
  public:
   // Where this name is (topology.hpp).
@@ -69,6 +70,7 @@ class session {
 
   redisContext* socket_ = nullptr;
   std::unique_ptr<tls_channel> tls_;  // null: plain text
+  milliseconds patience_{};
   std::string where_;
   std::string password_;
   bool heard_ = false;  // an answer

@@ -9,6 +9,7 @@
 #include <look/look.hpp>
 #include <look/restarts.hpp>
 #include <look/session.hpp>
+#include <look/topology.hpp>
 #include <memory>
 
 namespace latchkey::tool {
@@ -26,7 +27,8 @@ void print_json(std::string const& name, bool held, milliseconds waited) {
 
 // One connection asks, and one listens.
 struct lookout {
-  lookout(connection const& server, std::string const& name) : looks(server, name), listens(server, name) {
+  lookout(connection const& server, place const& where, std::string const& name)
+      : looks(server, where), listens(server, where) {
     listens.listen(channels_of(name));
   }
   session looks, listens;
@@ -37,13 +39,14 @@ struct lookout {
 int wait(command_line const& line) {
   auto const limit = line.duration("wait", forever, milliseconds(0));
   auto const& name = line.operands().front();
-  auto const server = connection_of(line);
+  auto server = connection_of(line);
+  server.settings.connect_timeout = connect_limit(limit);
   auto const began = clock::now();
   std::unique_ptr<lookout> to;
   restarts gone(limit);
   bool told = false;
   for (;;) try {
-      if (!to) to = std::make_unique<lookout>(server, name);
+      if (!to) to = std::make_unique<lookout>(server, place_of(server, name), name);
       auto const left = with_rights("+pttl", [&] { return to->looks.ask_number({"PTTL", name}); });
       gone.heard();
       auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);

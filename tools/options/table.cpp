@@ -95,7 +95,12 @@ constexpr option of_bench[] = {
 };
 
 constexpr option of_wait[] = {
-    {"wait", 'w', "D", words::duration, {}, "wait at most this long (forever)"},
+    {"wait",
+     'w',
+     "D",
+     words::duration,
+     {},
+     "wait at most this long (forever), and 2s to 5s for each answer of a server"},
 };
 
 constexpr subcommand all_subcommands[] = {
