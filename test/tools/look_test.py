@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -126,15 +127,43 @@ class Look(Case):
         self.assertEqual(self.latchkey("run", "--note", "x" * 201, self.name, "true").returncode, 64)
 
     def test_locks_of_redis_py(self):
-        """A plain lock has whatever value its library gave it; a number is a semaphore's."""
+        """A plain lock has whatever value its library gave it."""
         self.server.cli("SET", self.name, "8d3b1c4e5f60718293a4b5c6d7e8f901", "PX", "60000")
         made = self.latchkey("--json", "status", self.name)
         seen = json.loads(made.stdout)
         self.assertEqual((made.returncode, seen["held"], seen["kind"]), (0, True, "plain"))
         self.assertEqual(seen["holders"][0]["owner"], "8d3b1c4e5f60718293a4b5c6d7e8f901")
         self.assertEqual(self.latchkey("force-unlock", "--any", "--yes", self.name).returncode, 76)
-        self.server.cli("SET", self.name, "5", "PX", "60000")
-        self.assertIn("is a semaphore", self.latchkey("status", self.name).stdout)
+
+    def test_a_number_with_an_end(self):
+        """A lock of another library, or a semaphore: it does not say which."""
+        self.server.cli("SET", self.name, "1", "NX", "PX", "60000")
+        made = self.latchkey("status", self.name)
+        self.assertEqual(made.returncode, 0)
+        self.assertRegex(made.stdout, f"^{self.name} is a plain lock or a semaphore, and ends in \\d+ s unless renewed\n$")
+        seen = json.loads(self.latchkey("--json", "status", self.name).stdout)
+        self.assertEqual((seen["held"], seen["kind"], seen["holders"]), (True, "plain or semaphore", []))
+        self.assertEqual(self.latchkey("force-unlock", "--any", "--yes", self.name).returncode, 76)
+        self.assertEqual(self.server.cli("GET", self.name), "1")
+        self.server.cli("SET", self.name, "123456789012345678901", "PX", "60000")
+        self.assertIn("is held (plain)", self.latchkey("status", self.name).stdout)
+
+    def test_a_long_value(self):
+        """Another library may have put anything there: its beginning is shown, and no more is asked for."""
+        self.server.cli("SET", self.name, "\x1b[2J" + 60 * "x", "PX", "60000")
+        self.server.cli("SETRANGE", self.name, 2_000_003, "x")
+        before = int(re.search(r"total_net_output_bytes:(\d+)", self.server.cli("INFO", "stats"))[1])
+        made = self.latchkey("status", self.name)
+        self.assertEqual(made.returncode, 0)
+        self.assertIn("  by $'\\x1b[2J" + 60 * "x" + "... (2000004 bytes)'\n", made.stdout)
+        seen = json.loads(self.latchkey("--json", "status", self.name).stdout)
+        self.assertEqual(seen["holders"][0]["owner"], "\x1b[2J" + 60 * "x" + "... (2000004 bytes)")
+        for words in (("list", "--kind", "plain"), ("wait", "-w0", self.name)):
+            self.latchkey(*words)
+        self.server.cli("PERSIST", self.name)
+        self.assertEqual(self.latchkey("status", self.name).returncode, 76)
+        after = int(re.search(r"total_net_output_bytes:(\d+)", self.server.cli("INFO", "stats"))[1])
+        self.assertLess(after - before, 1_000_000)
 
     def test_W4_status_needs_rights(self):
         server = Server()
@@ -154,7 +183,7 @@ class Look(Case):
         server.cli("HSET", "others:1", owner, "3")
         server.cli("SET", "orders:2", owner)
         for refused, words in (("scan", ("list",)), ("hlen", ("list",)), ("hgetall", ("list",)), ("pttl", ("list",)),
-                               ("get", ("list", "--kind", "plain")), ("pttl", ("wait", "orders:1")),
+                               ("getrange", ("list", "--kind", "plain")), ("pttl", ("wait", "orders:1")),
                                ("hgetall", ("watch", "orders:1")), ("type", ("status", "others:2")),
                                ("hgetall", ("status", "orders:1")), ("pubsub|numsub", ("status", "orders:1"))):
             with self.subTest(refused=refused, words=words):

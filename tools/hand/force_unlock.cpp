@@ -39,7 +39,8 @@ std::string named(std::vector<latchkey::holder> const& all) {
 // By the handle of a kind that wakes those who wait for it.
 distributed_lock lock_at(client const& from, session& server, std::string const& name) {
   auto const seen = look_at(server, name);
-  if (seen.kind.empty() && server.ask({"EXISTS", name}).number != 0)
+  bool const no_lock = seen.kind.empty() || seen.kind == plain_or_semaphore;
+  if (no_lock && server.ask({"EXISTS", name}).number != 0)
     throw failure(refused, quoted(name) + " is no lock, but a " + server.ask({"TYPE", name}).text);
   if (seen.kind == "plain" && !is_owner(seen.holders.front().owner))
     throw failure(refused, quoted(name) + " is held by another library, whose holders have no name");
@@ -113,9 +114,10 @@ int force_unlock(command_line const& line) {
   } catch (lock_error const& error) {
     auto const said = failure_of("cannot end the hold on " + quoted(line.operands().front()), error);
     if (said.code() != no_permission) throw said;
-    throw failure(no_permission, std::string(said.what()) +
-                                     "; needed: +eval +evalsha +hgetall +get +pttl +hget +exists +del +publish and the "
-                                     "lock's channel");
+    throw failure(no_permission,
+                  std::string(said.what()) +
+                      "; needed: +eval +evalsha +hgetall +get +getrange +strlen +pttl +hget +exists +del "
+                      "+publish and the lock's channel");
   }
 }
 

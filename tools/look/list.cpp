@@ -46,7 +46,7 @@ std::vector<found_lock> look_at_hashes(session& server, std::vector<answer> cons
 std::vector<found_lock> look_at_strings(session& server, std::vector<answer> const& keys) {
   std::vector<command> contents;
   for (auto const& key : keys) {
-    contents.push_back({"GET", key.text});
+    contents.push_back(beginning_of(key.text));
     contents.push_back({"PTTL", key.text});
   }
   auto const answers = ask_each(server, contents);
@@ -87,7 +87,7 @@ int list(command_line const& line) {
   int left = line.number("limit", 1, std::numeric_limits<int>::max()).value_or(std::numeric_limits<int>::max());
   for (auto const& one : servers_of(to)) {
     session server(to, one.at);
-    left -= with_rights("+scan +hlen +hgetall +get +pttl", [&] { return list(line, server, left); });
+    left -= with_rights("+scan +hlen +hgetall +getrange +pttl", [&] { return list(line, server, left); });
     if (left == 0) break;
   }
   return yes;

@@ -6,6 +6,11 @@
 #include <look/locks.hpp>
 
 namespace latchkey::tool {
+namespace {
+
+constexpr std::int64_t most_shown = 64;
+
+}  // namespace
 
 bool is_owner(std::string_view field) {
   constexpr std::size_t uuid = 36;
@@ -35,23 +40,34 @@ std::optional<found_lock> read_hash(std::string const& name, std::vector<answer>
   return shown ? std::optional(lock) : std::nullopt;
 }
 
+command beginning_of(std::string const& name) { return {"GETRANGE", name, "0", std::to_string(most_shown - 1)}; }
+
 found_lock look_at(session& server, std::string const& name) {
   // Of one type each; the other is refused.
-  auto const seen = server.ask_all({{"HGETALL", name}, {"GET", name}, {"PTTL", name}});
+  auto const seen = server.ask_all({{"HGETALL", name}, beginning_of(name), {"STRLEN", name}, {"PTTL", name}});
   for (auto const& one : seen)
     if (one.what == answer::type::error && !one.text.starts_with("WRONGTYPE")) server.refuse(one.text);
-  found_lock const free{name, {}, {}, -1};
-  if (seen[2].what != answer::type::number) server.strange();
-  auto const remaining = seen[2].number;
-  if (remaining == -2) return free;
-  auto lock = read_hash(name, seen[0].list);
-  // Other libraries put a token of their own there; a number without an end is a semaphore's.
-  auto const text = seen[1].what == answer::type::text ? seen[1].text : std::string();
-  bool const foreign = remaining >= 0 && text.find_first_not_of("-0123456789") != text.npos;
-  if (!lock && (foreign || is_owner(text))) lock = found_lock{name, "plain", {{text, "1", false}}, 0};
-  if (!lock) return free;
-  lock->remaining = remaining;
-  return *lock;
+  if (seen[3].what != answer::type::number) server.strange();
+  found_lock lock{name, {}, {}, -1};
+  auto const remaining = seen[3].number;
+  if (remaining == -2) return lock;
+  if (auto const hash = read_hash(name, seen[0].list)) {
+    lock = *hash;
+  } else if (auto text = seen[1].what == answer::type::text ? seen[1].text : std::string(); is_owner(text)) {
+    lock.kind = "plain";
+    lock.holders = {{text, "1", false}};
+  } else if (remaining >= 0 && (text.size() > 20 || text.find_first_not_of("-0123456789") != text.npos)) {
+    // Other libraries put a token of their own there, which is no number of permits.
+    if (seen[2].number > most_shown) text += "... (" + std::to_string(seen[2].number) + " bytes)";
+    lock.kind = "plain";
+    lock.holders = {{text, "1", false}};
+  } else if (remaining >= 0 && !text.empty()) {
+    lock.kind = plain_or_semaphore;
+  } else {
+    return lock;
+  }
+  lock.remaining = remaining;
+  return lock;
 }
 
 std::string as_text(found_lock const& lock) {

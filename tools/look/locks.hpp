@@ -25,13 +25,19 @@ struct found_lock {
   bool held() const { return permits ? *permits <= 0 : !kind.empty(); }
 };
 
+// A number with a time to live: of a plain lock of another library, or of a semaphore that somebody gave one.
+constexpr std::string_view plain_or_semaphore = "plain or semaphore";
+
+// For the beginning of a string, which is longer than an owner.
+command beginning_of(std::string const& name);
+
 // `uuid:number`, as holders write themselves.
 bool is_owner(std::string_view text);
 
 // Of what HGETALL says; empty: that is no lock.
 std::optional<found_lock> read_hash(std::string const& name, std::vector<answer> const& fields);
 
-// Of one name; without a kind: free, or no lock. A semaphore is none.
+// Of one name; without a kind: free, or no lock. A number without a time to live is none, but a semaphore.
 found_lock look_at(session& server, std::string const& name);
 
 // One line each, without its end.

@@ -241,9 +241,9 @@ std::vector<std::string> channels_of(std::string const& name) {
 
 std::string channel_of(std::string const& name, std::string const& kind) {
   bool const shared = kind == "read" || kind == "write";
-  return (kind == "plain" ? "latchkey_plain__channel:"
-          : shared        ? "redisson_rwlock:"
-                          : "redisson_lock__channel:") +
+  return (kind.starts_with("plain") ? "latchkey_plain__channel:"
+          : shared                  ? "redisson_rwlock:"
+                                    : "redisson_lock__channel:") +
          braced(name);
 }
 

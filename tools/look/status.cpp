@@ -78,7 +78,7 @@ std::int64_t listeners_to(session& server, std::string const& channel) {
 // The permits of a semaphore that are free, with those whose leases have ended. It stands there as a number.
 std::int64_t free_permits(session& server, std::string const& name) {
   auto const type = server.ask({"TYPE", name}).text;
-  auto const text = type == "string" ? server.ask({"GET", name}).text : std::string();
+  auto const text = type == "string" ? server.ask(beginning_of(name)).text : std::string();
   std::int64_t count = 0;
   auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (problem != std::errc() || end != text.data() + text.size())
@@ -155,7 +155,10 @@ void print_text(status_of_lock const& status) {
   }
   auto const end = lock.remaining < 0 ? std::string("has no time to live")
                                       : "ends in " + in_words(milliseconds(lock.remaining)) + " unless renewed";
-  std::printf("%s is held (%s) and %s\n", quoted(lock.name).c_str(), lock.kind.c_str(), end.c_str());
+  if (lock.kind == plain_or_semaphore)
+    std::printf("%s is a plain lock or a semaphore, and %s\n", quoted(lock.name).c_str(), end.c_str());
+  else
+    std::printf("%s is held (%s) and %s\n", quoted(lock.name).c_str(), lock.kind.c_str(), end.c_str());
   for (std::size_t i = 0; i < lock.holders.size(); ++i) {
     auto const& one = lock.holders[i];
     auto const times = one.count == "1" ? std::string() : ", " + one.count + " times";
@@ -171,7 +174,7 @@ void print_text(status_of_lock const& status) {
 
 int status(command_line const& line) {
   session server(connection_of(line), line.operands().front());
-  std::string const needed = "+type +exists +hgetall +get +pttl +lrange +pubsub|numsub +client|list";
+  std::string const needed = "+type +exists +hgetall +getrange +strlen +pttl +lrange +pubsub|numsub +client|list";
   auto const found = with_rights(needed + (server.in_cluster() ? " +pubsub|shardnumsub" : ""),
                                  [&] { return ask(server, line.operands().front()); });
   if (line.has("json"))

@@ -56,7 +56,7 @@ int watch(command_line const& line) {
       if (!to) to = std::make_unique<lookouts>(server, names);
       for (std::size_t i = 0; i < names.size(); ++i) {
         auto const& name = names[i];
-        auto const lock = with_rights("+hgetall +get +pttl", [&] { return look_at(to->of(i), name); });
+        auto const lock = with_rights("+hgetall +getrange +strlen +pttl", [&] { return look_at(to->of(i), name); });
         gone.heard();
         auto mark = mark_of(lock);
         if (told[name] == mark) continue;

@@ -129,7 +129,7 @@ constexpr subcommand all_subcommands[] = {
      "Says how it is held, by whom, where the holder's connection comes from, until when, who stands in the line of a "
      "fair "
      "lock, and how many connections wait to hear of the release. The exit code is 0 if it is held and 1 if it is "
-     "free. "
+     "free. A number with a time to live may be a plain lock of another library or a semaphore, and counts as held. "
      "Also called who.",
      {},
      1,
