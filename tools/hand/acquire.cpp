@@ -101,6 +101,7 @@ int acquire(command_line const& line) {
   auto const what = read(line);
   auto server = connection_of(line);
   server.settings.client_id = hand_made_id();
+  server.settings.connect_timeout = connect_limit(what.wait);
   if (what.wait == milliseconds(0)) {
     // Not for a server either.
     server.settings.timeout = std::chrono::seconds(1);
