@@ -208,6 +208,13 @@ class Look(Case):
         self.assertIn("cmdstat_scan:", statistics)
         self.assertNotIn("cmdstat_keys:", statistics)
 
+    def test_list_without_an_end(self):
+        """As what is no Redis server may say it: a page that leads to itself."""
+        proxy = Proxy(self.server, self.folder,
+                      lambda data: data.replace(b"*2\r\n$1\r\n0\r\n*0\r\n", b"*2\r\n$1\r\n7\r\n*0\r\n"))
+        self.addCleanup(proxy.stop)
+        self.assertEqual(self.latchkey("list", env={"LATCHKEY_URI": proxy.uri}).returncode, 76)
+
     def test_wait(self):
         self.assertEqual(self.latchkey("wait", self.name, "-w0").returncode, 0)
         holder = self.hold(self.name)

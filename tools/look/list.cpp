@@ -69,6 +69,8 @@ int list(command_line const& line, session& server, int limit) {
     if (!line.operands().empty()) scan.insert(scan.end(), {"MATCH", line.operands().front()});
     auto const page = server.ask(scan);
     if (page.list.size() != 2 || page.list[0].text.empty()) server.strange();
+    // One that does not move on would be asked for ever.
+    if (cursor != "0" && page.list[0].text == cursor) server.strange();
     cursor = page.list[0].text;
     auto const& keys = page.list[1].list;
     for (auto const& lock : plain ? look_at_strings(server, keys) : look_at_hashes(server, keys)) {
