@@ -324,6 +324,23 @@ class Look(Case):
                 made = self.latchkey(word, self.name, env=env)
                 self.assertEqual((made.returncode, len(made.stderr.splitlines())), (69, 1), made.stderr)
 
+    def test_a_replica(self):
+        """It may show what is over, or not show yet what is there."""
+        primary = Server("--bind", "127.0.0.1", "--port", free_port())
+        self.addCleanup(primary.stop)
+        replica = Server("--replicaof", "127.0.0.1", primary.cli("CONFIG", "GET", "port").split()[1])
+        self.addCleanup(replica.stop)
+        self.assertTrue(wait_until(lambda: "master_link_status:up" in replica.cli("INFO", "replication")))
+        for server, told in ((primary, 0), (replica, 1)):
+            for words in (("status", self.name), ("wait", self.name), ("list",)):
+                made = self.latchkey(*words, env={"LATCHKEY_URI": server.uri})
+                self.assertEqual(made.stderr.count(" is a replica"), told, made.stderr)
+            watching = self.begin("watch", self.name, env={"LATCHKEY_URI": server.uri}, stderr=subprocess.STDOUT)
+            self.assertEqual(" is a replica" in watching.stdout.readline(), bool(told))
+        replica.cli("ACL", "SETUSER", "default", "-role")
+        made = self.latchkey("status", self.name, env={"LATCHKEY_URI": replica.uri})
+        self.assertEqual((made.returncode, made.stderr), (1, ""))
+
     def test_no_answer(self):
         server = Server()
         self.addCleanup(server.stop)

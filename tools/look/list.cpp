@@ -89,6 +89,7 @@ int list(command_line const& line) {
   int left = line.number("limit", 1, std::numeric_limits<int>::max()).value_or(std::numeric_limits<int>::max());
   for (auto const& one : servers_of(to)) {
     session server(to, one.at);
+    server.tell_of_replica();
     left -= with_rights("+scan +hlen +hgetall +getrange +pttl", [&] { return list(line, server, left); });
     if (left == 0) break;
   }

@@ -4,6 +4,7 @@
 #include <base/exit_code.hpp>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace latchkey::tool {
 
@@ -14,8 +15,8 @@ class restarts {
   // Of `limit` nothing is left: nothing is waited for.
   explicit restarts(milliseconds limit);
 
-  // An answer came.
-  void heard() { heard_ = true; }
+  // An answer came. Is it the first one?
+  bool heard() { return !std::exchange(heard_, true); }
   // A whole round went well: what comes next is another outage.
   void back();
   // For the handler of `why`, which goes on where a restart does not explain it, or takes too long. Otherwise it is

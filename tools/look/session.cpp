@@ -194,6 +194,12 @@ std::vector<answer> session::ask_all(std::vector<command> const& all) {
   return answers;
 }
 
+void session::tell_of_replica() {
+  auto const role = ask_all({{"ROLE"}}).front();
+  if (!role.list.empty() && role.list.front().text == "slave")
+    say("the server at " + quoted(where_) + " is a replica: what it shows may be over, and what is new not there yet");
+}
+
 bool session::has_sharded_channels() {
   if (!in_cluster_) return false;
   auto const known = ask_all({{"COMMAND", "INFO", "SSUBSCRIBE"}}).front();

@@ -47,6 +47,8 @@ class session {
   bool in_cluster() const { return in_cluster_; }
   // Of a cluster from Redis 7 on; and where the server does not say.
   bool has_sharded_channels();
+  // On stderr, if the server says so to us.
+  void tell_of_replica();
   // `host:port`, or the socket.
   std::string const& where() const { return where_; }
   // In one round trip; errors are among the answers.

@@ -174,6 +174,7 @@ void print_text(status_of_lock const& status) {
 
 int status(command_line const& line) {
   session server(connection_of(line), line.operands().front());
+  server.tell_of_replica();
   std::string const needed = "+type +exists +hgetall +getrange +strlen +pttl +lrange +pubsub|numsub +client|list";
   auto const found = with_rights(needed + (server.in_cluster() ? " +pubsub|shardnumsub" : ""),
                                  [&] { return ask(server, line.operands().front()); });

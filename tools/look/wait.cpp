@@ -48,7 +48,7 @@ int wait(command_line const& line) {
   for (;;) try {
       if (!to) to = std::make_unique<lookout>(server, place_of(server, name), name);
       auto const left = with_rights("+pttl", [&] { return to->looks.ask_number({"PTTL", name}); });
-      gone.heard();
+      if (gone.heard()) to->looks.tell_of_replica();
       auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
       bool const free = left == -2;
       if (line.has("json") && (free || passed >= limit)) print_json(name, !free, passed);

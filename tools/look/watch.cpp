@@ -57,7 +57,7 @@ int watch(command_line const& line) {
       for (std::size_t i = 0; i < names.size(); ++i) {
         auto const& name = names[i];
         auto const lock = with_rights("+hgetall +getrange +strlen +pttl", [&] { return look_at(to->of(i), name); });
-        gone.heard();
+        if (gone.heard()) to->of(i).tell_of_replica();
         auto mark = mark_of(lock);
         if (told[name] == mark) continue;
         told[name] = std::move(mark);
