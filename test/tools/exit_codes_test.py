@@ -140,8 +140,10 @@ class ExitCodes(Case):
         self.assertEqual(self.run_code("mine:" + self.name, "true", env={**env, "LATCHKEY_USERNAME": "writer"}), 0)
 
     def test_C6_bad_setting(self):
+        (self.folder / "empty").write_text("\nsecond line\n", encoding="utf-8")
         for env in ({"LATCHKEY_URI": "nonsense"}, {"LATCHKEY_URI": "redis://host:port"},
                     {"LATCHKEY_PASSWORD_FILE": f"{self.folder}/nothing"},
+                    {"LATCHKEY_PASSWORD_FILE": f"{self.folder}/empty"},
                     {"LATCHKEY_URI": "", "LATCHKEY_URI_FILE": f"{self.folder}/nothing"}):
             self.assertEqual(self.run_code(self.name, "true", env=env), 78, env)
         made = self.latchkey("run", "--result", "/no/such/folder/result", self.name, "true")

@@ -44,6 +44,14 @@ std::string find_uri(command_line const& line) {
   return "redis://127.0.0.1:6379";
 }
 
+std::string password_of_file(std::string const& path) {
+  auto made = line_of_file(path, "LATCHKEY_PASSWORD_FILE");
+  // Without one the server would be asked as another user, or refuse everything.
+  if (made.empty())
+    throw failure(bad_setting, "LATCHKEY_PASSWORD_FILE: the first line of " + quoted(path) + " is empty");
+  return made;
+}
+
 // The option, else the variable.
 std::string find_file(command_line const& line, std::string const& option, char const* variable) {
   if (auto const given = line.text(option)) return *given;
@@ -76,7 +84,7 @@ connection connection_of(command_line const& line) {
   if (auto const given = variable_of("LATCHKEY_PASSWORD"))
     made.settings.password = *given;
   else if (auto const path = variable_of("LATCHKEY_PASSWORD_FILE"))
-    made.settings.password = line_of_file(*path, "LATCHKEY_PASSWORD_FILE");
+    made.settings.password = password_of_file(*path);
   made.settings.connect_timeout = seconds(5);
   set_tls(line, made);
   return made;
