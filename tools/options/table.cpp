@@ -142,7 +142,9 @@ constexpr subcommand all_subcommands[] = {
      "show the locks that are held",
      "One line for each lock whose name fits PATTERN, in which * ? and [...] are wildcards: name, kind, holders, and "
      "when "
-     "it ends unless it is renewed. The server is never stopped by it: names are asked for in small steps, and locks "
+     "it ends unless it is renewed. Plain locks, which are strings, are shown by --kind plain alone, and semaphores "
+     "not "
+     "at all. The server is never stopped by it: names are asked for in small steps, and locks "
      "that come or go meanwhile may be missed. Of a cluster all masters are asked, one after the other.",
      of_list,
      0,
