@@ -14,14 +14,11 @@
 #include <boost/asio/use_future.hpp>
 
 #include <future>
-#include <map>
 #include <thread>
 #include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
-
-using fields = std::map<std::string, std::string>;
 
 TEST_CASE("a lock shows as a hash with the field uuid:owner and the count", "[server][contract]") {
   common_world w;

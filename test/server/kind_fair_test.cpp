@@ -11,14 +11,12 @@
 #include <boost/asio/use_future.hpp>
 
 #include <future>
-#include <map>
 #include <string>
 #include <vector>
 
 using namespace latchkey;
 using namespace latchkey::test;
 
-using fields = std::map<std::string, std::string>;
 using names = std::vector<std::string>;
 
 TEST_CASE("fair lock: waiters of two clients are served in the order of their arrival", "[server][fair]") {

@@ -21,8 +21,6 @@
 using namespace latchkey;
 using namespace latchkey::test;
 
-using fields = std::map<std::string, std::string>;
-
 TEST_CASE("multi lock: the questions", "[server][multi]") {
   trio w;
   auto const me = owner::make();

@@ -16,7 +16,6 @@ using namespace latchkey::test;
 
 namespace {
 
-using fields = std::map<std::string, std::string>;
 using counts = std::map<std::string, int>;
 
 }  // namespace

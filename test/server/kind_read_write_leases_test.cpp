@@ -6,12 +6,10 @@
 
 #include <boost/asio/use_future.hpp>
 
-#include <map>
 #include <string>
 
 using namespace latchkey;
 using namespace latchkey::test;
-using fields = std::map<std::string, std::string>;
 
 TEST_CASE("read/write lock: holds end in any order, and the longest that stays counts", "[server][kind]") {
   rw_world w;

@@ -8,7 +8,6 @@
 #include <boost/asio/use_future.hpp>
 
 #include <future>
-#include <map>
 #include <string>
 
 // GCC 12 inlines how Asio allocates the frame of a coroutine, but not how it frees it, and warns of the difference.
@@ -16,7 +15,6 @@
 
 using namespace latchkey;
 using namespace latchkey::test;
-using fields = std::map<std::string, std::string>;
 
 TEST_CASE("read/write lock: a read hold is a count in the hash and a key with its lease", "[server][kind]") {
   rw_world w;

@@ -120,8 +120,6 @@ TEST_CASE("every exclusive kind: a free pair costs two commands for each server"
 namespace {
 
 using commands = std::map<std::string, int>;
-using fields = std::map<std::string, std::string>;
-
 config without_ping() {
   auto settings = steady_config();
   settings.ping_interval = 0ms;

@@ -15,6 +15,8 @@
 
 namespace latchkey::test {
 
+using fields = std::map<std::string, std::string>;  // of a hash
+
 // A client of the common server, its events, a look at the server, and a lock that nobody has used before.
 struct common_world {
   event_log log;
