@@ -298,11 +298,13 @@ class LATCHKEY_EXPORT client {
   /// Waits at most `wait` (50 ms where it is shorter), `config::connect_timeout` if it is not given. While the server
   /// cannot be reached, is loading or busy, it is tried again until then. Repeated calls cost one round trip.
   ///
-  /// On the server: the handshake on up to three connections, and one script without keys that does nothing. Missing
-  /// rights to CLIENT KILL, CLIENT LIST and SUBSCRIBE are told by `kill_refused`, `lane_unchecked` and
-  /// `subscribe_refused` to `config::on_event`, before this returns, and are no errors. Rights to keys, to channels and
-  /// to the commands of a kind are not asked for: which will be used is not known. Nor is anything written, so that a
-  /// server without memory passes.
+  /// Of a cluster it connects to one master, and to all of them if that one is not there in 100 ms: one is enough.
+  ///
+  /// On the server: the handshake on up to three connections, ROLE on one that was there before, and one script
+  /// without keys that does nothing. Missing rights to CLIENT KILL, CLIENT LIST and SUBSCRIBE are told by
+  /// `kill_refused`, `lane_unchecked` and `subscribe_refused` to `config::on_event`, before this returns, and are no
+  /// errors. Rights to keys, to channels and to the commands of a kind are not asked for: which will be used is not
+  /// known. Nor is anything written, so that a server without memory passes.
   ///
   /// After an error nothing is left behind; what was connected stays connected.
   /// \throws lock_error `connect_failed` (no route, or what the system says), `timeout` (no answer), `auth_failed`

@@ -188,7 +188,7 @@ std::shared_ptr<member_call> joint_gathering::question(joint_lock::member const&
 void joint_gathering::answered(member_call& call, joint_guard& guard) {
   if (what_ == operation::type::release) {
     call.hold_shown->left();
-    call.hold_shown->last = call.released == release_result::released;
+    call.hold_shown->last = !call.error && call.released == release_result::released;
     if (call.released == release_result::still_held && others_leave(call.key()))
       call.released = release_result::released;
   }

@@ -9,7 +9,6 @@ namespace latchkey::detail {
 // first that can be connected ends it.
 class any_node {
  public:
-  // `timer`: takes a turn.
   any_node(context& shared, plain_calls const& plain) : shared_(shared), plain_(plain) {
     timer_.what = timer_node::type::session;
   }
@@ -18,11 +17,11 @@ class any_node {
   any_node& operator=(any_node const&) = delete;
 
   // Every turn begins with it.
-  void look(bool none_is_up) {
+  void look(bool none_serves) {
     instant const asks_all = after(plain_.connecting_since(), first_node_time);
-    none_is_up = none_is_up && plain_.connecting();
-    wanted_ = none_is_up && shared_.now >= asks_all;
-    if (none_is_up && !wanted_) shared_.timers.set_lazily(timer_, asks_all);
+    none_serves = none_serves && plain_.connecting();
+    wanted_ = none_serves && shared_.now >= asks_all;
+    if (none_serves && !wanted_) shared_.timers.set_lazily(timer_, asks_all);
   }
   bool wanted() const { return wanted_; }
 

@@ -187,9 +187,9 @@ void connections::discard(link& connection, error_code const& why, std::string_v
     shared_.note(event_type::disconnected, {}, 0, why, text);
   if (connection.of == role::shared && !aside_) {
     if (std::exchange(connection.counted, false)) shared_.counters.connected = --shared_.servers_up > 0;
-    if (troubled) away_.may_pass(told);
-    discard(of(role::direct), why);
-    discard(of(role::messages), why);
+    if (troubled) away_.because(told, why == errc::read_only ? why : error_code(), true);
+    discard(of(role::direct), why, words);
+    discard(of(role::messages), why, words);
     of(role::direct).failures = of(role::messages).failures = 0;
     of(role::direct).retry_at = of(role::messages).retry_at = shared_.now;
   }

@@ -75,8 +75,9 @@ void context::explain(operation& call, home const& whose) const {
   std::string const silent = whose.address.empty() ? "" : whose.address + ": connected, and has not answered";
   std::string const& words = away.words.empty() ? silent : away.words;
   if (call.what == operation::type::connect) {  // it leaves nothing, and says what it heard last
-    if (call.text.empty() && (call.error == errc::timeout || call.error == errc::connection_lost)) call.text = words;
-    if (call.error == errc::timeout && away.why) call.error = away.why;
+    if (call.error != errc::timeout && call.error != errc::connection_lost) return;
+    if (call.text.empty()) call.text = words;
+    if (away.why) call.error = away.why;
     return;
   }
   bool const nothing_left = !call.unseen && !call.goes_on();

@@ -70,7 +70,7 @@ shard& fleet::make_shard() {
 }
 
 home& fleet::anywhere() {
-  auto led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->up(); });
+  auto led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->serves(); });
   if (led == shards_.end())
     led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->now(); });
   return (led == shards_.end() ? first() : **led).names();
@@ -81,7 +81,7 @@ home& fleet::anywhere() {
 void fleet::turn(io_actions& io) {
   if (guide_) guide_->turn(io);
   if (!one_for_all()) {
-    any_node_.look(std::none_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->up(); }));
+    any_node_.look(std::none_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->serves(); }));
     if (plain_.connecting() && send_back_calls(shards_, plain_, strays::connects)) want_direct(anywhere());
   }
   collect_debts();

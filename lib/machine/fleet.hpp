@@ -53,7 +53,7 @@ class fleet final : private shard_user, private guided {
   bool may_change() const { return guide_ != nullptr; }
   // Of the server that has it.
   home& at(std::string_view name) { return guide_ ? guide_->of(name).names() : first().names(); }
-  // Of any server that there is, one that is connected before others.
+  // Of any server that there is, one that serves before others.
   home& anywhere();
 
   // --- the engine ---

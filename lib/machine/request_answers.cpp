@@ -317,6 +317,7 @@ void request_writer::on_plain(sent_call& call, reply const& answer) {
     if (unchanged && why.transient) return nothing_ran(call, why, answer.text);
   } else {
     recovered(sickness::all);
+    at_.refusal.clear();
   }
   if (call.plain) plain_.answered(call, answer, at_.requests);
 }

@@ -136,8 +136,8 @@ void request_writer::send(outbox& from, link& to) {
   send_plain(from, to);
 }
 
-outbox::owner_list request_writer::held_back(outbox::owner_list& list, bool leave, link const& to) const {
-  bool const some_leave = leave && std::any_of(to.unanswered.begin(), to.unanswered.end(), leaves_line);
+outbox::owner_list request_writer::those_held_back(outbox::owner_list& list, bool are_releases, link const& to) const {
+  bool const some_leave = are_releases && std::any_of(to.unanswered.begin(), to.unanswered.end(), leaves_line);
   bool const some_wait = some_leave || !shared_.barred.empty() ||
                          shared_.now < std::max(at_.quarantined_until, at_.requests.rests_until());
   if (!some_wait) return {};
@@ -149,7 +149,7 @@ outbox::owner_list request_writer::held_back(outbox::owner_list& list, bool leav
 
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
-  outbox::owner_list later = held_back(list, order == outbox::releases, to);
+  outbox::owner_list later = those_held_back(list, order == outbox::releases, to);
   companions search(list);
   std::vector<item> items;
   std::vector<std::string> fields;     // what the items point to
@@ -310,7 +310,10 @@ void request_writer::script_words(sent_call& call, std::span<item const> items) 
 void request_writer::plain_words(sent_call& call) {
   operation& plain = *call.plain;
   if (plain.what == operation::type::connect) {
-    if (plain.error == errc::connect_failed) plain.error = {};  // from here on an answer is missing
+    if (plain.error == errc::connect_failed) {  // perhaps of another node; from here on an answer is missing
+      plain.error = {};
+      plain.text.clear();
+    }
     call.text = &no_keys_script();
     return script_words(call, {});
   }

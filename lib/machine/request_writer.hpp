@@ -70,7 +70,7 @@ class request_writer {
 
  private:
   bool held_back(owner_state const& state) const;
-  outbox::owner_list held_back(outbox::owner_list& list, bool leave, link const& to) const;
+  outbox::owner_list those_held_back(outbox::owner_list& list, bool are_releases, link const& to) const;
   void wake_later();
   bool may_send(link const& to) const;
   void send_groups(outbox& from, unsigned order, link& to);

@@ -47,7 +47,8 @@ void session::turn(io_actions& io) {
   if (leader.at == link::state::up) {
     orphans_.send();
     // It means a server that takes writes: a replica would run its script.
-    if (!writer_.paused() && leader.since < shared_.now && any_connect(at_.requests)) links_.ask_role();
+    bool const is_old = leader.since < plain_.connecting_since();
+    if (is_old && !writer_.paused() && any_connect(at_.requests)) links_.ask_role();
     writer_.send_wait(leader);
     writer_.send(at_.requests, leader);
   }

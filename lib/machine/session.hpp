@@ -71,6 +71,7 @@ class session final : private connections_user, private orphans_user, private wr
   // Somebody wants to reach its server.
   bool needed() const { return user_.needs_server(of_) || orphans_.any_in_doubt() || !orphans_.empty(); }
   bool up() const { return links_.of(role::shared).at == link::state::up; }
+  bool serves() const { return up() && !writer_.paused(); }
   // What was sent on it goes again elsewhere, at once; its connections end before anything more arrives there.
   void retire();
   // It leads again.

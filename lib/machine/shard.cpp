@@ -29,6 +29,7 @@ std::unique_ptr<session> shard::made(node_address const& at) {
 void shard::lead_to(node_address const& at) {
   bool const first = !now_;
   names_.was_master = {};
+  names_.refusal.clear();
   if (!now_ || !(now_->where() == at)) names_.replicas.forget_connected();
   names_.in_question = false;
   names_.to_be_succeeded = true;

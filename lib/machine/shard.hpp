@@ -27,6 +27,8 @@ class shard final {
   session const* now() const { return now_.get(); }
   bool leads_to(node_address const& at) const { return now_ && now_->where() == at; }
   bool up() const { return now_ && now_->up(); }
+  // And runs what it is asked for.
+  bool serves() const { return now_ && now_->serves(); }
   // Its server is not connected, and has to be, or its successor: something is asked of it, or what was released there
   // lately may come back elsewhere.
   bool missed() const;

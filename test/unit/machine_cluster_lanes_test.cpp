@@ -78,6 +78,17 @@ TEST_CASE("cluster: whoever connects wants any node, and waits for none that is 
   CHECK(c.w.await(c.w.acquire(2, {.name = second ? "k" : "there"})).granted());
 }
 
+TEST_CASE("cluster: whoever connects is not kept by a node that runs nothing", "[unit][machine][cluster]") {
+  bool const second = GENERATE(false, true);
+  cluster c;
+  nodes::move(c.w, "there", 1);
+  for (auto const* name : {"k", "there"}) c.w.await(c.w.release(c.w.await(c.w.acquire(1, {.name = name}))));
+  (second ? c.second : c.first).refuse("EVALSHA", "BUSY Redis is busy running a script", -1);
+  auto const before = c.w.now;
+  CHECK(c.w.await(c.w.connect(1s)).yes);
+  CHECK(c.w.now - before <= 500ms);
+}
+
 TEST_CASE("cluster: MOVED and ASK on a lane are followed on shared connections", "[unit][machine][cluster]") {
   for (bool const whole : {true, false}) {
     lanes c;

@@ -77,6 +77,22 @@ TEST_CASE("hindrance: what one node turns away is not told of another", "[unit][
   CHECK_FALSE(has(waits.text, "LOADING"));
 }
 
+TEST_CASE("hindrance: what the master before turned away is not told of the next", "[unit][machine][sentinel]") {
+  failover f;
+  world& w = f.w;
+  w.await(w.release(granted(w, w.acquire(1))));
+  w.server.refuse("EVALSHA", "LOADING Redis is loading the dataset in memory", -1);
+  CHECK(has(w.await(w.acquire(2, {.wait = 200ms})).text, "LOADING"));
+  f.copy();
+  f.promote();
+  w.until([&] { return f.next.connected() > 0; });
+  w.pass(2s);
+  w.deafen(role::shared);
+  auto const& waits = w.await(w.acquire(3, {.name = "z", .wait = 100ms}));
+  CHECK(waits.error == errc::timeout);
+  CHECK_FALSE(has(waits.text, "LOADING"));
+}
+
 TEST_CASE("hindrance: a server that answers no more is named after its connection was given up, too",
           "[unit][machine][cluster]") {
   cluster c;
