@@ -53,18 +53,19 @@ found_lock look_at(session& server, std::string const& name) {
   if (remaining == -2) return lock;
   if (auto const hash = read_hash(name, seen[0].list)) {
     lock = *hash;
-  } else if (auto text = seen[1].what == answer::type::text ? seen[1].text : std::string(); is_owner(text)) {
-    lock.kind = "plain";
-    lock.holders = {{text, "1", false}};
-  } else if (remaining >= 0 && (text.size() > 20 || text.find_first_not_of("-0123456789") != text.npos)) {
-    // Other libraries put a token of their own there, which is no number of permits.
-    if (seen[2].number > most_shown) text += "... (" + std::to_string(seen[2].number) + " bytes)";
-    lock.kind = "plain";
-    lock.holders = {{text, "1", false}};
-  } else if (remaining >= 0 && !text.empty()) {
-    lock.kind = plain_or_semaphore;
   } else {
-    return lock;
+    auto text = seen[1].what == answer::type::text ? seen[1].text : std::string();
+    // Other libraries put a token of their own there, which is no number of permits.
+    bool const no_number = text.size() > 20 || text.find_first_not_of("-0123456789") != text.npos;
+    if (is_owner(text) || (remaining >= 0 && no_number)) {
+      if (seen[2].number > most_shown) text += "... (" + std::to_string(seen[2].number) + " bytes)";
+      lock.kind = "plain";
+      lock.holders = {{text, "1", false}};
+    } else if (remaining >= 0 && !text.empty()) {
+      lock.kind = plain_or_semaphore;
+    } else {
+      return lock;
+    }
   }
   lock.remaining = remaining;
   return lock;

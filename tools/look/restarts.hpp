@@ -4,19 +4,18 @@
 #include <base/exit_code.hpp>
 #include <chrono>
 #include <optional>
-#include <utility>
 
 namespace latchkey::tool {
 
 // How long a server that has answered may be away: it may restart, or in a cluster another may take its place. One that
-// has never answered may not.
+// has never answered may not, unless it says that it will.
 class restarts {
  public:
   // Of `limit` nothing is left: nothing is waited for.
   explicit restarts(milliseconds limit);
 
-  // An answer came. Is it the first one?
-  bool heard() { return !std::exchange(heard_, true); }
+  // An answer came.
+  void heard() { heard_ = true; }
   // A whole round went well: what comes next is another outage.
   void back();
   // For the handler of `why`, which goes on where a restart does not explain it, or takes too long. Otherwise it is

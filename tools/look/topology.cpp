@@ -5,9 +5,9 @@
 #include <base/failures.hpp>
 #include <base/say.hpp>
 #include <cstdlib>
+#include <exception>
 #include <look/session.hpp>
 #include <look/topology.hpp>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -21,13 +21,13 @@ place node_of(place const& where, std::string const& host, int port) {
 // What the first of them says that answers.
 template <class Ask>
 auto ask_first(std::vector<std::pair<std::string, int>> const& servers, Ask const& ask) {
-  std::optional<failure> last;
+  std::exception_ptr last;
   for (auto const& [host, port] : servers) try {
       return ask(host, port);
-    } catch (failure const& error) {
-      last = error;
+    } catch (failure const&) {
+      last = std::current_exception();  // as it is: restarts look at its type
     }
-  throw *last;
+  std::rethrow_exception(last);
 }
 
 place read_uri(connection const& to) {

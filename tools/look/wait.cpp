@@ -29,6 +29,7 @@ void print_json(std::string const& name, bool held, milliseconds waited) {
 struct lookout {
   lookout(connection const& server, place const& where, std::string const& name)
       : looks(server, where), listens(server, where) {
+    looks.tell_of_replica();
     listens.listen(channels_of(name));
   }
   session looks, listens;
@@ -48,7 +49,7 @@ int wait(command_line const& line) {
   for (;;) try {
       if (!to) to = std::make_unique<lookout>(server, place_of(server, name), name);
       auto const left = with_rights("+pttl", [&] { return to->looks.ask_number({"PTTL", name}); });
-      if (gone.heard()) to->looks.tell_of_replica();
+      gone.heard();
       auto const passed = std::chrono::duration_cast<milliseconds>(clock::now() - began);
       bool const free = left == -2;
       if (line.has("json") && (free || passed >= limit)) print_json(name, !free, passed);

@@ -25,7 +25,7 @@ class lookouts {
   lookouts(connection const& server, std::vector<std::string> const& names) : listens_(server, names.front()) {
     std::size_t const heard = listens_.in_cluster() ? 1 : names.size();
     std::size_t const apart = listens_.in_cluster() ? names.size() : 1;
-    for (std::size_t i = 0; i < apart; ++i) looks_.emplace_back(server, names[i]);
+    for (std::size_t i = 0; i < apart; ++i) looks_.emplace_back(server, names[i]).tell_of_replica();
     std::vector<std::string> channels;
     for (std::size_t i = 0; i < heard; ++i)
       for (auto& channel : channels_of(names[i])) channels.push_back(std::move(channel));
@@ -57,7 +57,7 @@ int watch(command_line const& line) {
       for (std::size_t i = 0; i < names.size(); ++i) {
         auto const& name = names[i];
         auto const lock = with_rights("+hgetall +getrange +strlen +pttl", [&] { return look_at(to->of(i), name); });
-        if (gone.heard()) to->of(i).tell_of_replica();
+        gone.heard();
         auto mark = mark_of(lock);
         if (told[name] == mark) continue;
         told[name] = std::move(mark);

@@ -220,7 +220,8 @@ void front::look_after_server() {
   if (std::exchange(asking_, true)) return;
   ask_server(*client_, plan_, io_.get_executor(), [this](error_code const& error) {
     asking_ = false;
-    if (!error) away_since_ = never;
+    bool const refused = error == errc::server_error;  // an answer, too
+    if (!error || refused) away_since_ = never;
   });
 }
 

@@ -57,7 +57,8 @@ void acquire_hold(client const& from, run_plan const& plan, milliseconds wait, a
 void ask_server(client const& from, run_plan const& plan, asio::any_io_executor executor,
                 std::function<void(error_code)> done);
 
-// The same error with the server's words, which come with exceptions alone: asks once more.
+// The same error with the server's words, which come with exceptions alone: tries once more, and gives back what it
+// may get.
 lock_error refusal_of(client const& from, run_plan const& plan, error_code const& error);
 
 }  // namespace latchkey::tool
