@@ -43,6 +43,8 @@ bool send_back_calls(std::vector<std::unique_ptr<shard>> const& from, plain_call
   return connects;
 }
 
+bool serves(std::unique_ptr<shard> const& one) { return one->serves(); }
+
 }  // namespace
 
 fleet::fleet(context& shared, topology given, plain_calls& plain, fleet_user& user)
@@ -70,7 +72,7 @@ shard& fleet::make_shard() {
 }
 
 home& fleet::anywhere() {
-  auto led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->serves(); });
+  auto led = std::find_if(shards_.begin(), shards_.end(), serves);
   if (led == shards_.end())
     led = std::find_if(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->now(); });
   return (led == shards_.end() ? first() : **led).names();
@@ -81,7 +83,7 @@ home& fleet::anywhere() {
 void fleet::turn(io_actions& io) {
   if (guide_) guide_->turn(io);
   if (!one_for_all()) {
-    any_node_.look(std::none_of(shards_.begin(), shards_.end(), [](auto const& shard) { return shard->serves(); }));
+    any_node_.look(std::none_of(shards_.begin(), shards_.end(), serves));
     if (plain_.connecting() && send_back_calls(shards_, plain_, strays::connects)) want_direct(anywhere());
   }
   collect_debts();

@@ -10,7 +10,7 @@ namespace latchkey::detail {
 
 std::vector<operation*> name_machine::calls() {
   std::vector<operation*> all;
-  for (auto& call : queue()) all.push_back(&call);
+  for (auto& call : waiters_->queue()) all.push_back(&call);
   for (auto& state : owners_) {
     if (state.ask_->call && !state.ask_->call->queued) all.push_back(state.ask_->call);
     for (auto& call : state.behind) all.push_back(&call);

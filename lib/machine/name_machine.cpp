@@ -171,7 +171,7 @@ void name_machine::expire(operation& call) {
     bool const known = told_busy && call.where == operation::place::waiting;
     instant const end = known ? instant{} : answer_awaited_until(state, call, shared_.counters.connected);
     if (end > shared_.now) {
-      queue().wait_no_longer(call);
+      waiters_->queue().wait_no_longer(call);
       call.deadline = end;
       return watch_deadline(call);
     }
@@ -253,7 +253,7 @@ bool name_machine::prepare(owner_state& state, item& out, std::string& field, st
   request& asked = state.ask_.pending();
   if (asked.what == ask::release && state.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
     recall_unsent_try(state);
-    if (waiters_->onward().can_hand_off(state)) pair_up(state, queue().head());
+    if (waiters_->onward().can_hand_off(state)) pair_up(state, waiters_->queue().head());
   }
   if (asked.what == ask::release || asked.what == ask::renew) {
     asked.target = state.live(asked.mode);

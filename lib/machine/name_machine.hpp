@@ -80,7 +80,7 @@ class name_machine final : private waited_name, public namesakes {
   // Would another owner's wait for this mode end only with a release by this owner?
   bool keeps_out(std::uint64_t owner, unsigned char mode) const;
   bool keeps_back(operation const& call) const { return waiters_->keeps_back(call); }
-  wait_queue& queue() const { return waiters_->queue(); }
+  wait_queue const& queue() const { return waiters_->queue(); }
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
   // No new calls: what waits ends with `closed`, leases are told of it, and what `closer` holds by no lease is

@@ -24,7 +24,7 @@ void name_machine::release(owner_state& state, operation& call) {
   begin_release(state, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
   if (state.live(state.ask_->mode) == 0 && waiters_->onward().can_hand_off(state)) {
-    pair_up(state, queue().head());
+    pair_up(state, waiters_->queue().head());
     send(state, true);
   } else {
     send(state, !active_.release_sent());
@@ -92,7 +92,7 @@ bool name_machine::end_turn(owner_state& state, hold& ended) {
   if (!tenure_.is_of(state) || ended.mode != tenure_.mode() || ended.lost) return false;
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
   bool const inner = state.live(ended.mode) > 1;
-  operation* const next = !inner && queue().head_idle() ? &queue().head() : nullptr;
+  operation* const next = !inner && waiters_->queue().head_idle() ? &waiters_->queue().head() : nullptr;
   bool const goes_on = inner || (next && waiters_->onward().may_pass(state, *next));
   if (!goes_on || !tenure_.count_chance()) return false;
   note(event_type::released, state.owner, {}, {}, shared_.now - ended.began, ended.context);
@@ -145,7 +145,7 @@ void name_machine::extend(owner_state& state, operation& call) {
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
   if (!waiters_->onward().hands_off() || queue().empty()) return;
-  operation& head = queue().head();
+  operation& head = waiters_->queue().head();
   owner_state& to = *head.of_owner;
   request const& asked = *to.ask_;
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;

@@ -267,6 +267,11 @@ void request_writer::send_plain(outbox& from, link& to) {
     }
     list.erase(list.iterator_to(plain));
     if (plain.sent_on.take_asking()) write_asking(to);
+    // A connect means a server that takes writes: one that has become a replica would run its script.
+    if (plain.what == operation::type::connect && to.since < plain.started) {
+      command_.say("ROLE");
+      to.write(shared_, command_, {.what = sent_call::type::role});
+    }
     sent_call call{.what = sent_call::type::plain, .plain = &plain};
     plain_words(call);
     to.write(shared_, command_, std::move(call));

@@ -14,12 +14,6 @@ std::string const& no_process() {
   return the_one;
 }
 
-bool any_connect(outbox& from) {
-  auto const& plain = from.plain();
-  return std::any_of(plain.begin(), plain.end(),
-                     [](operation const& call) { return call.what == operation::type::connect; });
-}
-
 constexpr unsigned most_soon_lost = 3;  // message connections, before waiters no longer rely on them
 
 }  // namespace
@@ -46,9 +40,6 @@ void session::turn(io_actions& io) {
   see_to_bars();  // it may have been aside
   if (leader.at == link::state::up) {
     orphans_.send();
-    // It means a server that takes writes: a replica would run its script.
-    bool const is_old = leader.since < plain_.connecting_since();
-    if (is_old && !writer_.paused() && any_connect(at_.requests)) links_.ask_role();
     writer_.send_wait(leader);
     writer_.send(at_.requests, leader);
   }

@@ -120,6 +120,7 @@ TEST_CASE("every exclusive kind: a free pair costs two commands for each server"
 namespace {
 
 using commands = std::map<std::string, int>;
+
 config without_ping() {
   auto settings = steady_config();
   settings.ping_interval = 0ms;

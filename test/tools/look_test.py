@@ -140,9 +140,11 @@ class Look(Case):
         self.server.cli("SET", self.name, "1", "NX", "PX", "60000")
         made = self.latchkey("status", self.name)
         self.assertEqual(made.returncode, 0)
-        self.assertRegex(made.stdout, f"^{self.name} is a plain lock or a semaphore, and ends in \\d+ s unless renewed\n$")
+        self.assertRegex(made.stdout, f"^{self.name} is a plain lock, or a semaphore with 1 free permit, "
+                                      "and ends in \\d+ s unless renewed\n$")
         seen = json.loads(self.latchkey("--json", "status", self.name).stdout)
-        self.assertEqual((seen["held"], seen["kind"], seen["holders"]), (True, "plain or semaphore", []))
+        self.assertEqual((seen["held"], seen["kind"], seen["holders"], seen["permits"]),
+                         (True, "plain or semaphore", [], 1))
         self.assertEqual(self.latchkey("force-unlock", "--any", "--yes", self.name).returncode, 76)
         self.assertEqual(self.server.cli("GET", self.name), "1")
         self.server.cli("SET", self.name, "123456789012345678901", "PX", "60000")

@@ -63,6 +63,7 @@ found_lock look_at(session& server, std::string const& name) {
       lock.holders = {{text, "1", false}};
     } else if (remaining >= 0 && !text.empty()) {
       lock.kind = plain_or_semaphore;
+      lock.permits = std::atoll(text.c_str());
     } else {
       return lock;
     }

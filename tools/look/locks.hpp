@@ -15,18 +15,18 @@ struct holder {
   bool writes = false;
 };
 
+// A number with a time to live: of a plain lock of another library, or of a semaphore that somebody gave one.
+constexpr std::string_view plain_or_semaphore = "plain or semaphore";
+
 struct found_lock {
   std::string name;
   std::string kind;  // empty: nobody holds it
   std::vector<holder> holders;
   std::int64_t remaining = 0;             // milliseconds; -1: no time to live
-  std::optional<std::int64_t> permits{};  // that are free, of a semaphore
+  std::optional<std::int64_t> permits{};  // that are free, of what is, or may be, a semaphore
 
-  bool held() const { return permits ? *permits <= 0 : !kind.empty(); }
+  bool held() const { return permits && kind != plain_or_semaphore ? *permits <= 0 : !kind.empty(); }
 };
-
-// A number with a time to live: of a plain lock of another library, or of a semaphore that somebody gave one.
-constexpr std::string_view plain_or_semaphore = "plain or semaphore";
 
 // For the beginning of a string, which is longer than an owner.
 command beginning_of(std::string const& name);

@@ -147,16 +147,19 @@ void print_text(status_of_lock const& status) {
       std::printf("  %lld %s for %s release\n", static_cast<long long>(status.listeners),
                   one ? "connection listens" : "connections listen", what);
   };
-  if (lock.permits) {
-    auto const count = *lock.permits > 0 ? std::to_string(*lock.permits) : "no";
+  bool const either = lock.kind == plain_or_semaphore;
+  auto const free = lock.permits.value_or(0);
+  auto const count = free > 0 ? std::to_string(free) : "no";
+  if (lock.permits && !either) {
     std::printf("%s is a semaphore: %s %s free\n", quoted(lock.name).c_str(), count.c_str(),
-                *lock.permits > 1 ? "permits are" : "permit is");
+                free > 1 ? "permits are" : "permit is");
     return listeners("a");
   }
   auto const end = lock.remaining < 0 ? std::string("has no time to live")
                                       : "ends in " + in_words(milliseconds(lock.remaining)) + " unless renewed";
-  if (lock.kind == plain_or_semaphore)
-    std::printf("%s is a plain lock or a semaphore, and %s\n", quoted(lock.name).c_str(), end.c_str());
+  if (either)
+    std::printf("%s is a plain lock, or a semaphore with %s free %s, and %s\n", quoted(lock.name).c_str(),
+                count.c_str(), free > 1 ? "permits" : "permit", end.c_str());
   else
     std::printf("%s is held (%s) and %s\n", quoted(lock.name).c_str(), lock.kind.c_str(), end.c_str());
   for (std::size_t i = 0; i < lock.holders.size(); ++i) {

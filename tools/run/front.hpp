@@ -112,7 +112,7 @@ class front {
   boot_time granted_at_ = never;
   boot_time sent_deadline_ = 0;
   boot_time away_since_ = never;  // the server, since a connection could not be made
-  bool asking_ = false;           // it, whether it is
+  bool asking_ = false;           // the server, whether it answers
   boot_time late_since_ = never;  // the keeper, since its deadline passed
   error_code refusal_;            // why no connection could be made
   std::string words_;             // the server's last
