@@ -88,7 +88,7 @@ using adopted_handler = detail::handler<void(error_code, lease)>;
 std::shared_ptr<detail::lease_state> state_of(adoption const& what) {
   auto made =
       std::make_shared<detail::lease_state>(what.key, detail::owner_access::from(what.owner), acquire_options());
-  made->set_token(what.fence);
+  if (what.fence != 0) made->set_token(what.fence);
   return made;
 }
 

@@ -11,14 +11,15 @@ namespace latchkey::detail {
 
 lease_state::lease_state(std::shared_ptr<lock_key const> key, owner who, acquire_options const& options)
     : key_(std::move(key)), owner_(who) {
-  context = options.context;
-  lock_delay = options.lock_delay;
-  if (options.progress_within) progress_within = to_nanoseconds(*options.progress_within);
+  if (options.context != 0) set_more().context = options.context;
+  if (options.lock_delay.count() != 0) set_more().lock_delay = options.lock_delay;
+  if (options.progress_within) set_more().progress_within = to_nanoseconds(*options.progress_within);
+  if (!key_->which || key_->which->rules().tokens) set_more();  // for what is known with the grant
 }
 
 // A client that closes refuses the release, and may be about to tell of the loss.
 lease_state::~lease_state() {
-  if (parts && !key_->engine->forked()) parts->unlink();
+  if (more().parts && !key_->engine->forked()) more().parts->unlink();
   delete watch_.load();
 }
 
@@ -32,7 +33,7 @@ loss_watch& lease_state::watch() {
 
 void lease_state::granted(operation const& call) {
   hold_ = call.hold;
-  if (call.token != 0) token_ = call.token;
+  if (call.token != 0) set_token(call.token);
 }
 
 bool lease_state::claim_release() noexcept {

@@ -23,13 +23,13 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   // The acquire was granted: from now on there is a hold to release.
   void granted(operation const& call);
   // Of a hold that was granted to another process: not by an answer.
-  void set_token(std::uint64_t token) { token_ = token; }
+  void set_token(std::uint64_t token) { set_more().token = token; }
   static lease make_lease(std::shared_ptr<lease_state> state) noexcept { return lease(std::move(state)); }
 
   lock_key const& key() const { return *key_; }
   owner who() const { return owner_; }
   hold_id hold() const { return hold_; }
-  std::uint64_t token() const { return token_; }
+  std::uint64_t token() const { return more().token; }
   std::stop_token stop_token() { return watch().token(); }
 
   bool released() const noexcept { return released_.load(std::memory_order_acquire); }
@@ -57,8 +57,6 @@ class lease_state final : public loss_listener, public std::enable_shared_from_t
   std::shared_ptr<lock_key const> key_;
   owner owner_;
   hold_id hold_ = 0;
-  std::uint64_t token_ = 0;
-  std::atomic<bool> released_{false};
   std::atomic<loss_watch*> watch_{nullptr};  // made when it is first asked for, or told: most holds have none
 };
 

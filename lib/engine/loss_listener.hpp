@@ -3,6 +3,7 @@
 #include <latchkey/error.hpp>
 #include <machine/hold_link.hpp>
 
+#include <atomic>
 #include <memory>
 
 namespace latchkey::detail {
@@ -20,6 +21,8 @@ struct loss_listener : hold_link {
 
  protected:
   ~loss_listener() = default;
+
+  std::atomic<bool> released_{false};  // its holder wants it no more
 };
 
 }  // namespace latchkey::detail

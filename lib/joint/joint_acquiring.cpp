@@ -50,7 +50,7 @@ joint_acquiring::joint_acquiring(std::shared_ptr<joint_lock const> of, call& cal
       started_(call.started),
       link_(call.link),
       context_(context_of(call.link)),
-      progress_within_(call.link ? call.link->progress_within : nanoseconds(0)),
+      progress_within_(call.link ? call.link->more().progress_within : nanoseconds(0)),
       machine_(of->rules_for(call.lease, call.max_hold),
                {.deadline = call.deadline, .once = call.once, .seed = new_seed()}) {}
 
@@ -163,8 +163,8 @@ std::shared_ptr<member_call> joint_acquiring::call_to(std::size_t member, joint_
   milliseconds lease = lease_.count() > 0 ? lease_ : key->watchdog_time();
   if (max_hold_.count() > 0) lease = std::min(lease, max_hold_);
   made->hold_shown = std::make_shared<member_hold>(of_, key, owner_, of_->drift(lease));
-  made->hold_shown->context = context_;
-  made->hold_shown->progress_within = progress_within_;
+  if (context_ != 0) made->hold_shown->set_more().context = context_;
+  if (progress_within_.count() != 0) made->hold_shown->set_more().progress_within = progress_within_;
   made->link = made->hold_shown.get();
   return made;
 }

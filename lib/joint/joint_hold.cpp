@@ -10,7 +10,7 @@ namespace latchkey::detail {
 
 member_hold::~member_hold() {
   if (key_->forked()) return;
-  if (parts) parts->unlink();
+  if (more().parts) more().parts->unlink();
   if (has_.load()) drop();
 }
 
@@ -50,7 +50,7 @@ bool joint_hold::begin(joint_guard const& guard, std::vector<part> parts, std::w
   asking_ = std::move(asking);
   for (auto const& hold : parts) hold->part_of = weak_from_this();
   if (!count_.begin(std::move(parts))) return false;
-  if (link_) link_->parts = shared_from_this();
+  if (link_) link_->set_more().parts = shared_from_this();
   watch(guard);
   return true;
 }
