@@ -91,15 +91,15 @@ detail::core& checked(std::shared_ptr<detail::core> const& core) {
   return *core;
 }
 
+template <class Key = detail::single_lock, class... More>
 std::shared_ptr<detail::lock_key const> make_key(std::shared_ptr<detail::core> const& core, std::string name,
-                                                 detail::kind const& which, unsigned char mode = 0,
-                                                 std::shared_ptr<std::string const> permits = nullptr) {
+                                                 detail::kind const& which, More... more) {
   checked(core);
   if (name.empty()) throw lock_error(errc::bad_argument, "a lock's name must not be empty");
   if (name.size() > longest_name) throw lock_error(errc::bad_argument, "a lock's name must not exceed 64 KiB");
   if (core->server().where.how == detail::target::scheme::cluster && !which.in_one_slot(name))
     throw lock_error(errc::cross_slot, name);
-  return std::make_shared<detail::single_lock const>(core, std::move(name), which, mode, std::move(permits));
+  return std::make_shared<Key const>(core, std::move(name), which, more...);
 }
 
 }  // namespace
@@ -158,7 +158,8 @@ distributed_lock client::make_lock(std::string name, detail::kind const& which) 
 
 read_write_lock client::get_read_write_lock(std::string name) const {
   auto reads = make_key(core_, name, detail::read_write_kind());
-  return read_write_lock(std::move(reads), make_key(core_, std::move(name), detail::read_write_kind(), 1));
+  return read_write_lock(std::move(reads),
+                         make_key(core_, std::move(name), detail::read_write_kind(), std::uint8_t{1}));
 }
 
 semaphore client::get_semaphore(std::string name) const {
@@ -167,8 +168,7 @@ semaphore client::get_semaphore(std::string name) const {
 
 semaphore client::get_semaphore(std::string name, int permits) const {
   if (permits < 0) throw lock_error(errc::bad_argument, "the number of permits must not be negative");
-  auto first = std::make_shared<std::string const>(std::to_string(permits));
-  return semaphore(make_key(core_, std::move(name), detail::semaphore_kind(), 0, std::move(first)));
+  return semaphore(make_key<detail::counted_semaphore>(core_, std::move(name), detail::semaphore_kind(), permits));
 }
 
 permit_semaphore client::get_permit_semaphore(std::string name) const {

@@ -14,7 +14,7 @@ refusal fill_take(operation& call, lock_key const& key, take_request const& aske
   if (auto wrong = fill_acquire(call, key, {owner::make(), asked.wait, asked.lease, std::nullopt})) return wrong;
   call.keeps = false;
   call.amount = asked.amount;
-  call.argument = key.permits;
+  call.argument = key.permits();
   return check_least(asked.amount, 1);
 }
 

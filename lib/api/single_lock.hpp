@@ -5,11 +5,10 @@
 namespace latchkey::detail {
 
 // One name: its client does everything.
-class single_lock final : public lock_key {
+class single_lock : public lock_key {
  public:
-  single_lock(std::shared_ptr<core> client, std::string called, kind const& sort, unsigned char in_mode = 0,
-              std::shared_ptr<std::string const> first = nullptr)
-      : lock_key(std::move(client), std::move(called), sort.kept(), in_mode, std::move(first)) {}
+  single_lock(std::shared_ptr<core> client, std::string called, kind const& sort, unsigned char in_mode = 0)
+      : lock_key(std::move(client), std::move(called), &sort, in_mode) {}
 
   void start(call& call) const override { engine->start(call); }
   void run(blocking_call& call, std::stop_token const& stop) const override { engine->run(call, stop); }
@@ -39,6 +38,19 @@ class single_lock final : public lock_key {
   bool inside() const override { return engine->threads().inside(); }
   instant budget_end(instant start) const override { return engine->budget_end(start); }
   milliseconds watchdog_time() const override { return engine->settings().lock_watchdog_timeout; }
+};
+
+// A semaphore whose caller says how many permits there are.
+class counted_semaphore final : public single_lock {
+ public:
+  counted_semaphore(std::shared_ptr<core> client, std::string called, kind const& sort, int permits)
+      : single_lock(std::move(client), std::move(called), sort),
+        permits_(std::make_shared<std::string const>(std::to_string(permits))) {}
+
+  std::shared_ptr<std::string const> permits() const override { return permits_; }
+
+ private:
+  std::shared_ptr<std::string const> const permits_;
 };
 
 }  // namespace latchkey::detail

@@ -21,9 +21,8 @@ namespace latchkey::detail {
 struct lock_key {
   std::shared_ptr<core> const engine;
   std::string const name;
-  std::shared_ptr<kind const> const which;  // null: it consists of others
+  kind_ptr const which;  // null: it consists of others
   unsigned char const mode;
-  std::shared_ptr<std::string const> const permits;  // a semaphore's, if nobody has set any; null: leaves that alone
 
   virtual ~lock_key() = default;
 
@@ -56,6 +55,8 @@ struct lock_key {
   virtual instant budget_end(instant start) const = 0;
   // What a hold that the watchdog renews lasts without renewal.
   virtual milliseconds watchdog_time() const = 0;
+  // Of a semaphore: those that it has if nobody has set any; null: leaves that alone.
+  virtual std::shared_ptr<std::string const> permits() const { return nullptr; }
 
   bool same_as(lock_key const& other) const {
     if (this == &other) return true;
@@ -74,13 +75,8 @@ struct lock_key {
   }
 
  protected:
-  lock_key(std::shared_ptr<core> client, std::string called, std::shared_ptr<kind const> sort, unsigned char in_mode,
-           std::shared_ptr<std::string const> first = nullptr)
-      : engine(std::move(client)),
-        name(std::move(called)),
-        which(std::move(sort)),
-        mode(in_mode),
-        permits(std::move(first)) {}
+  lock_key(std::shared_ptr<core> client, std::string called, kind_ptr sort, unsigned char in_mode)
+      : engine(std::move(client)), name(std::move(called)), which(std::move(sort)), mode(in_mode) {}
 };
 
 // Where handlers run that have no executor of their own.

@@ -61,7 +61,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
     if (which.rules().takes) note_script(which.script_for(ask::release));
     auto const found = names.find(name);
     name_machine* const namesake = found == names.end() ? nullptr : &**found;
-    name_machine& made = **names.emplace(shared, servers.at(name), which, std::string(name)).first;
+    name_machine& made = **names.emplace(shared, servers.at(name), which, name).first;
     if (namesake) made.meet(*namesake);
     return made;
   }
@@ -180,7 +180,7 @@ struct client_machine::impl final : fleet_user, plain_calls_user {
   std::span<operation* const> not_untried(std::span<operation* const> calls) {
     auto const stays = std::find_if(calls.begin(), calls.end(), [&](operation const* call) {
       if (call->bundle == 0 || refuses(*call)) return false;
-      name_machine const* const name = known(*call->which, call->name);
+      name_machine* const name = known(*call->which, call->name);
       return name && name->keeps_back(*call);
     });
     if (stays == calls.end() || calls.size() == 1) return calls;

@@ -1,5 +1,6 @@
 #include <machine/context.hpp>
 #include <machine/home.hpp>
+#include <machine/waiters.hpp>
 #include <wire/cluster.hpp>
 
 #include <algorithm>
@@ -7,6 +8,17 @@
 #include <string>
 
 namespace latchkey::detail {
+
+namespace {
+
+constexpr std::size_t most_spare_waiters = 16;
+
+}  // namespace
+
+context::context(config const& given)
+    : settings(given), observed(static_cast<bool>(given.on_event)), spare_waiters(most_spare_waiters) {}
+
+context::~context() = default;
 
 std::int64_t context::random(std::int64_t low, std::int64_t high) {
   random_state += 0x9E3779B97F4A7C15u;

@@ -19,9 +19,12 @@
 
 namespace latchkey::detail {
 
+class either_waiters;
+
 // What all machines of one client share. `now` and `out` are those of the step that is being taken.
 struct context {
-  explicit context(config const& given) : settings(given), observed(static_cast<bool>(given.on_event)) {}
+  explicit context(config const& given);
+  ~context();
 
   config const settings;
   bool const observed;  // somebody listens to events
@@ -30,6 +33,8 @@ struct context {
   stats counters;
   std::vector<script const*> scripts;  // by which names so far are acquired and released; none twice
   spare_storage spares;
+  spare_list<either_waiters> spare_waiters;
+  std::uint64_t last_ticket = 0;  // of a wait_queue that is forgotten
   recent_owners recent;
   std::deque<kind_stats> by_kind;  // never moved: every name looks at its own
   // closing: no new calls; holders have been told, and leases may still be released.

@@ -42,13 +42,16 @@ struct home {
     static constexpr std::size_t most = 16'384;
     std::set<std::string, std::less<>> names;
     bool all = false;
-    void add(std::string const& name) {
+    void add(std::string_view name) {
       if (names.size() < most)
-        names.insert(name);
+        names.emplace(name);
       else
         all = true;
     }
-    bool has(std::string const& name) const { return all || names.contains(name); }
+    void remove(std::string_view name) {
+      if (auto const found = names.find(name); found != names.end()) names.erase(found);
+    }
+    bool has(std::string_view name) const { return all || names.contains(name); }
   } passing;
 
   // The last answer of its server that it is a master, which all replicas follow: when it was asked, and answered. What

@@ -38,7 +38,7 @@ void name_machine::acquire(owner_state& state, operation& call) {
     case kind::admission::at_once:
       if (tenure_.may_reenter(state, call) && tenure_.count_chance()) return begin_turn(state, call);
       return send_acquire(call, !active_.release_sent());
-    case kind::admission::queue: watch_deadline(call); return waiters_->join(state, call);
+    case kind::admission::queue: watch_deadline(call); return waiting().join(state, call);
     case kind::admission::already_held: return complete(call, errc::already_held);
     case kind::admission::too_often: return complete(call, errc::bad_argument, held_too_often);
     case kind::admission::would_deadlock: return complete(call, errc::would_deadlock);
@@ -48,7 +48,7 @@ void name_machine::acquire(owner_state& state, operation& call) {
 // The same owner comes back while the release of his dropped lease still waits to be sent: "make it 1" says it all.
 // It is a hand-off to himself, and ends with the streak. Where the server keeps a line he joins that behind all others;
 // what is released in a field that is not his says nothing of his own.
-bool name_machine::replaces_unsent_release(owner_state const& state, operation const& call) const {
+bool name_machine::replaces_unsent_release(owner_state const& state, operation const& call) {
   request const& asked = *state.ask_;
   // What stays behind a deadline stands in the field of who comes back.
   bool const in_anothers =
@@ -56,7 +56,7 @@ bool name_machine::replaces_unsent_release(owner_state const& state, operation c
   if (call.what != operation::type::acquire || asked.what != ask::release || asked.where != request::place::outbox ||
       asked.call || asked.mode != call.mode || state.live() > 0 || !state.behind.empty() || !queue().empty() ||
       !kind_->rules().exclusive || kind_->rules().own_channel || in_anothers ||
-      !waiters_->turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
+      !waiting().turns().allows(shared_.settings.local_handoff, shared_.now) || shared_.barred.has(state))
     return false;
   return !active_.dropped_release(state) && !in_doubt(call.mode);
 }
@@ -98,7 +98,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
   instant const deadline = was.lease <= 0 ? never : shared_.trusted_end(sent, milliseconds(was.lease) - delay);
   auto const& rules = kind_->rules();
   bool const outer_lost = was.doubtful || (was.target > 1 && state.live(was.mode) != was.target - 1);
-  bool const heard = waiters_->heard();
+  bool const heard = waiting().heard();
   state.in_line = false;
 
   if (rules.exclusive && was.target == 1) {  // whoever else believed to keep it out has lost that on the server
@@ -117,7 +117,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
     if (!was.on_left) repair(state, was.mode);
     if (!call) return;
     bool const was_head = queue().is_head(*call);
-    waiters_->leave(*call);
+    waiting().leave(*call);
     bool const waits = answer.unsynced && goes_on_unsynced(*call, answer, shared_.settings.retry_attempts);
     bool const again = deadline > shared_.now ? outer_lost || waits : goes_on_late(*call, answer);
     if (again) {  // the count is repaired first, then it tries anew
@@ -128,7 +128,7 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
     } else {
       complete(*call, errc::timeout, answered_late);
     }
-    if (was_head) waiters_->new_head();
+    if (was_head) waiting().new_head();
     return;
   }
 
@@ -138,19 +138,19 @@ void name_machine::granted(owner_state& state, request const& was, instant sent,
     instant const own_end = call->lease.count() > 0 ? std::min(deadline, after(sent, call->lease)) : deadline;
     holders_.keep(state, *call, was.mode, sent, own_end);
     tenure_.granted(state, was, deadline);
-    waiters_->had();
+    waiting().had();
   }
   bool const was_queued = call->queued;
   call->token = answer.token;
-  waiters_->served(*call);
-  if (keeps) waiters_->let_in_others(state);
+  waiting().served(*call);
+  if (keeps) waiting().let_in_others(state);
 
   unsigned kept_out_modes = 0;
   for (unsigned char mode = 0; mode < rules.modes; ++mode)
     if (rules.exclusive && !rules.shares(was.mode, mode)) kept_out_modes |= 1u << mode;
-  waiters_->finish_once_calls(queue().ticket(), kept_out_modes);
-  if (rules.grant_for_all) waiters_->serve_all(was.ticket);
-  if (was_queued && !queue().empty()) waiters_->granted(was, answer, deadline, heard);
+  waiting().finish_once_calls(queue().ticket(), kept_out_modes);
+  if (rules.grant_for_all) waiting().serve_all(was.ticket);
+  if (was_queued && !queue().empty()) waiting().granted(was, answer, deadline, heard);
 }
 
 // A hold that the server need not be asked for.
@@ -158,7 +158,7 @@ void name_machine::begin_turn(owner_state& state, operation& call) {
   holders_.keep(state, call, call.mode, shared_.now, tenure_.end_of(call));
   tenure_.count_moved();
   shared_.timers.set_lazily(tenure_.due(*this), tenure_.confirm_at());
-  waiters_->served(call);
+  waiting().served(call);
 }
 
 void name_machine::pass_on(owner_state& from, operation& call) {
@@ -172,9 +172,9 @@ void name_machine::pass_on(owner_state& from, operation& call) {
     finish(from);
   }
   bool const was_queued = call.queued;
-  bool const heard = waiters_->heard();
-  waiters_->turns().count(shared_.now);
-  waiters_->paired();
+  bool const heard = waiting().heard();
+  waiting().turns().count(shared_.now);
+  waiting().paired();
   tenure_.pass(from, to);
   shared_.recent.note(owners_, to);
   ++shared_.counters.handed_off;
@@ -186,9 +186,9 @@ void name_machine::pass_on(owner_state& from, operation& call) {
     ended->released = release_result::released;
     complete(*ended);
   }
-  waiters_->let_in_others(to);
-  waiters_->finish_once_calls(queue().ticket());
-  if (was_queued && !queue().empty()) waiters_->granted({.mode = call.mode}, {}, tenure_.end_of(call), heard);
+  waiting().let_in_others(to);
+  waiting().finish_once_calls(queue().ticket());
+  if (was_queued && !queue().empty()) waiting().granted({.mode = call.mode}, {}, tenure_.end_of(call), heard);
   if (&to == &from) return;
   shared_.serve(*this, from.owner);
   advance(to);
@@ -200,11 +200,11 @@ void name_machine::untried(request const& was) {
   if (!was.call || was.abandoned) return;
   operation& call = *was.call;
   bool const was_head = queue().is_head(call);
-  waiters_->leave(call);
+  waiting().leave(call);
   call.unseen = was.repeated;
   call.untried = true;
   complete(call);
-  if (was_head) waiters_->new_head();
+  if (was_head) waiting().new_head();
 }
 
 // The caller goes; what he asked for may still happen, and is then given back.
@@ -229,14 +229,14 @@ void name_machine::give_up(operation& call, error_code error) {
       break;
     default: break;
   }
-  waiters_->leave(call);
+  waiting().leave(call);
   // What goes on behind has not been done, and will be.
   bool const open = call.goes_on() && error && !may_still_be_held(error);
   complete(call, open ? error_code(errc::connection_lost) : error);
-  if (was_head) waiters_->new_head(slept ? &call : nullptr);
+  if (was_head) waiting().new_head(slept ? &call : nullptr);
   advance(state);
   // What made it try has not been followed, and another call of this owner may wait for the same.
-  if (tried) waiters_->gave_up(state);
+  if (tried) waiting().gave_up(state);
 }
 
 // Nobody waits for this request any more. One that was never sent goes; else its effect is given back.
@@ -251,7 +251,7 @@ void name_machine::take_back(owner_state& state) {
     at_->requests.remove(state);
     return finish(state);
   }
-  waiters_->remember(wake_up::taken_back);
+  waiting().remember(wake_up::taken_back);
   bool const clean = !asked.may_stand();
   unsigned char const mode = asked.mode;
   unsigned const fix = asked.fix;
@@ -289,11 +289,11 @@ void name_machine::fail_acquire(owner_state& state, request const& was, error_co
     call.error = error;
     call.text = text;
     ++call.polls;
-    return waiters_->put_off(state, was, shared_.pause(call.polls, shared_.settings.retry_delay));
+    return waiting().put_off(state, was, shared_.pause(call.polls, shared_.settings.retry_delay));
   }
-  waiters_->leave(call);
+  waiting().leave(call);
   complete(call, error, text);
-  if (was_head) waiters_->new_head();
+  if (was_head) waiting().new_head();
 }
 
 }  // namespace latchkey::detail

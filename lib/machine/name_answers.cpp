@@ -34,7 +34,7 @@ void name_machine::answered(owner_state& state, outcome const& answer) {
   }
   advance(state);
   if (partner) advance(*partner);
-  waiters_->wake();
+  waiting().wake();
   if (partner) tidy(*partner);
   tidy(state);
   tidy_served();
@@ -92,7 +92,7 @@ void name_machine::on_release_answer(owner_state& state, outcome const& answer) 
   repair_modes(state, more_ended);
   // Nobody knows what an answer of unexpected form stands for: once more, and then the lease ends it.
   if (answer.what == outcome::type::malformed && !was.give_back) repair(state, was.mode);
-  waiters_->released(state, was.mode, answer);
+  waiting().released(state, was.mode, answer);
 }
 
 // What the caller of a release is told, by what the server found.
@@ -200,9 +200,9 @@ void name_machine::on_extend_answer(owner_state& state, outcome const& answer) {
 
 // Who re-entered, and had lost the holds that let him when it was sent, queues like everybody.
 void name_machine::told_busy(owner_state& state, request const& was, std::int64_t hint) {
-  if (was.call->queued) return waiters_->refused(state, was, hint);
+  if (was.call->queued) return waiting().refused(state, was, hint);
   watch_deadline(*was.call);
-  waiters_->join(state, *was.call);
+  waiting().join(state, *was.call);
 }
 
 void name_machine::renewed(renewal& renewal, outcome const& answer) {
@@ -255,7 +255,7 @@ void name_machine::after_renewal(renewal& renewal) {
   bool const stale = std::exchange(renewal.stale, false);
   if (state.live(renewal.mode) > 0) stale ? at_->renewals.look_for(renewal) : at_->renewals.again(renewal);
   advance(state);
-  waiters_->wake();
+  waiting().wake();
   tidy(state);
   tidy_served();
 }

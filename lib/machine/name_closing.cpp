@@ -10,7 +10,7 @@ namespace latchkey::detail {
 
 std::vector<operation*> name_machine::calls() {
   std::vector<operation*> all;
-  for (auto& call : waiters_->queue()) all.push_back(&call);
+  for (auto& call : waiting().queue()) all.push_back(&call);
   for (auto& state : owners_) {
     if (state.ask_->call && !state.ask_->call->queued) all.push_back(state.ask_->call);
     for (auto& call : state.behind) all.push_back(&call);
@@ -37,7 +37,7 @@ void name_machine::close(std::uint64_t closer) {
     tidy(*state);
   }
   shared_.forget_served(*this);
-  waiters_->close();
+  waiting().close();
 }
 
 void name_machine::give_up_calls() {

@@ -63,7 +63,7 @@ void name_machine::on_command_answer(owner_state& state, outcome const& answer) 
   on_end_moved(was, answer);
   if (was.call) was.call->unseen = was.repeated;
   // Also if its caller has left meanwhile.
-  if (kind_->rules_of(was.command).shortens && !queue().empty()) waiters_->remember(wake_up::end_moved);
+  if (kind_->rules_of(was.command).shortens && !queue().empty()) waiting().remember(wake_up::end_moved);
   if (!was.call) {
     if (answer.what != outcome::type::done) note(event_type::warning, state.owner, error_of(answer), words_of(answer));
     return;

@@ -94,7 +94,7 @@ void name_machine::on_hold_deadline(hold& late) {
   owner_state& state = *late.of;
   lose_ended(state, late.mode);
   advance(state);
-  waiters_->wake();
+  waiting().wake();
   tidy_served();
 }
 
@@ -142,8 +142,8 @@ void name_machine::forced(operation const& by, instant sent) {
     }
   for (owner_state* state : all_owners()) advance(*state);
   // Where messages are refused nobody else wakes it.
-  waiters_->new_head();
-  waiters_->wake();
+  waiting().new_head();
+  waiting().wake();
   tidy_served();
 }
 
@@ -224,7 +224,7 @@ void name_machine::resolve(owner_state& state) {
   if (asked.on_left) {
     takeover::withdraw(state);
     advance(state);
-    waiters_->wake();
+    waiting().wake();
     return tidy(state);
   }
   if (lapsed(state)) return requeue(state, asked.mode, true);
@@ -236,7 +236,7 @@ void name_machine::resolve(owner_state& state) {
     repair_modes(state, fix);
     if (!state.ask_->under_way()) {  // nothing was taken
       advance(state);
-      waiters_->wake();
+      waiting().wake();
       tidy(state);
     }
     return;
@@ -250,7 +250,7 @@ void name_machine::resolve(owner_state& state) {
 void name_machine::not_run(owner_state& state, server_error const* why, std::string_view text, home* elsewhere) {
   if (!state.ask_->under_way() || state.ask_->grantee) return;
   request& asked = state.ask_.pending();
-  if (asked.what == ask::release && asked.target == 0) waiters_->turns().go_on();
+  if (asked.what == ask::release && asked.target == 0) waiting().turns().go_on();
   asked.where = request::place::outbox;
   asked.sent_on.ask(elsewhere != nullptr);
   (elsewhere ? elsewhere : at_)->requests.add(state);
@@ -258,7 +258,7 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
   if (partner) partner->ask_.pending().where = request::place::outbox;
   for (request const* const sent : {&*state.ask_, partner ? &*partner->ask_ : &*state.ask_})
     if (sent->call && !sent->repeated) sent->call->unseen = false;
-  if (why && asked.call) waiters_->not_told(*asked.call);
+  if (why && asked.call) waiting().not_told(*asked.call);
   // Who left meanwhile is not asked for again.
   if ((asked.what == ask::acquire || asked.what == ask::command) && asked.abandoned)
     take_back(state);
@@ -272,7 +272,7 @@ void name_machine::not_run(owner_state& state, server_error const* why, std::str
   if (why) count_attempt(state.ask_->call, why->code, text, why->transient);
   advance(state);
   if (partner) advance(*partner);
-  waiters_->wake();
+  waiting().wake();
   if (partner) tidy(*partner);
   tidy(state);
   tidy_served();

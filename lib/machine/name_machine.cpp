@@ -11,14 +11,8 @@
 
 namespace latchkey::detail {
 
-name_machine::name_machine(context& shared, home& at, kind const& which, std::string name)
-    : waited_name(shared, at, which, std::move(name)) {
-  waited_name& about = *this;
-  if (which.rules().own_channel)
-    waiters_ = &either_waiters_.emplace<own_channel_waiters>(about);
-  else
-    waiters_ = &either_waiters_.emplace<shared_channel_waiters>(about);
-}
+name_machine::name_machine(context& shared, home& at, kind const& which, std::string_view name)
+    : name_with_waiters(shared, at, which, name) {}
 
 name_machine::~name_machine() {
   shared_.forget_served(*this);
@@ -34,13 +28,13 @@ owner_state& name_machine::state_of(std::uint64_t owner) {
   return *state;
 }
 
-bool name_machine::idle() const { return owners_.empty() && waiters_->idle(); }
+bool name_machine::idle() const { return owners_.empty() && !listens(); }
 
 // --- calls ---
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 owner_state& name_machine::prepare(std::uint64_t owner) {
-  waiters_->make_room();
+  waiting().make_room();
   shared_.served.reserve(shared_.served.size() + 1);
   owner_state& state = state_of(owner);
   if (!state.holds_now) holders_.make_room();
@@ -66,7 +60,7 @@ void name_machine::start(operation& call, owner_state* prepared) {
 // Per lock and owner one request is under way at a time: whoever comes meanwhile waits behind it.
 void name_machine::arrive(owner_state& state, operation& call) {
   bool const first = state.ask_->under_way() && state.behind.empty() && queue().empty();
-  if (first && waiters_->onward().may_pass(state, call) && tenure_.count_chance()) {
+  if (first && waiting().onward().may_pass(state, call) && tenure_.count_chance()) {
     note(event_type::attempt, state.owner, {}, {}, {}, context_of(call.link));
     return pass_on(state, call);
   }
@@ -83,7 +77,7 @@ void name_machine::arrive(owner_state& state, operation& call) {
       note(event_type::released, state.owner, {}, {}, shared_.now - state.ask_->began, state.ask_->context);
     at_->requests.remove(state);
     finish(state);
-    waiters_->turns().count(shared_.now);
+    waiting().turns().count(shared_.now);
   } else if (state.ask_->under_way() || (!state.behind.empty() && !releases)) {
     state.behind.push_back(call);
     call.where = operation::place::behind_owner;
@@ -171,7 +165,7 @@ void name_machine::expire(operation& call) {
     bool const known = told_busy && call.where == operation::place::waiting;
     instant const end = known ? instant{} : answer_awaited_until(state, call, shared_.counters.connected);
     if (end > shared_.now) {
-      waiters_->queue().wait_no_longer(call);
+      waiting().queue().wait_no_longer(call);
       call.deadline = end;
       return watch_deadline(call);
     }
@@ -210,7 +204,7 @@ void name_machine::finish(owner_state& state) {
   active_.forget(state);
   state.left_at = state.ask_->first_sent;
   state.ask_.end(shared_.spares.requests);
-  waiters_->finished(state);
+  waiting().finished(state);
 }
 
 void name_machine::send(owner_state& state, bool may_go_direct) {
@@ -247,20 +241,21 @@ void name_machine::tidy_served() {
       tidy(*state);
     }
   shared_.forget_served(*this);
+  forget_waiting();
 }
 
 bool name_machine::prepare(owner_state& state, item& out, std::string& field, std::string& to_field) {
   request& asked = state.ask_.pending();
   if (asked.what == ask::release && state.live(asked.mode) == 0 && at_->passes_on(asked, shared_.now)) {
     recall_unsent_try(state);
-    if (waiters_->onward().can_hand_off(state)) pair_up(state, waiters_->queue().head());
+    if (waiting().onward().can_hand_off(state)) pair_up(state, waiting().queue().head());
   }
   if (asked.what == ask::release || asked.what == ask::renew) {
     asked.target = state.live(asked.mode);
     // At least one: a hold may have run out unnoticed.
     auto const stays = std::max<std::int64_t>(state.longest(asked.mode, shared_.now, shared_.settings), 1);
     asked.lease = asked.target > 0 || asked.what == ask::renew ? stays : 0;
-    if (asked.lease == 0 && !waiters_->onward().unsent_try()) waiters_->turns().end();
+    if (asked.lease == 0 && !waiting().onward().unsent_try()) waiting().turns().end();
   } else if (asked.what == ask::extend) {
     hold* extended = state.find(asked.extends);
     bool const live = holders_.lasts(extended);

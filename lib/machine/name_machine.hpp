@@ -10,7 +10,6 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_set>
-#include <variant>
 
 namespace latchkey::detail {
 
@@ -48,12 +47,12 @@ class namesakes {
 // Rules: docs/safety.md. Bodies: name_acquire.cpp (callers that want it), name_release.cpp (callers that end a hold),
 // name_closing.cpp (the end of the client), name_command.cpp (what a kind can do beside), name_answers.cpp (what the
 // server said), name_faults.cpp (lost connections and lost holds), name_machine.cpp (the rest).
-class name_machine final : private waited_name, public namesakes {
+class name_machine final : private name_with_waiters, public namesakes {
  public:
-  name_machine(context& shared, home& at, kind const& which, std::string name);
+  name_machine(context& shared, home& at, kind const& which, std::string_view name);
   ~name_machine();
 
-  std::string const& name() const { return name_; }
+  std::string_view name() const { return name_; }
   kind const& which() const { return *kind_; }
   using lock_name::note;
   using waited_name::add_field;
@@ -79,8 +78,8 @@ class name_machine final : private waited_name, public namesakes {
   void thread_ended(std::uint64_t owner);
   // Would another owner's wait for this mode end only with a release by this owner?
   bool keeps_out(std::uint64_t owner, unsigned char mode) const;
-  bool keeps_back(operation const& call) const { return waiters_->keeps_back(call); }
-  wait_queue const& queue() const { return waiters_->queue(); }
+  bool keeps_back(operation const& call) { return waiting().keeps_back(call); }
+  using name_with_waiters::queue;
   // A call without a wait of its own counts one more failed attempt; anyone if the error will not pass.
   void trouble(error_code const& why, std::string_view text, bool transient);
   // No new calls: what waits ends with `closed`, leases are told of it, and what `closer` holds by no lease is
@@ -146,7 +145,7 @@ class name_machine final : private waited_name, public namesakes {
 
   // name_acquire.cpp
   void acquire(owner_state& state, operation& call);
-  bool replaces_unsent_release(owner_state const& state, operation const& call) const;
+  bool replaces_unsent_release(owner_state const& state, operation const& call);
   void send_acquire(operation& call, bool may_go_direct) override;
   std::int64_t lease_for(operation const& call) const;
   void granted(owner_state& state, request const& was, instant sent, outcome const& answer);
@@ -200,9 +199,6 @@ class name_machine final : private waited_name, public namesakes {
   void count_attempt(operation* call, error_code const& why, std::string_view text, bool transient);
   void note_at_risk(renewal& renewal, error_code const& why, std::string_view text);
   void after_renewal(renewal& renewal);
-
-  std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_waiters_;
-  waiters* waiters_ = nullptr;  // the one of them that the kind wants
 };
 
 inline name_machine& namesakes::next() const { return static_cast<name_machine&>(*next_); }
@@ -210,8 +206,7 @@ inline name_machine& namesakes::next() const { return static_cast<name_machine&>
 // A machine in the set of them. What the set knows of it never changes.
 class known_name {
  public:
-  known_name(context& shared, home& at, kind const& which, std::string name)
-      : machine_(shared, at, which, std::move(name)) {}
+  known_name(context& shared, home& at, kind const& which, std::string_view name) : machine_(shared, at, which, name) {}
 
   name_machine& operator*() const { return machine_; }
   name_machine* operator->() const { return &machine_; }

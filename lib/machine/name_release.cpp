@@ -23,8 +23,8 @@ void name_machine::release(owner_state& state, operation& call) {
   watch_deadline(call);
   begin_release(state, *ended, &call);
   // Who waits here gets it in the same request; else it goes directly if nothing else of this name is on the way.
-  if (state.live(state.ask_->mode) == 0 && waiters_->onward().can_hand_off(state)) {
-    pair_up(state, waiters_->queue().head());
+  if (state.live(state.ask_->mode) == 0 && waiting().onward().can_hand_off(state)) {
+    pair_up(state, waiting().queue().head());
     send(state, true);
   } else {
     send(state, !active_.release_sent());
@@ -92,8 +92,8 @@ bool name_machine::end_turn(owner_state& state, hold& ended) {
   if (!tenure_.is_of(state) || ended.mode != tenure_.mode() || ended.lost) return false;
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
   bool const inner = state.live(ended.mode) > 1;
-  operation* const next = !inner && waiters_->queue().head_idle() ? &waiters_->queue().head() : nullptr;
-  bool const goes_on = inner || (next && waiters_->onward().may_pass(state, *next));
+  operation* const next = !inner && waiting().queue().head_idle() ? &waiting().queue().head() : nullptr;
+  bool const goes_on = inner || (next && waiting().onward().may_pass(state, *next));
   if (!goes_on || !tenure_.count_chance()) return false;
   note(event_type::released, state.owner, {}, {}, shared_.now - ended.began, ended.context);
   unsigned char const mode = ended.mode;
@@ -144,8 +144,8 @@ void name_machine::extend(owner_state& state, operation& call) {
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
-  if (!waiters_->onward().hands_off() || queue().empty()) return;
-  operation& head = waiters_->queue().head();
+  if (!waiting().onward().hands_off() || queue().empty()) return;
+  operation& head = waiting().queue().head();
   owner_state& to = *head.of_owner;
   request const& asked = *to.ask_;
   bool const unsent = asked.what == ask::acquire && asked.where == request::place::outbox;
@@ -154,7 +154,7 @@ void name_machine::recall_unsent_try(owner_state const& from) {
   at_->requests.remove(to);
   finish(to);
   head.where = operation::place::waiting;
-  waiters_->recalled(to);
+  waiting().recalled(to);
 }
 
 // One request for both: `from` is released and the waiter granted.
@@ -178,8 +178,8 @@ void name_machine::pair_up(owner_state& from, operation& waiter) {
   granted.where = leaving.where;
   begin(to, granted);
   waiter.where = operation::place::trying;
-  waiters_->paired();
-  waiters_->turns().count(shared_.now);
+  waiting().paired();
+  waiting().turns().count(shared_.now);
 }
 
 void name_machine::hand_over(owner_state& leaving, operation& head, bool may_go_direct) {

@@ -16,8 +16,8 @@ recent_releases::entry recent_releases::entry_of(owner_state const& state, unsig
                                                  instant now) {
   return {.ran_at = &ran_at,
           .of = state.of.at_,
-          .which = state.of.which().kept(),
-          .name = state.of.name(),
+          .which = &state.of.which(),
+          .name = std::string(state.of.name()),
           .owner = state.field,
           .mode = mode,
           .at = now,

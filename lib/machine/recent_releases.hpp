@@ -31,7 +31,7 @@ class recent_releases {
   struct entry {
     home const* ran_at;  // where it was released
     home const* of;      // where its name is: another one, if it ran behind an ASK
-    std::shared_ptr<kind const> which;
+    kind_ptr which;
     std::string name;
     std::uint64_t owner;  // whose number the server had it under
     unsigned char mode;

@@ -33,6 +33,15 @@ void shared_channel::on_message(std::string_view payload) { in_.on_message(paylo
 
 void shared_channel::on_refused() { in_.on_refused(); }
 
+void shared_channel_waiters::had() {
+  rotation_.had();
+  of_.reign_.had(of_.shared_.now);
+}
+
+bool shared_channel_waiters::forgettable() const {
+  return waiters::forgettable() && !channel_ && !heard() && rotation_.alone(of_.shared_.now);
+}
+
 shared_channel& shared_channel_waiters::channel() {
   if (!channel_) channel_ = std::make_unique<shared_channel>(*this);
   return *channel_;
@@ -266,6 +275,7 @@ void shared_channel_waiters::let_others_first() {
 void shared_channel_waiters::told_busy(owner_state&, request const& was, std::int64_t hint, bool stays, bool was_head) {
   std::int64_t const refused = was.amount;
   rotation_.others_have_it(of_.shared_.now);
+  of_.reign_.end();
   // Who came after the try was sent has not been answered by it, unless a waiter stands before him.
   // What it found may also have been our own remains: then it proves nothing for the others.
   bool const proves = stays || !of_.in_doubt(was.mode);
@@ -341,12 +351,16 @@ void shared_channel_waiters::look_later(outcome const& refused) {
   look_at(after(of_.shared_.now, of_.shared_.pause(++head.polls, of_.shared_.settings.retry_delay)));
 }
 
+namespace {
+
 // Whoever hears of a release is slower than who is told by its answer, and has come too late for as long as a streak
 // may last.
-bool shared_channel_waiters::reigned_over(int others) const {
-  return others > 0 && rules().exclusive &&
-         rotation_.reign(of_.shared_.now) >= to_nanoseconds(of_.shared_.settings.local_handoff.max_time);
+bool reigned_over(int others, waited_name const& of) {
+  return others > 0 && of.kind_->rules().exclusive &&
+         of.reign_.lasts(of.shared_.now) >= to_nanoseconds(of.shared_.settings.local_handoff.max_time);
 }
+
+}  // namespace
 
 // The lock is free, and whoever takes it next is told so. Where nobody is, or the head may not hear it yet, it looks
 // after a pause in which others may take it.
@@ -354,9 +368,9 @@ void shared_channel_waiters::look_after_release(outcome const& answer) {
   if (!rules().listens) {
     std::optional<instant> first;  // of turns one hold may be a whole streak
     if (of_.tenure_.on() && !queue_.empty()) first = of_.tenure_.began();
-    if (reigned_over(rotation_.contended(of_.shared_.now))) {
-      first = of_.shared_.now - rotation_.reign(of_.shared_.now);
-      rotation_.resign();
+    if (reigned_over(rotation_.contended(of_.shared_.now), of_)) {
+      first = of_.shared_.now - of_.reign_.lasts(of_.shared_.now);
+      of_.reign_.end();
     }
     streak_.leave(of_.shared_.settings.local_handoff, of_.shared_.now, milliseconds(rules().poll_most), first);
     if (!queue_.head_idle()) return;
@@ -364,8 +378,8 @@ void shared_channel_waiters::look_after_release(outcome const& answer) {
     if (!leaves_to_others(queue_.head())) sleep_until_hint(0);
     return;
   }
-  bool const reigned = reigned_over(answer.listeners - (listening() == view::on));
-  if (reigned) rotation_.resign();
+  bool const reigned = reigned_over(answer.listeners - (listening() == view::on), of_);
+  if (reigned) of_.reign_.end();
   if (reigned || (leaves_it() && !queue_.empty()))
     streak_.leave_until(after(of_.shared_.now, pause_for_others * std::max(rotation_.ahead(), 1)));
   if (listening() == view::asked) new_head();
@@ -428,6 +442,7 @@ void shared_channel_waiters::on_linger() {
   of_.at_->channels.drop(channel_name(), *channel_);
   if (!looks()) channel_.reset();
   rotation_ = {};
+  of_.reign_.end();
 }
 
 }  // namespace latchkey::detail

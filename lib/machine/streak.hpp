@@ -16,6 +16,8 @@ class streak {
   // May it go on to one more? Else others, who may wait elsewhere, have their turn: it is really released.
   bool allows(local_handoff_options const& limit, instant now) const;
   bool runs() const { return length_ > 0; }
+  // It means nothing any more, nor does the last one.
+  bool over(instant now) const { return length_ == 0 && ended_ == 0 && !left(now); }
   // The last release to nobody that was sent ended one.
   bool ended() const { return ended_ > 0; }
 
@@ -47,23 +49,30 @@ class streak {
   int ended_ = 0;  // by the release that was sent last
 };
 
+// Since when a client has taken a lock again whenever it was free.
+class reign {
+ public:
+  void had(instant now) {
+    if (began_ == instant{}) began_ = now;
+  }
+  // Somebody else has it, or shall have it.
+  void end() { began_ = {}; }
+  nanoseconds lasts(instant now) const { return began_ == instant{} ? nanoseconds(0) : now - began_; }
+
+ private:
+  instant began_{};
+};
+
 // All clients hear at once that a lock was released. Who had it lately lets those try first who have waited for longer:
 // so they have it in turn, and do not all ask for it at the same time. Source: docs/safety.md, section 4.
 class rotation {
  public:
   // The server granted it to this client.
-  void had(instant now) {
-    heard_ = 0;
-    if (reign_ == instant{}) reign_ = now;
-  }
-  // Somebody else shall have it.
-  void resign() { reign_ = {}; }
+  void had() { heard_ = 0; }
   // Somebody else was found to have it.
-  void others_have_it(instant now) { reign_ = {}, contended_ = now; }
+  void others_have_it(instant now) { contended_ = now; }
   // Others wanted it lately, as far as that shows where nobody listens.
   bool contended(instant now) const { return contended_ != instant{} && now - contended_ < lately; }
-  // For so long this client has taken it again whenever it was free.
-  nanoseconds reign(instant now) const { return reign_ == instant{} ? nanoseconds(0) : now - reign_; }
   // This client released it, and so many clients, itself included, heard of that. Of few that have it once each whoever
   // is quickest may have it next.
   void released_to(int listeners, bool after_streak) {
@@ -74,6 +83,8 @@ class rotation {
   void heard() { heard_ = static_cast<short>(std::min<int>(heard_ + 1, listeners_)); }
   // How many have waited for longer, if all who listened wait.
   int ahead() const { return gives_way_ ? std::min(listeners_ - heard_, most) : 0; }
+  // It knows of nobody else.
+  bool alone(instant now) const { return listeners_ == 0 && heard_ == 0 && !gives_way_ && !contended(now); }
   // Since this client had it others have, or could have.
   bool went_on() const { return heard_ > 1; }
 
@@ -82,7 +93,6 @@ class rotation {
   static constexpr milliseconds lately{1'000};
   static constexpr int crowd = 12;  // whose tries in vain take longer than the pause
 
-  instant reign_{};
   instant contended_{};
   short listeners_ = 0;  // a lock that is only held costs as little as can be
   short heard_ = 0;

@@ -36,7 +36,7 @@ void takeover::look_after_holds(name_machine& name) {
 
 void takeover::move(name_machine& name, home& to) {
   home& from = *std::exchange(name.at_, &to);
-  to.passing.names.erase(name.name());
+  to.passing.remove(name.name());
   bool const closed = name.shared_.closed();  // what was held is left to its leases
   if (!closed)
     for (owner_state const* state : name.holders_.all()) {
@@ -55,7 +55,7 @@ void takeover::move(name_machine& name, home& to) {
       to.requests.add(*renewal);
     }
   }
-  name.waiters_->move(from);
+  name.waiting().move(from);
   if (!closed) look_after_holds(name);
 }
 

@@ -9,7 +9,9 @@ tenure::~tenure() {
 }
 
 tenure::local_turns& tenure::local() {
-  if (!local_) local_ = std::make_unique<local_turns>();
+  if (local_) return *local_;
+  local_ = std::make_unique<local_turns>();
+  local_->told = local_->moved = began_;
   return *local_;
 }
 
@@ -27,7 +29,8 @@ bool tenure::on(operation const& call) const {
 }
 
 bool tenure::fresh() const {
-  return of_.shared_.now - told_ < to_nanoseconds(of_.shared_.settings.local_handoff.max_time);
+  instant const told = local_ ? local_->told : began_;
+  return of_.shared_.now - told < to_nanoseconds(of_.shared_.settings.local_handoff.max_time);
 }
 
 // A hold that the watchdog renews has time for several renewals.
@@ -88,11 +91,11 @@ void tenure::pass(owner_state& from, owner_state& to) {
   local_->borrower = to.field == to.owner ? nullptr : &to;
 }
 
-void tenure::count_moved() { moved_ = of_.shared_.now; }
+void tenure::count_moved() { local().moved = of_.shared_.now; }
 
 instant tenure::confirm_at() const {
   if (!held() || (!doubted_ && !passed_ && shown_ == at_->live(mode()))) return never;
-  return after(moved_, unnoticed);
+  return after(local_ ? local_->moved : began_, unnoticed);
 }
 
 void tenure::granted(owner_state& state, request const& was, instant until) {
@@ -103,10 +106,11 @@ void tenure::granted(owner_state& state, request const& was, instant until) {
   began_ = was.first_sent;
   until_ = until;
   passed_ = doubted_ = false;
-  if (local_) local_->turns = 0;
   shown_ = static_cast<int>(was.target);
-  told_ = was.sent;
-  moved_ = of_.shared_.now;
+  if (!local_) return;
+  local_->turns = 0;
+  local_->told = was.sent;
+  local_->moved = of_.shared_.now;
 }
 
 void tenure::sent(owner_state& state, request const& asked) {
@@ -121,7 +125,7 @@ void tenure::sent(owner_state& state, request const& asked) {
 void tenure::confirmed(owner_state& state, request const& was, instant until) {
   if (!is_of(state) || was.mode != mode()) return;
   until_ = std::max(until_, until);
-  told_ = was.sent;
+  local().told = was.sent;
   if (was.what != ask::extend) shown_ = static_cast<int>(was.target);
   passed_ = false;
   if ((was.fix >> mode() & 1u) == 0) doubted_ = false;

@@ -101,6 +101,8 @@ class tenure {
     instant asked_at{};               // when something could last be done without the server
     unsigned asked = 0;               // how often that was in a row, up to one more than go by the server
     int turns = 0;                    // of this tenure
+    instant told{};                   // when the copy was sent that was answered last
+    instant moved{};                  // when what the holder has last changed
     timer_node due;
   };
 
@@ -115,8 +117,6 @@ class tenure {
   std::unique_ptr<local_turns> local_;  // made with the first chance
   instant began_{};                     // when the request of the grant was first sent
   instant until_{};                     // the server has it until then, whatever happens
-  instant told_{};                      // when the copy was sent that was answered last
-  instant moved_{};                     // when what the holder has last changed
   int shown_ = 0;                       // the hold count that the server showed last
   bool passed_ = false;                 // since the server was asked
   bool doubted_ = false;

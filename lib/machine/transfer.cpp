@@ -27,8 +27,8 @@ detached transfer::detach(name_machine& from, std::uint64_t owner, hold_id which
   from.advance(*state);  // what was owed
   from.tidy(*state);
   // Those who wait here counted on its release.
-  from.waiters_->new_head();
-  from.waiters_->wake();
+  from.waiting().new_head();
+  from.waiting().wake();
   from.tidy_served();
   return made;
 }
@@ -113,7 +113,7 @@ void transfer::undo(name_machine& in, operation const& call) {
   if (!begun) return;
   in.holders_.forget(state, *begun);
   in.holders_.stop_renewing(state, call.mode);
-  in.waiters_->new_head();  // as behind a hold of another client
+  in.waiting().new_head();  // as behind a hold of another client
 }
 
 void transfer::name_adopted(name_machine const& of, operation& query) {

@@ -206,4 +206,24 @@ milliseconds waiters::sleep_time(std::int64_t hint, bool deaf, unsigned polls) c
   return pause + 1ms;
 }
 
+either_waiters::either_waiters(waited_name& name) {
+  if (name.kind_->rules().own_channel)
+    these_ = &either_.emplace<own_channel_waiters>(name);
+  else
+    these_ = &either_.emplace<shared_channel_waiters>(name);
+}
+
+name_with_waiters::~name_with_waiters() = default;
+
+waiters& name_with_waiters::waiting() {
+  if (!made_) made_ = shared_.spare_waiters.make(static_cast<waited_name&>(*this));
+  return **made_;
+}
+
+void name_with_waiters::forget_waiting() noexcept {
+  if (!made_ || !waiting().forgettable()) return;
+  shared_.last_ticket = std::max(shared_.last_ticket, waiting().queue().ticket());
+  shared_.spare_waiters.keep(std::move(made_));
+}
+
 }  // namespace latchkey::detail

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace latchkey::detail {
@@ -24,6 +25,10 @@ namespace latchkey::detail {
 // unless each has a channel of its own.
 class wait_queue {
  public:
+  wait_queue() = default;
+  // `so_far`: the number of calls that joined one like it before.
+  explicit wait_queue(std::uint64_t so_far) : tickets_(so_far) {}
+
   // A name is held in many copies: the size is kept beside the other small number.
   using list = boost::intrusive::list<operation, boost::intrusive::constant_time_size<false>>;
   using iterator = list::iterator;
@@ -105,6 +110,7 @@ struct waited_name : lock_name {
   active_requests active_;
   holders holders_{*this};
   tenure tenure_{*this};
+  reign reign_;
 
  protected:
   ~waited_name() = default;
@@ -127,7 +133,7 @@ enum class wake_up : unsigned char {
 // (the time at which the server said that it is worth a look) or an answer to somebody else of this client.
 class waiters {
  public:
-  explicit waiters(waited_name& name) : of_(name) {}
+  explicit waiters(waited_name& name) : of_(name), queue_(name.shared_.last_ticket) {}
   waiters(waiters const&) = delete;
   waiters& operator=(waiters const&) = delete;
 
@@ -141,6 +147,8 @@ class waiters {
   virtual void make_room() {}
   // Nothing is listened to, and nobody waits.
   virtual bool idle() const { return queue_.empty(); }
+  // Nothing is known either that new ones would not know.
+  virtual bool forgettable() const { return queue_.empty() && streak_.over(of_.shared_.now); }
   // The server has granted it to one of them, or to somebody who did not wait.
   virtual void had() {}
   // The client ends: what waits has been told, and nothing is listened to any more.
@@ -247,6 +255,7 @@ class shared_channel_waiters final : public waiters {
 
   void make_room() override;
   bool idle() const override { return waiters::idle() && listening() == listener::view::off; }
+  bool forgettable() const override;
   void close() override;
   void move(home& from) override;
   void join(owner_state& state, operation& call) override;
@@ -261,7 +270,7 @@ class shared_channel_waiters final : public waiters {
   void remember(wake_up why) override { unfollowed_ = why; }
   void recalled(owner_state&) override { remember(wake_up::recalled); }
   void paired() override;
-  void had() override { rotation_.had(of_.shared_.now); }
+  void had() override;
 
   // --- time ---
   void on_hint();
@@ -291,7 +300,6 @@ class shared_channel_waiters final : public waiters {
   // A release of this client is sent only when others shall have it.
   bool leaves_it() const { return streak_.ended() || of_.tenure_.on(); }
   bool leaves_to_others(operation& head);
-  bool reigned_over(int others) const;
   void let_others_first();
   std::string channel_name() const { return of_.kind_->channel(of_.name_, {}); }
   shared_channel& channel();
@@ -313,6 +321,7 @@ class own_channel_waiters final : public waiters {
   using waiters::waiters;
 
   void make_room() override;
+  bool forgettable() const override { return waiters::forgettable() && parked_.empty(); }
   void move(home& from) override;
   void join(owner_state& state, operation& call) override;
   void leave(operation& call) override;
@@ -359,6 +368,39 @@ class own_channel final : public listener {
   own_channel_waiters& in_;
   owner_state& of_;
   std::string const channel_;
+};
+
+// Those of either kind.
+class either_waiters {
+ public:
+  explicit either_waiters(waited_name& name);
+
+  waiters& operator*() const { return *these_; }
+
+ private:
+  std::variant<std::monostate, shared_channel_waiters, own_channel_waiters> either_;
+  waiters* these_ = nullptr;  // the one that the kind wants
+};
+
+// A name and its waiters. Most names are only held: these are made when they are asked for, and go at the end of a step
+// after which they know nothing.
+class name_with_waiters : protected waited_name {
+ public:
+  using waited_name::waited_name;
+
+  wait_queue const& queue() const { return made_ ? (**made_).queue() : nobody; }
+
+ protected:
+  ~name_with_waiters();
+
+  waiters& waiting();
+  bool listens() const { return made_ && !(**made_).idle(); }
+  void forget_waiting() noexcept;
+
+ private:
+  static inline wait_queue const nobody;
+
+  std::unique_ptr<either_waiters> made_;
 };
 
 }  // namespace latchkey::detail

@@ -5,8 +5,10 @@
 #include <wire/item.hpp>
 #include <wire/script.hpp>
 
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
 #include <array>
-#include <memory>
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,9 +22,9 @@ inline constexpr std::string_view freed_message = "0";
 // Everything else - waiting, renewing, cancelling, loss, hand-off - is the same for all kinds.
 //
 // One without parameters is made once and never destroyed: a client of static storage may still release while the
-// process exits. One with parameters is made by std::make_shared as often as it is wanted: equal ones are one kind, and
-// whoever keeps more than a call (a handle, the machine of a name) keeps it by kept().
-class kind : public std::enable_shared_from_this<kind> {
+// process exits. One with parameters is made as often as it is wanted: equal ones are one kind, and whoever keeps more
+// than a call (a handle, the machine of a name) keeps it by a kind_ptr.
+class kind {
  public:
   // May an owner who holds `live[mode]` times try at once, without queueing behind others? `already_held`: never twice;
   // `too_often`: not so many times.
@@ -68,10 +70,14 @@ class kind : public std::enable_shared_from_this<kind> {
   bool same_as(kind const& other) const {
     return this == &other || (traits_.name == other.traits_.name && traits_.parameters == other.traits_.parameters);
   }
-  // Counts nothing if it is never destroyed.
-  std::shared_ptr<kind const> kept() const {
-    auto counted = weak_from_this().lock();
-    return counted ? counted : std::shared_ptr<kind const>(std::shared_ptr<kind const>(), this);
+  // By so many kind_ptrs, if it is counted.
+  unsigned kept_by() const { return kept_.load(std::memory_order_relaxed); }
+  // What is never destroyed is not counted: all threads would write to one place.
+  friend void intrusive_ptr_add_ref(kind const* one) noexcept {
+    if (!one->traits_.parameters.empty()) one->kept_.fetch_add(1, std::memory_order_relaxed);
+  }
+  friend void intrusive_ptr_release(kind const* one) noexcept {
+    if (!one->traits_.parameters.empty() && one->kept_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete one;
   }
 
   // --- keys and channels ---
@@ -129,12 +135,15 @@ class kind : public std::enable_shared_from_this<kind> {
 
  private:
   traits traits_;
+  mutable std::atomic<unsigned> kept_{0};
 };
+
+using kind_ptr = boost::intrusive_ptr<kind const>;
 
 // The one of its class and these arguments: see kind.
 template <class Kind, auto... arguments>
 kind const& lasting() {
-  static Kind const& the_one = *new Kind(arguments...);
+  static kind const& the_one = *kind_ptr(new Kind(arguments...)).detach();
   return the_one;
 }
 

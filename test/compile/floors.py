@@ -21,7 +21,7 @@ ITS_OFFSET = "base/clock.cpp"
 
 JOINS = "joint/join.hpp"  # what lib/api knows of locks of several members
 
-BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive", "container", "version"}
+BOOST_BELOW_ENGINE = {"system", "uuid", "intrusive", "container", "smart_ptr", "version"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

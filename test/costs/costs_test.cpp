@@ -406,8 +406,8 @@ TEST_CASE("bytes of a hold", "[costs]") {
     CHECK(leases.size() > many);
   }
   std::printf("a hold: %.0f bytes, with its lease %.0f\n", bytes, with_lease);
-  CHECK(bytes <= 801);  // of which 16, in a cluster or not, say which server has the name
-  CHECK(with_lease <= 1'150);
+  CHECK(bytes <= 640);
+  CHECK(with_lease <= 900);
 }
 
 TEST_CASE("bytes and commands of a waiter", "[costs]") {

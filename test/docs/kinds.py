@@ -17,7 +17,7 @@ DECLARATIONS = ("lib/wire/kind.hpp", "lib/wire/kinds.hpp")
 GETTERS = "lib/api/client.cpp"
 PAGE = "docs/adding-a-kind.md"
 BEGIN, END = "<!-- check-list -->", "<!-- /check-list -->"
-DECLARED = re.compile(r"^(?:kind const&|std::shared_ptr<kind const>) (\w+)_kind\(", re.MULTILINE)
+DECLARED = re.compile(r"^(?:kind const&|kind_ptr) (\w+)_kind\(", re.MULTILINE)
 MEMBER = re.compile(r"^\S.* client::(\w+)\(")
 QUOTED = re.compile(r"`([^`]+)`")
 
@@ -102,7 +102,7 @@ def check(root):
 SMALL = {
     "lib/wire/kind.hpp": "class kind;\nkind const& first_kind();\n",
     "lib/wire/kinds.hpp": "kind const& second_kind(bool seeded = false);  // see third_kind()\n"
-                          "std::shared_ptr<kind const> bounded_kind(int most);\n",
+                          "kind_ptr bounded_kind(int most);\n",
     GETTERS: "distributed_lock client::get_first_lock(std::string name) const {\n"
              "  return make_lock(std::move(name), detail::first_kind());\n}\n"
              "distributed_lock client::get_second_lock(std::string name) const {\n"

@@ -55,11 +55,11 @@ TEST_CASE("kind with a parameter: handles keep it, and equal ones are one lock")
   bounded_room const room;
   owner const me = owner::make();
   auto first = room.handle(1);
-  std::weak_ptr<kind const> const left = first->which;
-  CHECK_FALSE(left.expired());
+  auto const left = first->which;
+  CHECK(left->kept_by() == 2);
   CHECK_FALSE(take(*first, me));
   first.reset();
-  CHECK_FALSE(left.expired());  // by the machine of its name
+  CHECK(left->kept_by() == 2);  // by the machine of its name
   auto const later = room.handle(1);
   CHECK_FALSE(take(*later, me));
   CHECK(take(*room.handle(1), me) == errc::bad_argument);

@@ -22,9 +22,7 @@ class bounded final : public detail::reentrant_family {
   int const most_again_;
 };
 
-inline std::shared_ptr<detail::kind const> bounded_kind(int most_again) {
-  return std::make_shared<bounded>(most_again);
-}
+inline detail::kind_ptr bounded_kind(int most_again) { return detail::kind_ptr(new bounded(most_again)); }
 // [/kind]
 
 }  // namespace latchkey::test

@@ -435,6 +435,6 @@ TEST_CASE("cluster: what of too many is sent on is remembered for all, whatever 
   CHECK(passing.has("0"));
   CHECK_FALSE(passing.has("another"));
   passing.add("another");
-  passing.names.erase("0");
+  passing.remove("0");
   CHECK(passing.has("another"));
 }

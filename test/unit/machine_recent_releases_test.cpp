@@ -140,7 +140,7 @@ TEST_CASE("releases: of too many the oldest are forgotten", "[unit][machine]") {
   auto const made = [&](std::uint64_t owner, instant at, instant over_at) {
     return detail::recent_releases::entry{.ran_at = &here,
                                           .of = &here,
-                                          .which = detail::reentrant_kind().kept(),
+                                          .which = &detail::reentrant_kind(),
                                           .name = "k",
                                           .owner = owner,
                                           .mode = 0,

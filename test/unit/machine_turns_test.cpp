@@ -52,12 +52,11 @@ TEST_CASE("streak: a release to nobody ends one if it was one, until it turns ou
 }
 
 TEST_CASE("rotation: who had it lets those go first who have waited for longer", "[unit][machine]") {
-  instant const now{1s};
   rotation turns;
   CHECK(turns.ahead() == 0);  // it has never had it
   turns.heard();
   CHECK(turns.ahead() == 0);
-  turns.had(now);
+  turns.had();
   turns.released_to(4, true);
   turns.heard();  // its own release
   CHECK(turns.ahead() == 3);
@@ -67,32 +66,42 @@ TEST_CASE("rotation: who had it lets those go first who have waited for longer",
   CHECK(turns.went_on());
   for (int i = 0; i < 10; ++i) turns.heard();
   CHECK(turns.ahead() == 0);
-  turns.had(now);
+  turns.had();
   CHECK(turns.ahead() == 4);
   turns.released_to(1, true);  // alone by now
   turns.heard();
   CHECK(turns.ahead() == 0);
-  turns.had(now);
+  turns.had();
   turns.released_to(1'000, false);
   CHECK(turns.ahead() == 8);  // most of them need not wait
   turns.released_to(4, false);
   CHECK(turns.ahead() == 0);  // they had it once each
 }
 
-TEST_CASE("rotation: a reign begins with a grant and ends when another has it", "[unit][machine]") {
+TEST_CASE("reign: begins with a grant and ends when another has it", "[unit][machine]") {
+  reign ours;
+  instant const now{1s};
+  CHECK(ours.lasts(now) == 0ns);
+  ours.had(now);
+  ours.had(now + 1ms);
+  CHECK(ours.lasts(now + 2ms) == 2ms);
+  ours.end();
+  CHECK(ours.lasts(now + 2ms) == 0ns);
+  ours.had(now + 2ms);
+  CHECK(ours.lasts(now + 3ms) == 1ms);
+}
+
+TEST_CASE("rotation: others are known of for a while", "[unit][machine]") {
   rotation turns;
   instant const now{1s};
-  CHECK(turns.reign(now) == 0ns);
-  turns.had(now);
-  turns.had(now + 1ms);
-  CHECK(turns.reign(now + 2ms) == 2ms);
-  CHECK_FALSE(turns.contended(now + 2ms));
-  turns.others_have_it(now + 2ms);
-  CHECK(turns.reign(now + 2ms) == 0ns);
-  CHECK(turns.contended(now + 1s));
-  CHECK_FALSE(turns.contended(now + 1002ms));
-  turns.had(now + 2ms);
-  CHECK(turns.reign(now + 3ms) == 1ms);
+  CHECK(turns.alone(now));
+  turns.others_have_it(now);
+  CHECK(turns.contended(now + 998ms));
+  CHECK_FALSE(turns.alone(now + 998ms));
+  CHECK_FALSE(turns.contended(now + 1000ms));
+  CHECK(turns.alone(now + 1000ms));
+  turns.released_to(2, false);
+  CHECK_FALSE(turns.alone(now + 1000ms));
 }
 
 TEST_CASE("streak: where none is wanted none begins", "[unit][machine]") {

@@ -138,3 +138,31 @@ TEST_CASE("waiters: whoever cannot be heard looks by himself", "[unit][machine]"
   q.busy(q.a);
   CHECK(q.shared.timers.first() <= q.shared.now + 1'001ms);
 }
+
+TEST_CASE("waiters: can be forgotten as soon as they know of nobody", "[unit][machine]") {
+  queue_of<shared_channel_waiters> q(reentrant_kind());
+  CHECK(q.waiters.forgettable());
+  q.waiters.turns().count(q.shared.now);
+  CHECK_FALSE(q.waiters.forgettable());
+  q.waiters.turns().end();
+  CHECK_FALSE(q.waiters.forgettable());  // the answer to the release will ask for the streak
+  q.waiters.turns().end();
+  CHECK(q.waiters.forgettable());
+  q.join(q.a, q.one);
+  CHECK_FALSE(q.waiters.forgettable());
+  q.busy(q.a);
+  q.waiters.leave(q.a);
+  CHECK_FALSE(q.waiters.forgettable());  // it listens for the next one
+  q.waiters.on_linger();
+  CHECK(q.waiters.forgettable());
+  q.waiters.remember(wake_up::message);
+  CHECK_FALSE(q.waiters.forgettable());
+}
+
+TEST_CASE("waiters: calls are numbered on where others were forgotten", "[unit][machine]") {
+  queue_of<shared_channel_waiters> q(reentrant_kind());
+  q.join(q.a, q.one);
+  q.shared.last_ticket = q.waiters.queue().ticket();
+  shared_channel_waiters next(q.name);
+  CHECK(next.queue().ticket() == q.a.ticket);
+}
