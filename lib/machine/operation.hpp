@@ -16,7 +16,7 @@
 
 namespace latchkey::detail {
 
-struct hold_link;
+class hold_link;
 struct owner_state;
 
 // Numbers the holds of a client; never reused. 0: none.
