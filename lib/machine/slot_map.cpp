@@ -33,17 +33,17 @@ std::vector<slot_map::range> slot_map::uncovered() const {
 }
 
 // One that has lost all of its slots makes room.
-std::uint16_t slot_map::owner_of(std::string const& id, node_address const& at, std::uint64_t epoch) {
+std::uint16_t slot_map::place_of(owner const& one) {
   auto const same = std::find_if(owners_.begin(), owners_.end(), [&](auto const& node) {
-    return node.id == id && node.at == at && node.epoch == epoch;
+    return node.id == one.id && node.at == one.at && node.epoch == one.epoch && node.given_up == one.given_up;
   });
   if (same != owners_.end()) return static_cast<std::uint16_t>(same - owners_.begin());
   auto const unused = std::find_if(owners_.begin(), owners_.end(), [](auto const& node) { return node.slots == 0; });
   if (unused == owners_.end()) {
-    owners_.push_back({id, at, epoch});
+    owners_.push_back(one);
     return static_cast<std::uint16_t>(owners_.size() - 1);
   }
-  *unused = {id, at, epoch};
+  *unused = one;
   return static_cast<std::uint16_t>(unused - owners_.begin());
 }
 
@@ -99,8 +99,9 @@ slot_map::rise slot_map::risen(std::string const& id, node_address const& at, st
   for (auto const& [first, last] : slots)
     for (unsigned slot = first; slot <= last;) {
       owner const* const before = of_[slot] == nobody ? nullptr : &owners_[of_[slot]];
-      bool const later = before && before->at == at && before->epoch < epoch;
-      bool const had = later && before->id == id;
+      bool const later = before && before->at == at && (before->given_up || before->epoch < epoch);
+      bool const replaced = later && before->given_up && !before->id.empty();  // there, with nothing of what was done
+      bool const had = replaced || (later && before->id == id);
       any = any || had || (later && before->id.empty());  // by the word of another node
       all = all && had;
       slot = end_of_run(static_cast<std::uint16_t>(slot), last) + 1u;
@@ -114,14 +115,59 @@ std::uint16_t slot_map::end_of_run(std::uint16_t first, std::uint16_t last) cons
   return static_cast<std::uint16_t>(other - of_.begin() - 1);
 }
 
+bool slot_map::owner::stands_against(node_address const& by, std::uint64_t claimed) const {
+  return !given_up && (at == by ? claimed < epoch : claimed <= epoch);
+}
+
+// Also where it leads elsewhere by the word of another node.
+slot_map::owner const* slot_map::claimant_of(std::uint16_t slot) const {
+  if (of_[slot] == nobody) return nullptr;
+  owner const& has = owners_[of_[slot]];
+  if (!has.id.empty()) return &has;
+  auto const claim = claimed_.find(slot);
+  return claim == claimed_.end() ? nullptr : &claim->second;
+}
+
+std::vector<slot_map::standing> slot_map::standing_against(std::string const& id, node_address const& at,
+                                                           std::uint64_t epoch, std::span<range const> slots) const {
+  std::vector<standing> made;
+  for (auto const& [first, last] : slots)
+    for (unsigned i = first; i <= last; ++i) {
+      auto const slot = static_cast<std::uint16_t>(i);
+      owner const* const one = claimant_of(slot);
+      if (!one || one->id == id || !owners_[of_[slot]].stands_against(at, epoch)) continue;
+      auto found = std::find_if(made.begin(), made.end(), [&](auto const& known) { return one->is(known); });
+      if (found == made.end()) found = made.insert(made.end(), {one->id, one->at, one->epoch, {}});
+      if (!found->slots.empty() && found->slots.back().second + 1 == slot)
+        found->slots.back().second = slot;
+      else
+        found->slots.emplace_back(slot, slot);
+    }
+  return made;
+}
+
+void slot_map::give_up(standing const& whom) {
+  for (auto& [slot, node] : claimed_) {
+    if (!node.is(whom)) continue;
+    node.given_up = true;
+    node.epoch = 0;
+    give(slot, place_of({{}, node_address(owners_[of_[slot]].at), 0, true}));
+  }
+  for (auto& node : owners_) {
+    if (!node.is(whom)) continue;
+    node.given_up = true;
+    node.epoch = 0;
+  }
+}
+
 // Of slots that all have the same owner, or none.
 bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_t epoch, range const& run,
                      std::vector<change>& made) {
   owner const before = of_[run.first] == nobody ? owner{} : owners_[of_[run.first]];
   bool const same = before.at == at;
-  if (of_[run.first] != nobody && (same ? epoch < before.epoch : epoch <= before.epoch)) return false;
-  if (same && epoch == before.epoch) return true;
-  std::uint16_t const to = owner_of(id, at, epoch);
+  if (of_[run.first] != nobody && before.stands_against(at, epoch)) return false;
+  if (same && epoch == before.epoch && !before.given_up) return true;
+  std::uint16_t const to = place_of({id, at, epoch});
   auto const first_claim = claimed_.find(run.first);
   node_address const from = same && first_claim != claimed_.end() ? first_claim->second.at : before.at;
   for (unsigned slot = run.first; slot <= run.second; ++slot) give(static_cast<std::uint16_t>(slot), to);
@@ -142,7 +188,7 @@ bool slot_map::moved(std::uint16_t slot, node_address const& to) {
   if (!before.id.empty()) claimed_.emplace(slot, before);
   auto const claim = claimed_.find(slot);
   bool const back = claim != claimed_.end() && claim->second.at == to;
-  give(slot, owner_of(back ? claim->second.id : std::string(), to, before.epoch));
+  give(slot, place_of({back ? claim->second.id : std::string(), to, before.epoch, before.given_up}));
   if (back) claimed_.erase(claim);
   return any && before.id.empty() && !back;
 }

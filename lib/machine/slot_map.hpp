@@ -27,6 +27,14 @@ class slot_map {
     std::vector<range> slots{};
   };
 
+  // Who has claimed slots, and slots of its that another one claims in vain.
+  struct standing {
+    std::string id;
+    node_address at{};
+    std::uint64_t epoch = 0;
+    std::vector<range> slots{};
+  };
+
   slot_map() : of_(slot_count, nobody) {}
 
   // Null: nobody has claimed it.
@@ -49,6 +57,11 @@ class slot_map {
   rise risen(std::string const& id, node_address const& at, std::uint64_t epoch, std::span<range const> slots) const;
   // Where this node was, if it has slots and is elsewhere now, by a claim with this epoch; null: it is not.
   node_address const* left_by(std::string const& id, node_address const& at, std::uint64_t epoch) const;
+  // Whose epochs such a claim does not exceed.
+  std::vector<standing> standing_against(std::string const& id, node_address const& at, std::uint64_t epoch,
+                                         std::span<range const> slots) const;
+  // Its slots lead there as before, until any claim takes them.
+  void give_up(standing const& whom);
   // It has the slots that it had.
   change readdress(node_address const& from, node_address const& to);
   // The node that had it says so itself; until somebody claims it with a greater epoch, which is a change then: perhaps
@@ -61,11 +74,15 @@ class slot_map {
     std::string id;  // empty: it was named by another one, which does not know it
     node_address at;
     std::uint64_t epoch = 0;
+    bool given_up = false;
     std::size_t slots = 0;
+    bool is(standing const& one) const { return !given_up && id == one.id && at == one.at && epoch == one.epoch; }
+    bool stands_against(node_address const& by, std::uint64_t claimed) const;
   };
   static constexpr std::uint16_t nobody = 0xFFFF;
 
-  std::uint16_t owner_of(std::string const& id, node_address const& at, std::uint64_t epoch);
+  std::uint16_t place_of(owner const& one);
+  owner const* claimant_of(std::uint16_t slot) const;
   bool claim(std::string const& id, node_address const& at, std::uint64_t epoch, range const& run,
              std::vector<change>& made);
   // The last one up to `last` that has the same owner as the first.

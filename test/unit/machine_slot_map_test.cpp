@@ -130,3 +130,37 @@ TEST_CASE("slot map: a node that has moved to another address keeps its slots", 
   CHECK(map.claim("id-a", again, 1, low, changes));
   CHECK(changes.empty());
 }
+
+TEST_CASE("slot map: any claim takes the slots of an owner that is given up", "[unit][machine]") {
+  detail::slot_map map;
+  node_address const a{"a", 1}, b{"b", 1}, c{"c", 1};
+  std::vector<detail::slot_map::change> changes;
+  std::vector<range> const low{{0, 99}}, high{{100, 16383}}, one{{60, 60}}, all{{0, 16383}}, word{{150, 150}};
+  map.claim("id-a", a, 3, high, changes);
+  map.claim("id-b", b, 1, low, changes);
+  map.moved(150, c);
+  CHECK(map.standing_against("id-a", b, 3, all).empty());  // the node itself
+  CHECK(map.standing_against("id-b", b, 4, all).empty());
+  CHECK(map.standing_against("id-b", b, 1, low).empty());
+  auto const found = map.standing_against("id-b", b, 1, all);
+  REQUIRE(found.size() == 1);
+  CHECK((found[0].id == "id-a" && found[0].at == a && found[0].epoch == 3));
+  CHECK(found[0].slots == high);
+  auto other = found[0];
+  other.epoch = 2;
+  map.give_up(other);
+  CHECK_FALSE(map.claim("id-b", b, 1, high, changes));
+  map.give_up(found[0]);
+  CHECK(*map.at(200) == a);  // until somebody claims it
+  CHECK(*map.at(150) == c);
+  CHECK(map.standing_against("id-b", b, 0, high).empty());
+  CHECK(map.risen("id-x", a, 0, high) == rise::perhaps);  // one is elsewhere
+  CHECK(map.risen("id-x", c, 0, word) == rise::perhaps);
+  changes.clear();
+  CHECK(map.claim("id-b", b, 0, high, changes));
+  REQUIRE(changes.size() == 2);
+  CHECK((changes[0].from == a && changes[1].from == c));
+  CHECK(map.slots_of(a) + map.slots_of(c) == 0);
+  CHECK(map.epoch_of(b) == 1);
+  CHECK_FALSE(map.claim("id-c", c, 0, one, changes));
+}
