@@ -49,9 +49,9 @@ cluster_scout::need cluster_guide::need() const {
 }
 
 // A node says its own address only if it knows it.
-node_address cluster_guide::place_of(cluster_master const& master, node_address const& by) const {
-  bool const named = by_name_ && !master.name.empty();
-  node_address made = reached_by(shared_, named ? node_address{master.name, master.at.port} : master.at);
+node_address cluster_guide::place_of(cluster_node const& node, node_address const& by) const {
+  bool const named = by_name_ && !node.name.empty();
+  node_address made = reached_by(shared_, named ? node_address{node.name, node.at.port} : node.at);
   if (made.host.empty()) made.host = by.host;
   return made;
 }
@@ -66,8 +66,8 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
   return count == slot_count;
 }
 
-error_code cluster_guide::on_cluster(node_address const& by, std::vector<cluster_master> const& masters,
-                                     instant asked) {
+error_code cluster_guide::on_cluster(node_address const& by, cluster_view const& seen, instant asked) {
+  auto const& masters = seen.masters;
   shared_.forget_ended_releases();
   if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
   std::vector<slot_map::change> changes;

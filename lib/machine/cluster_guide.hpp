@@ -41,7 +41,7 @@ class cluster_guide final : public guide, private cluster_user {
 
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
-  node_address place_of(cluster_master const& master, node_address const& by) const;
+  node_address place_of(cluster_node const& node, node_address const& by) const;
   bool seen_whole(std::vector<cluster_master> const& masters) const;
   void note_changes(std::vector<slot_map::change> const& changes);
   // The first of all is told.
@@ -53,7 +53,7 @@ class cluster_guide final : public guide, private cluster_user {
   void confirm(std::vector<cluster_master> const& masters, std::vector<place> const& places, instant asked);
   void give_up_replaced(std::vector<node_address> const& masters);
 
-  error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters, instant asked) override;
+  error_code on_cluster(node_address const& by, cluster_view const& seen, instant asked) override;
   void on_no_cluster(error_code const& why, std::string_view text, bool transient) override;
 
   context& shared_;

@@ -200,12 +200,12 @@ void cluster_scout::on_reply(reply const& answer) {
     bool const refused = answer.text.starts_with("NOPERM");
     return failed(no_cluster ? errc::no_master : refused ? errc::auth_failed : classify(answer.text).code, answer.text);
   }
-  auto const masters = read_cluster(answer.text);
-  if (std::none_of(masters.begin(), masters.end(), [](auto const& master) { return !master.slots.empty(); }))
+  auto const seen = read_cluster(answer.text);
+  if (std::all_of(seen.masters.begin(), seen.masters.end(), [](auto const& master) { return master.slots.empty(); }))
     return failed(errc::no_master, "it knows of no slots");
   bool const first = known_.empty();
   bool const chosen = std::find(known_.begin(), known_.end(), at_) != known_.end();
-  if (error_code const why = user_.on_cluster(at_, masters, since_))
+  if (error_code const why = user_.on_cluster(at_, seen, since_))
     return failed(why, why == errc::no_master ? "some slots have no node" : "what it knows is out of date");
   if (!asking_) return;
   asking_ = false;

@@ -28,7 +28,7 @@ class cluster_user {
  public:
   // Does it tell what it knows to somebody who can use it? `connect_failed`: all of it was known to be out of date.
   // `no_master`: some slots have no node. `asked`: when.
-  virtual error_code on_cluster(node_address const& by, std::vector<cluster_master> const& masters, instant asked) = 0;
+  virtual error_code on_cluster(node_address const& by, cluster_view const& seen, instant asked) = 0;
   // Nobody has an answer that can be used, and why.
   virtual void on_no_cluster(error_code const& why, std::string_view text, bool transient) = 0;
 

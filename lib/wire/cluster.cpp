@@ -67,7 +67,7 @@ std::vector<std::string_view> split(std::string_view text, char by) {
 }
 
 // `host:port@bus[,name[,...]]`
-bool read_place(std::string_view text, cluster_master& to) {
+bool read_place(std::string_view text, cluster_node& to) {
   auto const comma = text.find(',');
   if (comma != text.npos) {
     auto const rest = text.substr(comma + 1);
@@ -96,27 +96,33 @@ std::optional<std::pair<std::uint16_t, std::uint16_t>> read_slots(std::string_vi
 
 }  // namespace
 
-std::vector<cluster_master> read_cluster(std::string_view text) {
+cluster_view read_cluster(std::string_view text) {
   constexpr std::size_t before_slots = 8;  // id, place, flags, master, ping, pong, epoch, link
-  std::vector<cluster_master> made;
+  cluster_view made;
   std::vector<std::string_view> followed;
   for (auto line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     auto const words = split(line, ' ');
-    if (words.size() < before_slots) continue;
+    if (words.size() < before_slots) {
+      if (!words.front().empty()) made.named.push_back({.id = std::string(words.front())});
+      continue;
+    }
     auto const flags = split(words[2], ',');
     auto const is = [&](std::string_view flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
     if (is("slave")) followed.push_back(words[3]);
-    if (!is("master") || is("noaddr") || is("handshake")) continue;
     cluster_master master;
     master.id = words[0];
     master.failed = is("fail");
-    if (!read_place(words[1], master) || !read_number(words[6], master.epoch)) continue;
+    bool const placed = read_place(words[1], master);
+    bool const known = !is("noaddr") && !is("handshake");  // its id may be one that it has not, or its place
+    made.named.push_back(static_cast<cluster_node const&>(master));
+    if (!known || !placed) made.named.back().at = {};
+    if (!known || !placed || !is("master") || !read_number(words[6], master.epoch)) continue;
     for (std::size_t i = before_slots; i < words.size(); ++i)
       if (auto const range = read_slots(words[i])) master.slots.push_back(*range);
-    made.push_back(std::move(master));
+    made.masters.push_back(std::move(master));
   }
-  for (auto& master : made)
+  for (auto& master : made.masters)
     master.replicas =
         static_cast<std::size_t>(std::count(followed.begin(), followed.end(), std::string_view(master.id)));
   return made;

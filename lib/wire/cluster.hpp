@@ -33,19 +33,26 @@ struct redirection {
 // None: it says something else. Redis: clusterRedirectClient.
 std::optional<redirection> read_redirection(std::string_view text);
 
-// A master of a cluster, as one of the nodes sees it.
-struct cluster_master {
+// A node of a cluster, as one of them sees it.
+struct cluster_node {
   std::string id;
-  node_address at{};                                             // without a host: the node that was asked
-  std::string name;                                              // of its host; empty: it does not say
+  node_address at{};    // without a host: the node that was asked; without a port: it is not told
+  std::string name{};   // of its host; empty: it does not say
+  bool failed = false;  // most nodes think so
+};
+
+struct cluster_master : cluster_node {
   std::uint64_t epoch = 0;                                       // greater than that of whoever had its slots before
-  bool failed = false;                                           // most nodes think so
   std::vector<std::pair<std::uint16_t, std::uint16_t>> slots{};  // from and to, inclusive
   std::size_t replicas = 0;
 };
 
-// Of CLUSTER NODES, which alone tells the epochs: those nodes that call themselves masters and can be reached. Lines of
-// another form are left out.
-std::vector<cluster_master> read_cluster(std::string_view text);
+struct cluster_view {
+  std::vector<cluster_master> masters;  // those that can be reached; lines of another form are left out
+  std::vector<cluster_node> named;      // all that are known, whatever they are
+};
+
+// Of CLUSTER NODES, which alone tells the epochs.
+cluster_view read_cluster(std::string_view text);
 
 }  // namespace latchkey::detail

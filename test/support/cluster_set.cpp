@@ -30,7 +30,7 @@ void introduce(redis_server const& one, redis_server const& to) {
 void await_news(redis_server const& of, std::vector<redis_server*> const& by) {
   auto const me = of.admin().text("CLUSTER", "MYID");
   auto const epoch = [&](redis_server const& seen_by) -> std::uint64_t {
-    for (auto const& master : detail::read_cluster(seen_by.admin().text("CLUSTER", "NODES")))
+    for (auto const& master : detail::read_cluster(seen_by.admin().text("CLUSTER", "NODES")).masters)
       if (master.id == me) return master.epoch;
     return 0;
   };

@@ -24,7 +24,7 @@ TEST_CASE("redirections are read, and nothing else is", "[unit][wire]") {
 }
 
 TEST_CASE("nodes of a cluster: masters that can be reached, with their slots and epochs", "[unit][wire]") {
-  auto const all = latchkey::detail::read_cluster(
+  auto const [all, named] = latchkey::detail::read_cluster(
       "a 127.0.0.1:7000@17000,db.example myself,master - 0 0 7 connected 0-5460 5462 [5461->-b]\n"
       "b [::1]:7001@17001 master,fail - 0 0 3 connected 5461\r\n"
       "c 127.0.0.1:7002@17002 slave a 0 0 7 connected\n"
@@ -45,4 +45,12 @@ TEST_CASE("nodes of a cluster: masters that can be reached, with their slots and
   CHECK(all[2].at == node_address{"", 7003});
   CHECK(all[2].name.empty());
   CHECK(all[2].slots.empty());
+  std::string ids, placed;
+  for (auto const& node : named) {
+    ids += node.id;
+    if (node.at.port != 0) placed += node.id;
+  }
+  CHECK(ids == "abcdefghshort");
+  CHECK(placed == "abcdh");
+  CHECK(named[1].failed);
 }
