@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace latchkey::detail {
 
 namespace {
 
 constexpr milliseconds between_looks{500};
+constexpr milliseconds longest_ignorance{10'000};  // of a node that others know: longer than they take to pass it on
+constexpr unsigned enough_answers = 3;
 
 std::string in_words(std::vector<slot_map::range> const& slots) {
   std::string text = "slots";
@@ -16,6 +19,10 @@ std::string in_words(std::vector<slot_map::range> const& slots) {
     if (last != first) text += '-' + std::to_string(last);
   }
   return text;
+}
+
+bool is_same(slot_map::standing const& one, slot_map::standing const& other) {
+  return one.id == other.id && one.at == other.at && one.epoch == other.epoch;
 }
 
 }  // namespace
@@ -66,10 +73,60 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
   return count == slot_count;
 }
 
+// No witness names it, and it is not there: another node is at its place, or it was tried in vain. One that is idle is
+// not known to be gone.
+bool cluster_guide::is_gone(slot_map::standing const& one, cluster_view const& seen, node_address const& by) const {
+  auto const is_it = [&](cluster_node const& node) { return node.id == one.id; };
+  if (std::any_of(seen.named.begin(), seen.named.end(), is_it)) return false;
+  auto const is_there = [&](cluster_node const& node) {
+    return node.at.port != 0 && !node.failed && place_of(node, by) == one.at;
+  };
+  if (std::any_of(seen.named.begin(), seen.named.end(), is_there)) return true;
+  shard const* const led = leading_to(one.at);
+  return !led || led->in_vain();
+}
+
+// Epochs do not grow where a node is forgotten (CLUSTER FORGET) and an operator gives its slots to another one, nor
+// where a cluster is made anew: such claims would be refused for ever. A witness that has not heard of a new node says
+// the same for a while.
+void cluster_guide::doubt_owners(cluster_view const& seen, node_address const& by) {
+  for (auto const& master : seen.masters) {
+    node_address const at = place_of(master, by);
+    for (auto const& one : slots_.standing_against(master.id, at, master.epoch, master.slots)) {
+      if (!is_gone(one, seen, by)) continue;
+      auto known =
+          std::find_if(doubts_.begin(), doubts_.end(), [&](auto const& doubt) { return is_same(doubt.of, one); });
+      if (known == doubts_.end()) {
+        known = doubts_.insert(known, {one});
+        shared_.note(event_type::warning, {}, 0, {},
+                     in_words(one.slots) + " are claimed by " + to_string(at) + " with epoch " +
+                         std::to_string(master.epoch) + ", and " + to_string(one.at) + " had them with epoch " +
+                         std::to_string(one.epoch) + ", as node " + one.id + ", which is named no more");
+      }
+      known->confirmed = true;
+    }
+  }
+  give_up_doubted();
+}
+
+void cluster_guide::give_up_doubted() {
+  std::erase_if(doubts_, [this](doubt& one) {
+    if (!std::exchange(one.confirmed, false)) {
+      one.answers = 0;
+      return slots_.slots_of(one.of.at) == 0;
+    }
+    if (one.answers++ == 0) one.since = shared_.now;
+    if (one.answers < enough_answers || after(one.since, longest_ignorance) > shared_.now) return false;
+    slots_.give_up(one.of);
+    return true;
+  });
+}
+
 error_code cluster_guide::on_cluster(node_address const& by, cluster_view const& seen, instant asked) {
   auto const& masters = seen.masters;
   shared_.forget_ended_releases();
   if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
+  doubt_owners(seen, by);
   std::vector<slot_map::change> changes;
   std::vector<place> places;
   std::vector<node_address> known, again;

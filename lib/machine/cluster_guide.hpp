@@ -39,10 +39,21 @@ class cluster_guide final : public guide, private cluster_user {
     bool same = false;  // its epoch is the one that was known
   };
 
+  // Of an owner whom whoever claims its slots does not name.
+  struct doubt {
+    slot_map::standing of;
+    instant since{};
+    unsigned answers = 0;  // in a row that did so
+    bool confirmed = false;
+  };
+
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
   node_address place_of(cluster_node const& node, node_address const& by) const;
   bool seen_whole(std::vector<cluster_master> const& masters) const;
+  bool is_gone(slot_map::standing const& one, cluster_view const& seen, node_address const& by) const;
+  void doubt_owners(cluster_view const& seen, node_address const& by);
+  void give_up_doubted();
   void note_changes(std::vector<slot_map::change> const& changes);
   // The first of all is told.
   void note_redirected(redirection const& to, node_address const& at);
@@ -62,6 +73,7 @@ class cluster_guide final : public guide, private cluster_user {
   slot_map slots_;
   std::map<std::string, node_address> named_;  // nodes by all that redirections may say
   std::vector<slot_map::range> uncovered_;     // as was told
+  std::vector<doubt> doubts_;                  // each of them was told
   instant roles_due_{};                        // when servers are asked for theirs again
   cluster_scout scout_;
 };

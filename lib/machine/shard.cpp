@@ -73,6 +73,10 @@ bool shard::missed() const {
   return now_->needed() || (!shared_.closed() && shared_.released.any_lately(names_, shared_.now));
 }
 
+bool shard::in_vain() const {
+  return now_ && !now_->serves() && (now_->up() || now_->links().of(role::shared).failures > 0);
+}
+
 // --- the engine ---
 
 void shard::turn(io_actions& io) {

@@ -29,6 +29,8 @@ class shard final {
   bool up() const { return now_ && now_->up(); }
   // And runs what it is asked for.
   bool serves() const { return now_ && now_->serves(); }
+  // It was tried last, and does not.
+  bool in_vain() const;
   // Its server is not connected, and has to be, or its successor: something is asked of it, or what was released there
   // lately may come back elsewhere.
   bool missed() const;

@@ -258,6 +258,8 @@ class world {
   slot_table slots_;
   std::map<std::size_t, slot_table> late_nodes_;  // what those know that have not heard of all
   std::set<std::size_t> gone_;
+  std::set<std::size_t> forgotten_;
+  std::string generation_;                // of nodes, behind their ids
   std::map<std::string, int> questions_;  // by the host that was asked
   struct election {
     stepped_server* master = nullptr;
@@ -302,6 +304,13 @@ struct nodes {
   static void hear_all(world& in, std::size_t number);
   // It is no part of the cluster any more, and hears nobody.
   static void leave(world& in, std::size_t number);
+  // No other node names it, though it may go on; then all do so again, and it is a master or none.
+  static void forget(world& in, std::size_t number);
+  static void remember(world& in, std::size_t number);
+  // An operator gives the slot to it, which has no greater epoch for that, and no keys.
+  static void add_slot(world& in, std::string_view name, std::size_t to);
+  // The nodes are other ones at the same places, and empty. Each has the slots of the one before it, or as before.
+  static void make_anew(world& in, bool shifted);
   static bool has_left(world const& in, std::string const& host);
   // How often anybody asked who has the slots.
   static int questions(world const& in) {

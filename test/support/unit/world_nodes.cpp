@@ -21,9 +21,9 @@ std::string announced(world const& in, std::size_t number) {
   return in.nodes_announce_names ? ",name" + std::to_string(number) : "";
 }
 
-std::string id_of_followed(world const& in, std::size_t number) {
+std::string id_of_followed(world const& in, std::size_t number, std::string const& generation) {
   auto const master = in.followed.find(number);
-  return master == in.followed.end() ? "-" : "id" + std::to_string(master->second);
+  return master == in.followed.end() ? "-" : "id" + std::to_string(master->second) + generation;
 }
 
 // The keys of a command, or its sharded channel.
@@ -191,6 +191,24 @@ void nodes::leave(world& in, std::size_t number) {
   at(in, number).restart(false);
 }
 
+void nodes::forget(world& in, std::size_t number) { in.forgotten_.insert(number); }
+
+void nodes::remember(world& in, std::size_t number) { in.forgotten_.erase(number); }
+
+void nodes::add_slot(world& in, std::string_view name, std::size_t to) { in.slots_.slots[slot_of(name)] = {to}; }
+
+void nodes::make_anew(world& in, bool shifted) {
+  std::size_t const count = in.others_.size() + 1;
+  in.generation_ += '+';
+  auto const next = [&](std::size_t& owner) { owner = (owner + (shifted ? 1 : 0)) % count; };
+  next(in.slots_.most_at);
+  for (auto& [slot, one] : in.slots_.slots) next(one.owner);
+  for (std::size_t i = 0; i < count; ++i) {
+    in.slots_.epochs[i] = i;
+    at(in, i).restart(false);
+  }
+}
+
 bool nodes::has_left(world const& in, std::string const& host) {
   return std::any_of(in.gone_.begin(), in.gone_.end(), [&](std::size_t one) { return node_name(one) == host; });
 }
@@ -206,11 +224,11 @@ void nodes::asked(world& in, std::size_t client, std::uint32_t serial, std::stri
     ++in.questions_[host];
     std::string text;
     for (std::size_t i = 0; i <= in.others_.size(); ++i) {
-      if (in.gone_.contains(i)) continue;
+      if (in.gone_.contains(i) || in.forgotten_.contains(i)) continue;
       auto const epoch = known.epochs.find(i);
       bool const master = epoch != known.epochs.end();
-      text += "id" + std::to_string(i) + ' ' + node_name(i) + ":1@2" + announced(in, i) + ' ' +
-              (master ? "master -" : "slave " + id_of_followed(in, i)) + " 0 0 " +
+      text += "id" + std::to_string(i) + in.generation_ + ' ' + node_name(i) + ":1@2" + announced(in, i) + ' ' +
+              (master ? "master -" : "slave " + id_of_followed(in, i, in.generation_)) + " 0 0 " +
               std::to_string(master ? epoch->second : 0) + " connected";
       if (known.most_at == i) {  // all but those that are elsewhere
         int first = 0;
