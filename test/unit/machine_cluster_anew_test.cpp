@@ -13,12 +13,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr char const* moved[] = {"a", "b", "c", "d", "k"};
+constexpr char const* led_to_second[] = {"a", "b", "c", "d", "k"};
 
 // The second node has the slot of `k`, by a far greater epoch than the first one has.
 struct later : cluster {
   explicit later(config const& given = impatient()) : cluster(1, given) {
-    for (auto const* name : moved) nodes::move(w, name, 1);
+    for (auto const* name : led_to_second) nodes::move(w, name, 1);
   }
   void lose_second() {
     w.only_host = "node1";
@@ -26,7 +26,7 @@ struct later : cluster {
     second.restart(false);
   }
   void add_slots() {
-    for (auto const* name : moved) nodes::add_slot(w, name, 0);
+    for (auto const* name : led_to_second) nodes::add_slot(w, name, 0);
   }
   // ... and nobody names it.
   void forget_second() {
@@ -160,7 +160,7 @@ TEST_CASE("cluster: a witness that does not name a node for a while does not lea
     if (named)
       nodes::remember(c.w, 1);
     else
-      for (auto const* name : moved) nodes::uncover(c.w, name);
+      for (auto const* name : led_to_second) nodes::uncover(c.w, name);
     c.w.pass(2s);
     nodes::forget(c.w, 1);
     c.add_slots();
