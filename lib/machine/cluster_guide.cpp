@@ -56,7 +56,7 @@ cluster_scout::need cluster_guide::need() const {
 }
 
 // A node says its own address only if it knows it.
-node_address cluster_guide::place_of(cluster_node const& node, node_address const& by) const {
+node_address cluster_guide::place_of(cluster_member const& node, node_address const& by) const {
   bool const named = by_name_ && !node.name.empty();
   node_address made = reached_by(shared_, named ? node_address{node.name, node.at.port} : node.at);
   if (made.host.empty()) made.host = by.host;
@@ -76,9 +76,9 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
 // No witness names it, and it is not there: another node is at its place, or it was tried in vain. One that is idle is
 // not known to be gone.
 bool cluster_guide::is_gone(slot_map::standing const& one, cluster_view const& seen, node_address const& by) const {
-  auto const is_it = [&](cluster_node const& node) { return node.id == one.id; };
+  auto const is_it = [&](cluster_member const& node) { return node.id == one.id; };
   if (std::any_of(seen.named.begin(), seen.named.end(), is_it)) return false;
-  auto const is_there = [&](cluster_node const& node) {
+  auto const is_there = [&](cluster_member const& node) {
     return node.at.port != 0 && !node.failed && place_of(node, by) == one.at;
   };
   if (std::any_of(seen.named.begin(), seen.named.end(), is_there)) return true;

@@ -49,7 +49,7 @@ class cluster_guide final : public guide, private cluster_user {
 
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
-  node_address place_of(cluster_node const& node, node_address const& by) const;
+  node_address place_of(cluster_member const& node, node_address const& by) const;
   bool seen_whole(std::vector<cluster_master> const& masters) const;
   bool is_gone(slot_map::standing const& one, cluster_view const& seen, node_address const& by) const;
   void doubt_owners(cluster_view const& seen, node_address const& by);

@@ -67,7 +67,7 @@ std::vector<std::string_view> split(std::string_view text, char by) {
 }
 
 // `host:port@bus[,name[,...]]`
-bool read_place(std::string_view text, cluster_node& to) {
+bool read_place(std::string_view text, cluster_member& to) {
   auto const comma = text.find(',');
   if (comma != text.npos) {
     auto const rest = text.substr(comma + 1);
@@ -115,7 +115,7 @@ cluster_view read_cluster(std::string_view text) {
     master.failed = is("fail");
     bool const placed = read_place(words[1], master);
     bool const known = !is("noaddr") && !is("handshake");  // its id may be one that it has not, or its place
-    made.named.push_back(static_cast<cluster_node const&>(master));
+    made.named.push_back(static_cast<cluster_member const&>(master));
     if (!known || !placed) made.named.back().at = {};
     if (!known || !placed || !is("master") || !read_number(words[6], master.epoch)) continue;
     for (std::size_t i = before_slots; i < words.size(); ++i)

@@ -34,14 +34,14 @@ struct redirection {
 std::optional<redirection> read_redirection(std::string_view text);
 
 // A node of a cluster, as one of them sees it.
-struct cluster_node {
+struct cluster_member {
   std::string id;
   node_address at{};    // without a host: the node that was asked; without a port: it is not told
   std::string name{};   // of its host; empty: it does not say
   bool failed = false;  // most nodes think so
 };
 
-struct cluster_master : cluster_node {
+struct cluster_master : cluster_member {
   std::uint64_t epoch = 0;                                       // greater than that of whoever had its slots before
   std::vector<std::pair<std::uint16_t, std::uint16_t>> slots{};  // from and to, inclusive
   std::size_t replicas = 0;
@@ -49,7 +49,7 @@ struct cluster_master : cluster_node {
 
 struct cluster_view {
   std::vector<cluster_master> masters;  // those that can be reached; lines of another form are left out
-  std::vector<cluster_node> named;      // all that are known, whatever they are
+  std::vector<cluster_member> named;    // all that are known, whatever they are
 };
 
 // Of CLUSTER NODES, which alone tells the epochs.
