@@ -22,7 +22,8 @@ struct loss_listener : hold_link {
  protected:
   ~loss_listener() = default;
 
-  std::atomic<bool> released_{false};  // its holder wants it no more
+  // Its holder wants it no more. Here, since there is room behind `lost`: a client has very many.
+  std::atomic<bool> released_{false};
 };
 
 }  // namespace latchkey::detail

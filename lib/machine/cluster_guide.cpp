@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 namespace latchkey::detail {
 
@@ -19,10 +18,6 @@ std::string in_words(std::vector<slot_map::range> const& slots) {
     if (last != first) text += '-' + std::to_string(last);
   }
   return text;
-}
-
-bool is_same(slot_map::standing const& one, slot_map::standing const& other) {
-  return one.id == other.id && one.at == other.at && one.epoch == other.epoch;
 }
 
 }  // namespace
@@ -75,7 +70,7 @@ bool cluster_guide::seen_whole(std::vector<cluster_master> const& masters) const
 
 // No witness names it, and it is not there: another node is at its place, or it was tried in vain. One that is idle is
 // not known to be gone.
-bool cluster_guide::is_gone(slot_map::standing const& one, cluster_view const& seen, node_address const& by) const {
+bool cluster_guide::is_gone(slot_map::claimant const& one, cluster_view const& seen, node_address const& by) const {
   auto const is_it = [&](cluster_member const& node) { return node.id == one.id; };
   if (std::any_of(seen.named.begin(), seen.named.end(), is_it)) return false;
   auto const is_there = [&](cluster_member const& node) {
@@ -89,31 +84,26 @@ bool cluster_guide::is_gone(slot_map::standing const& one, cluster_view const& s
 // Epochs do not grow where a node is forgotten (CLUSTER FORGET) and an operator gives its slots to another one, nor
 // where a cluster is made anew: such claims would be refused for ever. A witness that has not heard of a new node says
 // the same for a while.
-void cluster_guide::doubt_owners(cluster_view const& seen, node_address const& by) {
+void cluster_guide::give_up_gone(cluster_view const& seen, node_address const& by) {
+  std::vector<slot_map::claimant> gone;
   for (auto const& master : seen.masters) {
     node_address const at = place_of(master, by);
     for (auto const& one : slots_.standing_against(master.id, at, master.epoch, master.slots)) {
-      if (!is_gone(one, seen, by)) continue;
-      auto known =
-          std::find_if(doubts_.begin(), doubts_.end(), [&](auto const& doubt) { return is_same(doubt.of, one); });
-      if (known == doubts_.end()) {
-        known = doubts_.insert(known, {one});
-        shared_.note(event_type::warning, {}, 0, {},
-                     in_words(one.slots) + " are claimed by " + to_string(at) + " with epoch " +
-                         std::to_string(master.epoch) + ", and " + to_string(one.at) + " had them with epoch " +
-                         std::to_string(one.epoch) + ", as node " + one.id + ", which is named no more");
-      }
-      known->confirmed = true;
+      if (!is_gone(one.of, seen, by)) continue;
+      gone.push_back(one.of);
+      auto const known = [&](doubt const& before) { return before.of == one.of; };
+      if (std::any_of(doubts_.begin(), doubts_.end(), known)) continue;
+      doubts_.push_back({one.of});
+      shared_.note(event_type::warning, {}, 0, {},
+                   in_words(one.slots) + " are claimed by " + to_string(at) + " with epoch " +
+                       std::to_string(master.epoch) + ", and " + to_string(one.of.at) + " had them with epoch " +
+                       std::to_string(one.of.epoch) + ", as node " + one.of.id + ", which is named no more");
     }
   }
-  give_up_doubted();
-}
-
-void cluster_guide::give_up_doubted() {
-  std::erase_if(doubts_, [this](doubt& one) {
-    if (!std::exchange(one.confirmed, false)) {
+  std::erase_if(doubts_, [&](doubt& one) {
+    if (std::find(gone.begin(), gone.end(), one.of) == gone.end()) {
       one.answers = 0;
-      return slots_.slots_of(one.of.at) == 0;
+      return slots_.slots_of(one.of.at) == 0 || slots_.epoch_of(one.of.at) != one.of.epoch;
     }
     if (one.answers++ == 0) one.since = shared_.now;
     if (one.answers < enough_answers || after(one.since, longest_ignorance) > shared_.now) return false;
@@ -126,7 +116,7 @@ error_code cluster_guide::on_cluster(node_address const& by, cluster_view const&
   auto const& masters = seen.masters;
   shared_.forget_ended_releases();
   if (shared_.settings.check_slots_coverage && !seen_whole(masters)) return errc::no_master;
-  doubt_owners(seen, by);
+  give_up_gone(seen, by);
   std::vector<slot_map::change> changes;
   std::vector<place> places;
   std::vector<node_address> known, again;

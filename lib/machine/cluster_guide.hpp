@@ -41,19 +41,17 @@ class cluster_guide final : public guide, private cluster_user {
 
   // Of an owner whom whoever claims its slots does not name.
   struct doubt {
-    slot_map::standing of;
+    slot_map::claimant of;
     instant since{};
     unsigned answers = 0;  // in a row that did so
-    bool confirmed = false;
   };
 
   shard* leading_to(node_address const& at) const;
   cluster_scout::need need() const;
   node_address place_of(cluster_member const& node, node_address const& by) const;
   bool seen_whole(std::vector<cluster_master> const& masters) const;
-  bool is_gone(slot_map::standing const& one, cluster_view const& seen, node_address const& by) const;
-  void doubt_owners(cluster_view const& seen, node_address const& by);
-  void give_up_doubted();
+  bool is_gone(slot_map::claimant const& one, cluster_view const& seen, node_address const& by) const;
+  void give_up_gone(cluster_view const& seen, node_address const& by);
   void note_changes(std::vector<slot_map::change> const& changes);
   // The first of all is told.
   void note_redirected(redirection const& to, node_address const& at);

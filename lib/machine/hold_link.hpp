@@ -51,7 +51,7 @@ class hold_link {
   }
 
   unusual_hold const& more() const {
-    static unusual_hold const usual;
+    static unusual_hold const& usual = *new unusual_hold;  // a lease of static storage may outlive any other
     return unusual_ ? *unusual_ : usual;
   }
   // \throws std::bad_alloc: nothing has changed.

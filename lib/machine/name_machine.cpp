@@ -28,7 +28,7 @@ owner_state& name_machine::state_of(std::uint64_t owner) {
   return *state;
 }
 
-bool name_machine::idle() const { return owners_.empty() && !listens(); }
+bool name_machine::idle() const { return owners_.empty() && !waited_for(); }
 
 // --- calls ---
 

@@ -92,7 +92,7 @@ bool name_machine::end_turn(owner_state& state, hold& ended) {
   if (!tenure_.is_of(state) || ended.mode != tenure_.mode() || ended.lost) return false;
   if (shared_.timers.first() <= shared_.now) return false;  // another hold may have ended unnoticed
   bool const inner = state.live(ended.mode) > 1;
-  operation* const next = !inner && waiting().queue().head_idle() ? &waiting().queue().head() : nullptr;
+  operation* const next = !inner && queue().head_idle() ? &waiting().queue().head() : nullptr;
   bool const goes_on = inner || (next && waiting().onward().may_pass(state, *next));
   if (!goes_on || !tenure_.count_chance()) return false;
   note(event_type::released, state.owner, {}, {}, shared_.now - ended.began, ended.context);
@@ -144,7 +144,7 @@ void name_machine::extend(owner_state& state, operation& call) {
 // A try of the head that is still unsent would leave right behind this release and win over everybody else, whatever
 // the streak says. It becomes part of the release, or goes after its answer.
 void name_machine::recall_unsent_try(owner_state const& from) {
-  if (!waiting().onward().hands_off() || queue().empty()) return;
+  if (queue().empty() || !waiting().onward().hands_off()) return;
   operation& head = waiting().queue().head();
   owner_state& to = *head.of_owner;
   request const& asked = *to.ask_;

@@ -33,9 +33,9 @@ std::vector<slot_map::range> slot_map::uncovered() const {
 }
 
 // One that has lost all of its slots makes room.
-std::uint16_t slot_map::place_of(owner const& one) {
+std::uint16_t slot_map::index_of(owner const& one) {
   auto const same = std::find_if(owners_.begin(), owners_.end(), [&](auto const& node) {
-    return node.id == one.id && node.at == one.at && node.epoch == one.epoch && node.given_up == one.given_up;
+    return static_cast<claimant const&>(node) == one && node.given_up == one.given_up;
   });
   if (same != owners_.end()) return static_cast<std::uint16_t>(same - owners_.begin());
   auto const unused = std::find_if(owners_.begin(), owners_.end(), [](auto const& node) { return node.slots == 0; });
@@ -136,8 +136,8 @@ std::vector<slot_map::standing> slot_map::standing_against(std::string const& id
       auto const slot = static_cast<std::uint16_t>(i);
       owner const* const one = claimant_of(slot);
       if (!one || one->id == id || !owners_[of_[slot]].stands_against(at, epoch)) continue;
-      auto found = std::find_if(made.begin(), made.end(), [&](auto const& known) { return one->is(known); });
-      if (found == made.end()) found = made.insert(made.end(), {one->id, one->at, one->epoch, {}});
+      auto found = std::find_if(made.begin(), made.end(), [&](auto const& known) { return one->is(known.of); });
+      if (found == made.end()) found = made.insert(made.end(), {*one, {}});
       if (!found->slots.empty() && found->slots.back().second + 1 == slot)
         found->slots.back().second = slot;
       else
@@ -146,12 +146,12 @@ std::vector<slot_map::standing> slot_map::standing_against(std::string const& id
   return made;
 }
 
-void slot_map::give_up(standing const& whom) {
+void slot_map::give_up(claimant const& whom) {
   for (auto& [slot, node] : claimed_) {
     if (!node.is(whom)) continue;
     node.given_up = true;
     node.epoch = 0;
-    give(slot, place_of({{}, node_address(owners_[of_[slot]].at), 0, true}));
+    give(slot, index_of({{{}, owners_[of_[slot]].at, 0}, true}));
   }
   for (auto& node : owners_) {
     if (!node.is(whom)) continue;
@@ -167,7 +167,7 @@ bool slot_map::claim(std::string const& id, node_address const& at, std::uint64_
   bool const same = before.at == at;
   if (of_[run.first] != nobody && before.stands_against(at, epoch)) return false;
   if (same && epoch == before.epoch && !before.given_up) return true;
-  std::uint16_t const to = place_of({id, at, epoch});
+  std::uint16_t const to = index_of({{id, at, epoch}});
   auto const first_claim = claimed_.find(run.first);
   node_address const from = same && first_claim != claimed_.end() ? first_claim->second.at : before.at;
   for (unsigned slot = run.first; slot <= run.second; ++slot) give(static_cast<std::uint16_t>(slot), to);
@@ -188,7 +188,7 @@ bool slot_map::moved(std::uint16_t slot, node_address const& to) {
   if (!before.id.empty()) claimed_.emplace(slot, before);
   auto const claim = claimed_.find(slot);
   bool const back = claim != claimed_.end() && claim->second.at == to;
-  give(slot, place_of({back ? claim->second.id : std::string(), to, before.epoch, before.given_up}));
+  give(slot, index_of({{back ? claim->second.id : std::string(), to, before.epoch}, before.given_up}));
   if (back) claimed_.erase(claim);
   return any && before.id.empty() && !back;
 }

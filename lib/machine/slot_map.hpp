@@ -27,11 +27,17 @@ class slot_map {
     std::vector<range> slots{};
   };
 
-  // Who has claimed slots, and slots of its that another one claims in vain.
-  struct standing {
-    std::string id;
+  // Who has claimed slots.
+  struct claimant {
+    std::string id;  // empty: it was named by another one, which does not know it
     node_address at{};
     std::uint64_t epoch = 0;
+
+    friend bool operator==(claimant const&, claimant const&) = default;
+  };
+  // ... and slots of its that another one claims in vain.
+  struct standing {
+    claimant of;
     std::vector<range> slots{};
   };
 
@@ -61,7 +67,7 @@ class slot_map {
   std::vector<standing> standing_against(std::string const& id, node_address const& at, std::uint64_t epoch,
                                          std::span<range const> slots) const;
   // Its slots lead there as before, until any claim takes them.
-  void give_up(standing const& whom);
+  void give_up(claimant const& whom);
   // It has the slots that it had.
   change readdress(node_address const& from, node_address const& to);
   // The node that had it says so itself; until somebody claims it with a greater epoch, which is a change then: perhaps
@@ -70,18 +76,15 @@ class slot_map {
   bool moved(std::uint16_t slot, node_address const& to);
 
  private:
-  struct owner {
-    std::string id;  // empty: it was named by another one, which does not know it
-    node_address at;
-    std::uint64_t epoch = 0;
+  struct owner : claimant {
     bool given_up = false;
     std::size_t slots = 0;
-    bool is(standing const& one) const { return !given_up && id == one.id && at == one.at && epoch == one.epoch; }
+    bool is(claimant const& one) const { return !given_up && *this == one; }
     bool stands_against(node_address const& by, std::uint64_t claimed) const;
   };
   static constexpr std::uint16_t nobody = 0xFFFF;
 
-  std::uint16_t place_of(owner const& one);
+  std::uint16_t index_of(owner const& one);
   owner const* claimant_of(std::uint16_t slot) const;
   bool claim(std::string const& id, node_address const& at, std::uint64_t epoch, range const& run,
              std::vector<change>& made);

@@ -16,7 +16,7 @@ class streak {
   // May it go on to one more? Else others, who may wait elsewhere, have their turn: it is really released.
   bool allows(local_handoff_options const& limit, instant now) const;
   bool runs() const { return length_ > 0; }
-  // It means nothing any more, nor does the last one.
+  // None runs, the last release ended none, and the lock is not left to others.
   bool over(instant now) const { return length_ == 0 && ended_ == 0 && !left(now); }
   // The last release to nobody that was sent ended one.
   bool ended() const { return ended_ > 0; }
@@ -83,7 +83,7 @@ class rotation {
   void heard() { heard_ = static_cast<short>(std::min<int>(heard_ + 1, listeners_)); }
   // How many have waited for longer, if all who listened wait.
   int ahead() const { return gives_way_ ? std::min(listeners_ - heard_, most) : 0; }
-  // It knows of nobody else.
+  // Nobody else is known to want it.
   bool alone(instant now) const { return listeners_ == 0 && heard_ == 0 && !gives_way_ && !contended(now); }
   // Since this client had it others have, or could have.
   bool went_on() const { return heard_ > 1; }

@@ -215,6 +215,12 @@ either_waiters::either_waiters(waited_name& name) {
 
 name_with_waiters::~name_with_waiters() = default;
 
+// Never destroyed: a client of static storage may still release while the process exits.
+wait_queue const& name_with_waiters::nobody() {
+  static wait_queue const& the_one = *new wait_queue;
+  return the_one;
+}
+
 waiters& name_with_waiters::waiting() {
   if (!made_) made_ = shared_.spare_waiters.make(static_cast<waited_name&>(*this));
   return **made_;

@@ -388,17 +388,19 @@ class name_with_waiters : protected waited_name {
  public:
   using waited_name::waited_name;
 
-  wait_queue const& queue() const { return made_ ? (**made_).queue() : nobody; }
+  wait_queue const& queue() const { return made_ ? (**made_).queue() : nobody(); }
 
  protected:
   ~name_with_waiters();
 
   waiters& waiting();
-  bool listens() const { return made_ && !(**made_).idle(); }
+  // Somebody waits, or it is listened for whoever waits next.
+  bool waited_for() const { return made_ && !(**made_).idle(); }
+  // At the end of a step.
   void forget_waiting() noexcept;
 
  private:
-  static inline wait_queue const nobody;
+  static wait_queue const& nobody();
 
   std::unique_ptr<either_waiters> made_;
 };

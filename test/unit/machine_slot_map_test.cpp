@@ -144,13 +144,13 @@ TEST_CASE("slot map: any claim takes the slots of an owner that is given up", "[
   CHECK(map.standing_against("id-b", b, 1, low).empty());
   auto const found = map.standing_against("id-b", b, 1, all);
   REQUIRE(found.size() == 1);
-  CHECK((found[0].id == "id-a" && found[0].at == a && found[0].epoch == 3));
+  CHECK(found[0].of == detail::slot_map::claimant{"id-a", a, 3});
   CHECK(found[0].slots == high);
-  auto other = found[0];
+  auto other = found[0].of;
   other.epoch = 2;
   map.give_up(other);
   CHECK_FALSE(map.claim("id-b", b, 1, high, changes));
-  map.give_up(found[0]);
+  map.give_up(found[0].of);
   CHECK(*map.at(200) == a);  // until somebody claims it
   CHECK(*map.at(150) == c);
   CHECK(map.standing_against("id-b", b, 0, high).empty());

@@ -23,8 +23,8 @@ task& world::made(std::uint64_t owner, how const& options, operation::type what)
   one.keeps = options.keeps;
   if (!options.argument.empty()) one.argument = std::make_shared<std::string const>(options.argument);
   one.shown.of = &one;
-  one.shown.set_more().lock_delay = options.lock_delay;
-  one.shown.set_more().progress_within = options.progress_within;
+  if (options.lock_delay.count() != 0) one.shown.set_more().lock_delay = options.lock_delay;
+  if (options.progress_within.count() != 0) one.shown.set_more().progress_within = options.progress_within;
   one.started = now;
   static constexpr char const* names[] = {"acquire", "release", "extend",  "force_unlock",
                                           "query",   "command", "connect", "adopt"};
