@@ -107,7 +107,7 @@ void joint_acquiring::perform(joint_acquire::action const& what, joint_guard& gu
       if (auto call = take(what.of[0].id)) outside(guard, [given = std::move(call)] { given->hold_shown->drop(); });
       return;
     case action_type::keep:
-      if (auto call = take(what.of[0].id); call && !made_->add(guard, call->hold_shown))
+      if (auto call = take(what.of[0].id); call && !(made_ && made_->add(guard, call->hold_shown)))
         outside(guard, [given = std::move(call)] { given->hold_shown->drop(); });
       return;
     case action_type::sleep: return sleep(what.when, guard);
@@ -177,13 +177,16 @@ void joint_acquiring::conclude(joint_guard& guard) {
   std::string text = machine_.text();
   if (granted) {
     std::vector<std::shared_ptr<member_hold>> parts;
-    for (auto const& question : machine_.held()) parts.push_back(take(question.id)->hold_shown);
+    for (auto const& question : machine_.held()) parts.push_back(asked_.at(question.id)->hold_shown);
     made_ = std::make_shared<joint_hold>(of_, joint_hold::terms{owner_, ++last_hold, link_});
-    bool const begun = made_->begin(guard, parts, weak_from_this());
-    granted = begun && of_->add(guard, made_);
-    if (!granted) {  // lost meanwhile, or the client closes
-      // What is given back now may be there for a while: no error that says that nothing is.
-      error = begun ? errc::closed : errc::timeout;
+    if (!made_->begin(guard, parts, weak_from_this())) {
+      made_.reset();
+      return machine_.lost(boot_now());
+    }
+    for (auto const& question : machine_.held()) take(question.id);
+    granted = of_->add(guard, made_);
+    if (!granted) {  // the client closes
+      error = errc::closed;
       outside(guard, [this, back = std::move(parts)] {
         made_->take();
         for (auto const& part : back) part->drop();

@@ -47,9 +47,13 @@ joint_hold::joint_hold(std::shared_ptr<joint_lock const> of, terms what)
     : terms_(what), of_(std::move(of)), count_(of_->rules().quorum), link_(what.link) {}
 
 bool joint_hold::begin(joint_guard const& guard, std::vector<part> parts, std::weak_ptr<joint_task> asking) {
-  asking_ = std::move(asking);
   for (auto const& hold : parts) hold->part_of = weak_from_this();
-  if (!count_.begin(std::move(parts))) return false;
+  if (!count_.begin(std::move(parts))) {
+    count_.end();
+    link_ = nullptr;  // it shows the next one, perhaps
+    return false;
+  }
+  asking_ = std::move(asking);
   if (link_) link_->set_more().parts = shared_from_this();
   watch(guard);
   return true;

@@ -5,6 +5,8 @@
 #include <support/redis_server.hpp>
 #include <support/worlds.hpp>
 
+#include <boost/asio/use_future.hpp>
+
 #include <atomic>
 #include <future>
 #include <map>
@@ -143,6 +145,25 @@ TEST_CASE("multi lock: members of two servers are taken in order and given back"
   CHECK_FALSE(all.acquire({.wait = 300ms * slowness}));
   CHECK(wait_until([&] { return first.admin().integer("EXISTS", "x", "z") == 0; }));
   b.get_lock("y").unlock();
+}
+
+TEST_CASE("multi lock: a member that is lost before the last one is granted is asked for again", "[server][multi]") {
+  redis_server first, second;
+  client a(first.uri(), steady_config()), b(second.uri(), steady_config());
+  auto const all = a.get_multi_lock({a.get_lock("x"), b.get_lock("y")});
+  all.lock();
+  all.unlock();
+  second.pause();
+  auto waiting = all.async_acquire({.wait = 20s}, boost::asio::use_future);
+  REQUIRE(wait_until([&] { return first.admin().integer("EXISTS", "x") == 1; }));
+  a.get_lock("x").force_unlock();
+  second.resume();
+  auto held = value_of(std::move(waiting));
+  REQUIRE(held.held());
+  CHECK(first.admin().hash("x") == fields{{a.id() + ":" + to_string(held.owner()), "1"}});
+  CHECK(second.admin().hash("y") == fields{{b.id() + ":" + to_string(held.owner()), "1"}});
+  CHECK(held.release() == release_result::released);
+  CHECK(first.admin().integer("EXISTS", "x") + second.admin().integer("EXISTS", "y") == 0);
 }
 
 TEST_CASE("multi lock: callers with opposite orders neither deadlock nor block each other", "[server][multi]") {

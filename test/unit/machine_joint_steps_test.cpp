@@ -42,6 +42,31 @@ TEST_CASE("joint: it waits for the busy one while it holds nothing, then tries t
   CHECK(one.grant(1) == said{"granted"});
 }
 
+TEST_CASE("joint: what was lost before the last one is granted is asked for again while there is time",
+          "[unit][joint]") {
+  joint_script one(in_order(2));
+  one.begin();
+  one.grant(0);
+  CHECK(one.grant(1) == said{"granted"});
+  CHECK(one.lose() == said{"give_back 0", "give_back 1", "wait 0"});
+  CHECK_FALSE(one.machine.finished());
+  CHECK(one.grant(0) == said{"ask 1"});
+  CHECK(one.grant(1) == said{"granted"});
+
+  joint_script late(in_order(2), {.deadline = one.now});
+  late.begin();
+  late.grant(0);
+  late.grant(1);
+  CHECK(late.lose() == said{"give_back 0", "give_back 1", "failed: no answer in time"});
+
+  joint_script most(majority(3));
+  most.begin();
+  most.grant(0);
+  CHECK(most.grant(2) == said{"granted"});
+  CHECK(most.lose() == said{"give_back 0", "give_back 2", "cancel 1", "sleep"});
+  CHECK(most.wake() == said{"ask 0 1 2"});
+}
+
 TEST_CASE("joint: of several busy ones it waits for the one of least rank", "[unit][joint]") {
   auto rules = in_order(3, {{0, 1, 2}});
   rules.rank = {2, 1, 0};

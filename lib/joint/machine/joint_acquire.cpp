@@ -116,6 +116,14 @@ void joint_acquire::cancel(error_code const& why, instant now) {
   fail(why);
 }
 
+// What is given back may be there for a while: the end is none that says that nothing is.
+void joint_acquire::lost(instant now) {
+  now_ = now;
+  finished_ = granted_ = false;
+  if (asked_.once || over()) return fail(errc::timeout);
+  rules_.at_once ? judge_round() : step_back(0);
+}
+
 // --- step by step ---
 
 // Asks those of the next step who are not held yet.

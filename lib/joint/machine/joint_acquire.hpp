@@ -66,6 +66,8 @@ class joint_acquire {
   void time(instant now);
   // The caller leaves, or has to. After a grant: who has not answered yet is not wanted any more.
   void cancel(error_code const& why, instant now);
+  // What was granted could not begin to be held: too much of it was lost before the last answer came. It tries anew.
+  void lost(instant now);
 
   // What is to be done next, in order.
   std::optional<action> take();

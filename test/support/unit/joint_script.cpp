@@ -80,6 +80,11 @@ std::vector<std::string> joint_script::cancel(error_code why) {
   return drain();
 }
 
+std::vector<std::string> joint_script::lose() {
+  machine.lost(now);
+  return drain();
+}
+
 std::vector<std::string> joint_script::wake() {
   now = std::max(now, last.when);
   machine.time(now);

@@ -33,6 +33,8 @@ class joint_script {
   // An answer to a question that was taken back.
   std::vector<std::string> late_grant(std::size_t member);
   std::vector<std::string> cancel(error_code why);
+  // One of those that were granted is gone when the last of them is.
+  std::vector<std::string> lose();
   // The pause is over.
   std::vector<std::string> wake();
 
