@@ -220,4 +220,8 @@ TEST_CASE("walk: failovers and moves in a cluster, one replica having confirmed:
   walk_failovers<cluster_walk>(0);
 }
 
+TEST_CASE("walk: failovers and moves in a cluster, no replica asked: all comes to rest", "[unit][machine]") {
+  walk_failovers<cluster_walk>(failover_walk::unasked);
+}
+
 }  // namespace machine_cluster_walk

@@ -144,4 +144,8 @@ TEST_CASE("walk: failovers behind sentinels, one replica having confirmed: all c
   walk_failovers<sentinel_walk>(0);
 }
 
+TEST_CASE("walk: failovers behind sentinels, no replica asked: all comes to rest", "[unit][machine]") {
+  walk_failovers<sentinel_walk>(failover_walk::unasked);
+}
+
 }  // namespace machine_sentinel_walk

@@ -20,7 +20,8 @@ config settings_of(int needed, std::uint64_t seed) {
   made.retry_delay = 100ms;
   made.scan_interval = 1s;
   made.replicas_sync_timeout = 500ms;
-  made.min_synced_replicas = needed;
+  made.check_lock_synced_replicas = needed != failover_walk::unasked;
+  if (made.check_lock_synced_replicas) made.min_synced_replicas = needed;
   made.clock_margin = failover_walk::most_skew;
   made.local_turns = seed / 8 % 2 == 1;
   made.local_handoff = {.max_streak = 3, .max_time = 50ms, .warm_up = warm_ups[seed / 16 % warm_ups.size()]};

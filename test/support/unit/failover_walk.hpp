@@ -32,6 +32,8 @@ class failover_walk {
   static constexpr milliseconds most_skew{200};
   static constexpr milliseconds longest_lease{20'500};
 
+  static constexpr int unasked = 100;  // no replica is asked
+
   // `needed` replicas confirm each grant; of less than zero, all. `exclusive`: two holders are looked for.
   failover_walk(std::uint64_t seed, int needed, bool exclusive, world::known how);
   virtual ~failover_walk() = default;
