@@ -158,7 +158,9 @@ void name_machine::begin_turn(owner_state& state, operation& call) {
   holders_.keep(state, call, call.mode, shared_.now, tenure_.end_of(call));
   tenure_.count_moved();
   shared_.timers.set_lazily(tenure_.due(*this), tenure_.confirm_at());
-  waiting().served(call);
+  if (call.queued) return waiting().served(call);
+  grant(call);
+  complete(call);
 }
 
 void name_machine::pass_on(owner_state& from, operation& call) {

@@ -34,7 +34,7 @@ bool name_machine::idle() const { return owners_.empty() && !waited_for(); }
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
 owner_state& name_machine::prepare(std::uint64_t owner) {
-  waiting().make_room();
+  make_room_to_wait();
   shared_.served.reserve(shared_.served.size() + 1);
   owner_state& state = state_of(owner);
   if (!state.holds_now) holders_.make_room();

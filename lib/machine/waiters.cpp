@@ -79,6 +79,17 @@ void waited_name::correct(operation& asked) const {
   asked.value = asked.question == query::hold_count ? live : live > 0;
 }
 
+void waited_name::grant(operation& call) {
+  nanoseconds const taken = shared_.now - call.started;
+  ++shared_.counters.acquired;
+  ++tally_.acquired;
+  shared_.counters.contended += call.waited;
+  tally_.contended += call.waited;
+  count(shared_.counters.wait_time, taken);
+  note(event_type::granted, call.owner, {}, {}, taken, context_of(call.link));
+  call.yes = true;
+}
+
 instant waited_name::trusted_until(std::uint64_t owner, hold_id which) const {
   owner_state const* const state = known(owner);
   if (!state) return {};
@@ -113,14 +124,7 @@ void waiters::leave(operation& call) {
 }
 
 void waiters::served(operation& call) {
-  context& shared = of_.shared_;
-  ++shared.counters.acquired;
-  ++of_.tally_.acquired;
-  shared.counters.contended += call.waited;
-  of_.tally_.contended += call.waited;
-  count(shared.counters.wait_time, shared.now - call.started);
-  of_.note(event_type::granted, call.owner, {}, {}, shared.now - call.started, context_of(call.link));
-  call.yes = true;
+  of_.grant(call);
   leave(call);
   of_.complete(call);
 }
@@ -221,13 +225,19 @@ wait_queue const& name_with_waiters::nobody() {
   return the_one;
 }
 
-waiters& name_with_waiters::waiting() {
-  if (!made_) made_ = shared_.spare_waiters.make(static_cast<waited_name&>(*this));
+waiters& name_with_waiters::make_waiting() {
+  made_ = shared_.spare_waiters.make(static_cast<waited_name&>(*this));
   return **made_;
 }
 
-void name_with_waiters::forget_waiting() noexcept {
-  if (!made_ || !waiting().forgettable()) return;
+void name_with_waiters::make_room_to_wait() {
+  auto& spare = shared_.spare_waiters;
+  bool const can_be_made_later = keeps_memory && kind_->rules().listens;
+  if (made_ || !can_be_made_later) return waiting().make_room();
+  if (spare.empty()) spare.keep(std::make_unique<either_waiters>(static_cast<waited_name&>(*this)));
+}
+
+void name_with_waiters::give_back_waiting() noexcept {
   shared_.last_ticket = std::max(shared_.last_ticket, waiting().queue().ticket());
   shared_.spare_waiters.keep(std::move(made_));
 }

@@ -94,6 +94,8 @@ struct waited_name : lock_name {
   std::uint64_t shown_as(std::uint64_t owner) const;
   // What the server said of an owner, seen with what was done without it.
   void correct(operation& query) const;
+  // It has what it asked for: all but its end.
+  void grant(operation& call);
 
   // Does what is under way decide whether the lock is free for this mode?
   bool in_doubt(unsigned char mode) const { return active_.in_doubt(kind_->rules(), mode); }
@@ -168,7 +170,7 @@ class waiters {
   // An answer has come: those try who waited for the name to be resolved, or who hear no messages.
   virtual void wake() = 0;
 
-  // It has what it asked for.
+  // It has what it asked for, and waits no more.
   void served(operation& call);
   // So have all who waited when it was asked for, and who keep nothing.
   void serve_all(std::uint64_t up_to);
@@ -393,13 +395,20 @@ class name_with_waiters : protected waited_name {
  protected:
   ~name_with_waiters();
 
-  waiters& waiting();
+  waiters& waiting() { return made_ ? **made_ : make_waiting(); }
+  // For what a caller may have to wait with. Who enters again does without.
+  // \throws std::bad_alloc: nothing has changed.
+  void make_room_to_wait();
   // Somebody waits, or it is listened for whoever waits next.
   bool waited_for() const { return made_ && !(**made_).idle(); }
   // At the end of a step.
-  void forget_waiting() noexcept;
+  void forget_waiting() noexcept {
+    if (made_ && waiting().forgettable()) give_back_waiting();
+  }
 
  private:
+  waiters& make_waiting();
+  void give_back_waiting() noexcept;
   static wait_queue const& nobody();
 
   std::unique_ptr<either_waiters> made_;
