@@ -9,7 +9,6 @@
 // other), the direct lane (the borrower's request is one like others once a new master is known).
 
 #include "failover_client.hpp"
-#include "small_walks.hpp"
 
 namespace {
 

@@ -9,7 +9,6 @@
 // order. Left out: the line of the fair lock, renewals of readers, another server, a SUBSCRIBE that is never answered.
 
 #include "small_search.hpp"
-#include "small_walks.hpp"
 #include "turns_steps.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Requests of a client of the model of local turns: sending, answers, messages, connections that are lost.
 
-#include "turns_handed.hpp"
+#include "turns_tenure.hpp"
 
 struct turns_model : turns_with_hand_offs {
   // --- the confirmation, which the count follows ---
