@@ -94,20 +94,14 @@ std::optional<blow> kill_one(stage& on, simulation::dice& dice) {
   int const whom = any_worker(on, dice);
   if (!on.lives(whom)) return {};
   on.kill(whom);
-  return blow{whom, dice.between(0, 500) * ms, [&on, whom] {
-                on.spawn(whom);
-                return true;
-              }};
+  return healed_by(whom, dice.between(0, 500) * ms, [&on, whom] { on.spawn(whom); });
 }
 
 std::optional<blow> stop_one(stage& on, simulation::dice& dice) {
   int const whom = any_worker(on, dice);
   if (!on.lives(whom) || on.stopped(whom)) return {};
   on.stop(whom);
-  return blow{whom, pause_length(on, dice, 3), [&on, whom] {
-                on.resume(whom);
-                return true;
-              }};
+  return healed_by(whom, pause_length(on, dice, 3), [&on, whom] { on.resume(whom); });
 }
 
 // New sockets cannot be made for a while; those that are cut are missed.
@@ -122,10 +116,9 @@ std::optional<blow> few_descriptors(stage& on, simulation::dice& dice) {
   few.rlim_max = before.rlim_max;
   if (::prlimit(pid, RLIMIT_NOFILE, &few, nullptr) != 0) return {};
   for (int s = 0; s < on.servers(); ++s) on.proxy(whom, s).cut();
-  return blow{whom, dice.between(50, 800) * ms, [&on, whom, pid, before] {
-                if (on.pid(whom) == pid) ::prlimit(pid, RLIMIT_NOFILE, &before, nullptr);
-                return true;
-              }};
+  return healed_by(whom, dice.between(50, 800) * ms, [&on, whom, pid, before] {
+    if (on.pid(whom) == pid) ::prlimit(pid, RLIMIT_NOFILE, &before, nullptr);
+  });
 }
 
 }  // namespace

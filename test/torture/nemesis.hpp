@@ -55,6 +55,15 @@ struct blow {
   std::function<bool()> heal = [] { return true; };
 };
 
+// One that is healed as soon as its time is over.
+template <class Heal>
+blow healed_by(std::int64_t whom, std::int64_t length, Heal heal) {
+  return {whom, length, [heal] {
+            heal();
+            return true;
+          }};
+}
+
 struct nemesis {
   std::string name;
   std::string about;

@@ -35,20 +35,14 @@ std::optional<blow> frozen(stage& on, simulation::dice& dice) {
   int const which = any_server(on, dice);
   if (!on.answers(which)) return {};
   on.freeze(which);
-  return blow{which, pause_length(on, dice, 10), [&on, which] {
-                on.thaw(which);
-                return true;
-              }};
+  return healed_by(which, pause_length(on, dice, 10), [&on, which] { on.thaw(which); });
 }
 
 std::optional<blow> restart(stage& on, simulation::dice& dice) {
   int const which = any_server(on, dice);
   if (!on.answers(which)) return {};
   on.crash(which);
-  return blow{which, pause_length(on, dice, 20), [&on, which] {
-                on.start(which);
-                return true;
-              }};
+  return healed_by(which, pause_length(on, dice, 20), [&on, which] { on.start(which); });
 }
 
 std::optional<blow> flush_scripts(stage& on, simulation::dice& dice) {
@@ -152,11 +146,10 @@ std::optional<blow> half_open(stage& on, simulation::dice& dice) {
   bool const replies = !requests || dice.one_in(3);
   if (requests) proxy.hold(fault_proxy::way::requests, true, lines);
   if (replies) proxy.hold(fault_proxy::way::replies, true, lines);
-  return blow{worker, pause_length(on, dice, 6), [&proxy, lines, requests, replies] {
-                if (requests) proxy.hold(fault_proxy::way::requests, false, lines);
-                if (replies) proxy.hold(fault_proxy::way::replies, false, lines);
-                return true;
-              }};
+  return healed_by(worker, pause_length(on, dice, 6), [&proxy, lines, requests, replies] {
+    if (requests) proxy.hold(fault_proxy::way::requests, false, lines);
+    if (replies) proxy.hold(fault_proxy::way::replies, false, lines);
+  });
 }
 
 // Late copies: the client gives the connections up and goes on with new ones, and what it sent on the old ones arrives
@@ -166,20 +159,14 @@ std::optional<blow> late_copies(stage& on, simulation::dice& dice) {
   auto& proxy = on.proxy(worker, server);
   proxy.hold_back(true);
   auto const lease = on.run().lease.count() * ms;
-  return blow{worker, dice.between(lease / 4, lease), [&proxy] {
-                proxy.hold_back(false);
-                return true;
-              }};
+  return healed_by(worker, dice.between(lease / 4, lease), [&proxy] { proxy.hold_back(false); });
 }
 
 std::optional<blow> silence(stage& on, simulation::dice& dice) {
   auto const [worker, server] = any_place(on, dice);
   auto& proxy = on.proxy(worker, server);
   proxy.silent(true);
-  return blow{worker, pause_length(on, dice, 6), [&proxy] {
-                proxy.silent(false);
-                return true;
-              }};
+  return healed_by(worker, pause_length(on, dice, 6), [&proxy] { proxy.silent(false); });
 }
 
 std::optional<blow> refusal(stage& on, simulation::dice& dice) {
@@ -187,20 +174,14 @@ std::optional<blow> refusal(stage& on, simulation::dice& dice) {
   auto& proxy = on.proxy(worker, server);
   proxy.refuse(true);
   proxy.cut();
-  return blow{worker, pause_length(on, dice, 6), [&proxy] {
-                proxy.refuse(false);
-                return true;
-              }};
+  return healed_by(worker, pause_length(on, dice, 6), [&proxy] { proxy.refuse(false); });
 }
 
 std::optional<blow> byte_by_byte(stage& on, simulation::dice& dice) {
   auto const [worker, server] = any_place(on, dice);
   auto& proxy = on.proxy(worker, server);
   proxy.slice(true);
-  return blow{worker, dice.between(20, 200) * ms, [&proxy] {
-                proxy.slice(false);
-                return true;
-              }};
+  return healed_by(worker, dice.between(20, 200) * ms, [&proxy] { proxy.slice(false); });
 }
 
 }  // namespace
@@ -220,17 +201,6 @@ std::vector<nemesis> network_nemeses() {
 
 namespace {
 
-using test::fault_proxy;
-
-struct patient {
-  int worker, server;
-};
-
-patient any_patient(stage& on, simulation::dice& dice) {
-  return {static_cast<int>(dice.below(static_cast<std::uint64_t>(on.workers()))),
-          static_cast<int>(dice.below(static_cast<std::uint64_t>(on.servers())))};
-}
-
 // Mostly as long as a lease, now and then much longer.
 std::int64_t sick_time(stage const& on, simulation::dice& dice) {
   std::int64_t const lease = on.run().lease.count() * ms;
@@ -239,7 +209,7 @@ std::int64_t sick_time(stage const& on, simulation::dice& dice) {
 
 // How often the worker has connected meanwhile goes into the history. `again` is done at every look until then.
 template <class Again, class End>
-blow sick(stage& on, simulation::dice& dice, patient who, Again again, End end) {
+blow sick(stage& on, simulation::dice& dice, place who, Again again, End end) {
   auto& proxy = on.proxy(who.worker, who.server);
   std::int64_t const begin = now(), until = begin + sick_time(on, dice);
   int const before = proxy.accepted();
@@ -274,7 +244,7 @@ std::optional<blow> one_word(stage& on, simulation::dice& dice) {
       "-MASTERDOWN Link with MASTER is down\r\n",
       "-CLUSTERDOWN The cluster is down\r\n",
   };
-  auto const who = any_patient(on, dice);
+  auto const who = any_place(on, dice);
   auto const& word = words[dice.below(words.size())];
   std::size_t const commands = dice.one_in(2) ? 2 : std::size(asked_for);
   constexpr int always = 1'000'000'000;
@@ -287,7 +257,7 @@ std::optional<blow> one_word(stage& on, simulation::dice& dice) {
 }
 
 std::optional<blow> turns_away(stage& on, simulation::dice& dice) {
-  auto const who = any_patient(on, dice);
+  auto const who = any_place(on, dice);
   auto& proxy = on.proxy(who.worker, who.server);
   proxy.refuse(true);
   proxy.cut();
@@ -298,12 +268,12 @@ std::optional<blow> turns_away(stage& on, simulation::dice& dice) {
 // Every connection ends soon after it was made, most of them behind the handshake.
 std::optional<blow> hangs_up(stage& on, simulation::dice& dice) {
   return sick(
-      on, dice, any_patient(on, dice), [](fault_proxy& proxy) { proxy.cut(); }, [](fault_proxy&) {});
+      on, dice, any_place(on, dice), [](fault_proxy& proxy) { proxy.cut(); }, [](fault_proxy&) {});
 }
 
 std::optional<blow> deaf(stage& on, simulation::dice& dice) {
   return sick(
-      on, dice, any_patient(on, dice), [](fault_proxy& proxy) { proxy.cut(fault_proxy::lines::messages); },
+      on, dice, any_place(on, dice), [](fault_proxy& proxy) { proxy.cut(fault_proxy::lines::messages); },
       [](fault_proxy&) {});
 }
 

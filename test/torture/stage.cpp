@@ -156,15 +156,19 @@ void stage::freeze(int which) {
   conditions_[at(which)].since = now();
 }
 
-void stage::thaw(int which) {
+void stage::log_outage(int which) {
   record line;
   line.what = what::outage;
   line.a = conditions_[at(which)].since;
   line.b = now();
   line.c = which;
+  log_.write(line);
+}
+
+void stage::thaw(int which) {
+  log_outage(which);
   server(which).resume();
   conditions_[at(which)].frozen = false;
-  log_.write(line);
 }
 
 void stage::sleep(int which, std::int64_t length) {
@@ -181,12 +185,7 @@ void stage::crash(int which) {
 }
 
 void stage::start(int which) {
-  record line;
-  line.what = what::outage;
-  line.a = conditions_[at(which)].since;
-  line.b = now();
-  line.c = which;
-  log_.write(line);
+  log_outage(which);
   server(which).start();
   conditions_[at(which)].down = false;
 }

@@ -68,6 +68,7 @@ class stage {
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   void note_end(int index, int status);
+  void log_outage(int which);
 
   options const& run_;
   std::string folder_;
