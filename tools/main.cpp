@@ -6,16 +6,12 @@
 #include <base/failures.hpp>
 #include <base/say.hpp>
 #include <cstdio>
-#include <doctor/doctor.hpp>
 #include <exception>
-#include <hand/hand.hpp>
-#include <look/look.hpp>
-#include <options/completion.hpp>
 #include <options/connection.hpp>
 #include <options/help.hpp>
 #include <options/parse.hpp>
-#include <run/run.hpp>
 #include <string>
+#include <subcommands.hpp>
 #include <vector>
 
 namespace latchkey::tool {

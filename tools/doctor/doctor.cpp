@@ -5,13 +5,13 @@
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
 #include <doctor/checks.hpp>
-#include <doctor/doctor.hpp>
 #include <doctor/rights.hpp>
 #include <look/tls.hpp>
 #include <look/topology.hpp>
 #include <memory>
 #include <random>
 #include <sstream>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {

@@ -6,13 +6,12 @@
 #include <base/json.hpp>
 #include <base/kinds.hpp>
 #include <base/say.hpp>
-#include <base/token.hpp>
 #include <condition_variable>
 #include <cstdio>
-#include <hand/hand.hpp>
 #include <hand/tokens.hpp>
 #include <mutex>
 #include <options/connection.hpp>
+#include <subcommands.hpp>
 #include <thread>
 
 namespace latchkey::tool {

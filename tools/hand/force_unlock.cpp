@@ -8,11 +8,11 @@
 #include <base/kinds.hpp>
 #include <base/say.hpp>
 #include <cstdio>
-#include <hand/hand.hpp>
 #include <iostream>
 #include <look/locks.hpp>
 #include <look/session.hpp>
 #include <options/connection.hpp>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {

@@ -8,11 +8,11 @@
 #include <base/say.hpp>
 #include <charconv>
 #include <cstdio>
-#include <hand/hand.hpp>
 #include <hand/tokens.hpp>
 #include <iostream>
 #include <look/session.hpp>
 #include <options/connection.hpp>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <latchkey/detail/hold_token.hpp>
 #include <latchkey/latchkey.hpp>
 
-#include <base/token.hpp>
 #include <options/parse.hpp>
 
 namespace latchkey::tool {
+
+// What a token says of a hold, as the library writes and reads it.
+using token = detail::hold_token;
+using detail::read_token;
+using detail::write_token;
 
 // The operand, or LATCHKEY_TOKEN; `-` is the first line of standard input. Throws `failure` (`wrong_usage`): there is
 // none.

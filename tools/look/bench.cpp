@@ -9,9 +9,9 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <look/look.hpp>
 #include <options/connection.hpp>
 #include <random>
+#include <subcommands.hpp>
 #include <thread>
 #include <vector>
 

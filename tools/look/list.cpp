@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <limits>
 #include <look/locks.hpp>
-#include <look/look.hpp>
 #include <look/session.hpp>
 #include <look/topology.hpp>
+#include <subcommands.hpp>
 #include <unordered_set>
 
 namespace latchkey::tool {

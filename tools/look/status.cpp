@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <look/locks.hpp>
-#include <look/look.hpp>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {

@@ -6,11 +6,11 @@
 #include <base/say.hpp>
 #include <chrono>
 #include <cstdio>
-#include <look/look.hpp>
 #include <look/restarts.hpp>
 #include <look/session.hpp>
 #include <look/topology.hpp>
 #include <memory>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {

@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <deque>
 #include <look/locks.hpp>
-#include <look/look.hpp>
 #include <look/restarts.hpp>
 #include <map>
 #include <memory>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {

@@ -1,6 +1,6 @@
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
-#include <options/completion.hpp>
+#include <options/help.hpp>
 #include <options/table.hpp>
 #include <vector>
 

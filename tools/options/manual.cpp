@@ -1,6 +1,6 @@
 #include <latchkey/version.hpp>
 
-#include <options/completion.hpp>
+#include <options/help.hpp>
 #include <options/table.hpp>
 
 namespace latchkey::tool {

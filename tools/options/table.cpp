@@ -24,18 +24,18 @@ constexpr option common[] = {
     {"manual", 0, {}, words::none, {}, "print latchkey(1), for man -l -"},
 };
 
+constexpr std::string_view how_long = "wait at most this long for the lock (forever), and 2s to 5s for the server";
+constexpr option wait_for_it{"wait", 'w', "D", words::duration, {}, how_long};
+constexpr option no_wait{"no-wait", 'n', {}, words::none, {}, "as --wait 0"};
+constexpr option kind_of_it{"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"};
+
 constexpr option of_run[] = {
-    {"wait",
-     'w',
-     "D",
-     words::duration,
-     {},
-     "wait at most this long for the lock (forever), and 2s to 5s for the server"},
-    {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
+    wait_for_it,
+    no_wait,
     {"lease", 0, "D", words::duration, {}, "lease of the lock, renewed every third of it (30s)"},
     {"max-hold", 0, "D", words::duration, {}, "end the command when it has held the lock for so long (forever)"},
     {"grace", 0, "D", words::duration, {}, "time between TERM and KILL; at most half of the lease (5s or a quarter)"},
-    {"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"},
+    kind_of_it,
     {"permits", 0, "N", words::number, {}, "of a semaphore: create it with N permits, if it is not there"},
     {"also", 0, "NAME", words::name, {}, "take this lock as well, all or none; may be given several times", true},
     {"on-loss", 0, "WAY", words::choice, "term|kill|ignore",
@@ -55,14 +55,9 @@ constexpr option of_run[] = {
 
 constexpr option of_acquire[] = {
     {"lease", 0, "D", words::duration, {}, "how long the lock is held at most; needed, since nothing renews it"},
-    {"wait",
-     'w',
-     "D",
-     words::duration,
-     {},
-     "wait at most this long for the lock (forever), and 2s to 5s for the server"},
-    {"no-wait", 'n', {}, words::none, {}, "as --wait 0"},
-    {"kind", 0, "KIND", words::choice, kinds, "kind of the lock (lock)"},
+    wait_for_it,
+    no_wait,
+    kind_of_it,
 };
 
 constexpr option of_extend[] = {

@@ -8,7 +8,7 @@
 
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
-#include <base/token.hpp>
+#include <hand/tokens.hpp>
 #include <run/front.hpp>
 #include <run/processes.hpp>
 

@@ -2,7 +2,7 @@
 #include <base/environment.hpp>
 #include <base/exit_code.hpp>
 #include <base/say.hpp>
-#include <base/token.hpp>
+#include <hand/tokens.hpp>
 #include <run/command.hpp>
 #include <run/outcome.hpp>
 #include <run/plan.hpp>

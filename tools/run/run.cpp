@@ -9,7 +9,7 @@
 #include <run/front.hpp>
 #include <run/keeper.hpp>
 #include <run/plan.hpp>
-#include <run/run.hpp>
+#include <subcommands.hpp>
 
 namespace latchkey::tool {
 namespace {
