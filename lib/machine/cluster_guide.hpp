@@ -20,15 +20,7 @@ class cluster_guide final : public guide, private cluster_user {
   std::uint64_t epoch_of(node_address const& at) const override { return slots_.epoch_of(at); }
   bool one_for_all() const override { return false; }
   void turn(io_actions& io) override { scout_.turn(io, need()); }
-  void opened(std::uint32_t serial) override { scout_.opened(serial); }
-  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) override {
-    scout_.open_failed(serial, why, text);
-  }
-  void received(std::uint32_t serial, std::string_view bytes) override { scout_.received(serial, bytes); }
-  void broken(std::uint32_t serial) override { scout_.broken(serial); }
-  void on_timer() override { scout_.on_timer(); }
-  bool asleep() const override { return scout_.asleep(); }
-  void shaken() override { scout_.hurry(); }
+  scout_rounds& scout() override { return scout_; }
   void misled(shard& by) override;
   home* redirected(shard& by, redirection const& to) override;
 

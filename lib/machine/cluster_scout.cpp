@@ -15,48 +15,26 @@ constexpr milliseconds patience{300};            // with a node, as long as ther
 }  // namespace
 
 cluster_scout::cluster_scout(context& shared, cluster_seeds whom, cluster_user& user)
-    : shared_(shared), whom_(std::move(whom)), user_(user) {
-  timer_.what = timer_node::type::scout;
-  timer_.of = this;
-}
-
-cluster_scout::~cluster_scout() { shared_.timers.drop(timer_); }
+    : scout_rounds(shared), whom_(std::move(whom)), user_(user) {}
 
 // --- a turn ---
 
 void cluster_scout::turn(io_actions& io, need wanted) {
-  if (wanted == need::press && wanted_ != need::press && !asking_)
-    again_at_ = std::min(again_at_, after(began_, scout_rounds::soon));
-  wanted_ = wanted;
-  if (wanted_ == need::nothing) {
-    shared_.timers.drop(timer_);
-    if (std::exchange(asking_, false)) again_at_ = shared_.now;
-  } else if (!asking_ && shared_.now >= again_at_) {
-    begin_round();
-  }
+  if (turn_begins(wanted)) begin_round();
   if (std::exchange(wanted_open_, false)) {
     serial_ = shared_.next_serial++;
     since_ = shared_.now;
     io.open.push_back({.as = role::scout, .serial = serial_, .to = at_});
   }
-  if (!out_.empty()) {
-    shared_.counters.bytes_sent += out_.size();
-    io.write.push_back({serial_, std::exchange(out_, {})});
-  }
-  io.close.insert(io.close.end(), closing_.begin(), closing_.end());
-  closing_.clear();
-  if (wanted_ != need::nothing) plan();
+  send(serial_, out_, io);
+  turn_ends(io, std::min(asking_ ? never : again_at_, overdue_at()));
 }
 
 // --- rounds ---
 
 // Whoever answered last is asked first, then a master that any client may choose, and the seeds at the end.
 void cluster_scout::begin_round() {
-  asking_ = true;
-  began_ = shared_.now;
-  again_at_ = never;
-  why_ = {};
-  words_.clear();
+  round_begins();
   auto const add = [this](node_address const& node) {
     if (std::find(round_.begin(), round_.end(), node) == round_.end()) round_.push_back(node);
   };
@@ -71,7 +49,7 @@ void cluster_scout::begin_round() {
 }
 
 void cluster_scout::ask_next() {
-  if (round_.empty()) return end_round_in_vain();
+  if (round_.empty()) return round_ends_in_vain();
   node_address next = std::move(round_.front());
   round_.pop_front();
   shared_.out->turn = true;
@@ -81,41 +59,18 @@ void cluster_scout::ask_next() {
   wanted_open_ = true;
 }
 
-void cluster_scout::say(std::initializer_list<std::string_view> said) {
-  command_.clear();
-  for (auto word : said) command_.add(word);
-  append_command(out_, command_);
-  shared_.out->turn = true;
-}
-
 void cluster_scout::ask() {
   since_ = shared_.now;
   awaits_ = true;
-  say({"CLUSTER", "NODES"});
+  say(out_, "CLUSTER", "NODES");
 }
 
 void cluster_scout::failed(error_code const& why, std::string_view text) {
-  if (!asking_) return;
-  if (scout_rounds::weight(why) > scout_rounds::weight(why_)) {
-    why_ = why;
-    words_ = "node " + to_string(at_) + ": ";
-    words_.append(text);
-  }
-  ask_next();
+  if (asking_) scout_rounds::failed("node", at_, why, text);
 }
 
-void cluster_scout::end_round_in_vain() {
-  asking_ = false;
-  again_at_ = after(shared_.now, shared_.pause(++failures_, scout_rounds::most));
-  again_at_ = std::max(again_at_, after(began_, scout_rounds::soon));
-  shared_.out->turn = true;
-  bool const lasts = why_ == errc::auth_failed || why_ == errc::tls_failed || why_ == errc::no_master;
-  user_.on_no_cluster(why_ ? why_ : error_code(errc::connect_failed), std::string(words_), !lasts);
-}
-
-void cluster_scout::hurry() {
-  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, scout_rounds::soon)));
-  shared_.out->turn = true;
+void cluster_scout::nobody_knows(error_code const& why, std::string_view text, bool transient) {
+  user_.on_no_cluster(why, text, transient);
 }
 
 void cluster_scout::hurry(node_address const& whom) {
@@ -136,10 +91,7 @@ void cluster_scout::opened(std::uint32_t serial) {
   if (serial != serial_ || up_) return;
   up_ = true;
   awaits_auth_ = !whom_.password.empty();
-  if (awaits_auth_ && whom_.username.empty())
-    say({"AUTH", whom_.password});
-  else if (awaits_auth_)
-    say({"AUTH", whom_.username, whom_.password});
+  if (awaits_auth_) say_auth(out_, whom_.username, whom_.password);
   ask();
 }
 
@@ -186,10 +138,8 @@ void cluster_scout::received(std::uint32_t serial, std::string_view bytes) {
 void cluster_scout::on_reply(reply const& answer) {
   if (std::exchange(awaits_auth_, false)) {
     if (!answer.is_error()) return;
-    // A server that does not know AUTH repeats its arguments.
-    bool const quotes = answer.text.find("unknown command") != std::string::npos;
     hang_up();
-    return failed(errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
+    return failed(errc::auth_failed, refusal_of_auth(answer.text));
   }
   if (!std::exchange(awaits_, false)) {
     hang_up();
@@ -208,13 +158,10 @@ void cluster_scout::on_reply(reply const& answer) {
   if (error_code const why = user_.on_cluster(at_, seen, since_))
     return failed(why, why == errc::no_master ? "some slots have no node" : "what it knows is out of date");
   if (!asking_) return;
-  asking_ = false;
   round_.clear();
-  failures_ = 0;
   // All clients begin with the same few seeds: the next one asked is any master.
   if (known_.size() > 1 && (first || (!chosen && wanted_ != need::press))) hang_up();
-  milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : usual_pause(shared_.settings);
-  again_at_ = std::min(again_at_, after(shared_.now, pause));
+  round_ends(usual_pause(shared_.settings));
 }
 
 // --- time ---
@@ -232,11 +179,6 @@ void cluster_scout::on_timer() {
   if (overdue_at() > shared_.now) return;
   hang_up();
   failed(errc::connect_failed, "no answer in time");
-}
-
-void cluster_scout::plan() {
-  instant const next = std::min(asking_ ? never : again_at_, overdue_at());
-  shared_.timers.set(timer_, std::max(next, shared_.now));
 }
 
 }  // namespace latchkey::detail

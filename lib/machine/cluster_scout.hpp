@@ -1,8 +1,6 @@
 #pragma once
 
-#include <codec/command_writer.hpp>
 #include <codec/reply.hpp>
-#include <machine/context.hpp>
 #include <machine/scout_rounds.hpp>
 #include <wire/cluster.hpp>
 #include <wire/node_address.hpp>
@@ -38,27 +36,19 @@ class cluster_user {
 
 // When to ask which node of a cluster who has the slots. One is asked at a time, and again as long as it answers; the
 // next one when it does not, or not soon. Which is the first is chosen at random, so that not all clients ask the same.
-class cluster_scout {
+class cluster_scout final : public scout_rounds {
  public:
-  using need = scout_rounds::need;
-
   cluster_scout(context& shared, cluster_seeds whom, cluster_user& user);
-  ~cluster_scout();
-  cluster_scout(cluster_scout const&) = delete;
-  cluster_scout& operator=(cluster_scout const&) = delete;
 
   // --- the engine ---
   void turn(io_actions& io, need wanted);
-  void opened(std::uint32_t serial);
-  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
-  void received(std::uint32_t serial, std::string_view bytes);
-  void broken(std::uint32_t serial);
-  void on_timer();
+  void opened(std::uint32_t serial) override;
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) override;
+  void received(std::uint32_t serial, std::string_view bytes) override;
+  void broken(std::uint32_t serial) override;
+  void on_timer() override;
 
-  // Nobody is asked until a turn says that somebody has to be.
-  bool asleep() const { return wanted_ == need::nothing; }
-  // Something may have changed: somebody is asked soon.
-  void hurry();
+  using scout_rounds::hurry;
   // The same, and this one knows best.
   void hurry(node_address const& whom);
   // Between two rounds while nothing is missing.
@@ -68,29 +58,18 @@ class cluster_scout {
 
  private:
   void begin_round();
-  void ask_next();
+  void ask_next() override;
   void ask();
-  void say(std::initializer_list<std::string_view> said);
   void on_reply(reply const& answer);
   void failed(error_code const& why, std::string_view text);
-  void end_round_in_vain();
+  void nobody_knows(error_code const& why, std::string_view text, bool transient) override;
   void hang_up();
   instant overdue_at() const;
-  void plan();
 
-  context& shared_;
   cluster_seeds const whom_;
   cluster_user& user_;
-  timer_node timer_;
   std::vector<node_address> known_;  // masters
   std::deque<node_address> round_;   // who is still to be asked in this one
-  bool asking_ = false;              // a round is under way
-  instant began_{};                  // the last one
-  instant again_at_{};               // when the next one begins, if it is needed
-  unsigned failures_ = 0;            // rounds in a row
-  error_code why_;                   // what says most of why nobody has answered in this round
-  std::string words_;
-  need wanted_ = need::nothing;
 
   // The connection to the one that is asked.
   node_address at_{};
@@ -102,8 +81,6 @@ class cluster_scout {
   std::string out_;
   bool awaits_auth_ = false;
   bool awaits_ = false;
-  std::vector<std::uint32_t> closing_;
-  words command_;
 };
 
 }  // namespace latchkey::detail

@@ -108,22 +108,22 @@ void fleet::let_go_of_empty_shards() {
 
 void fleet::opened(std::uint32_t serial) {
   each_session([&](session& one) { one.links().opened(serial); });
-  if (guide_) guide_->opened(serial);
+  if (guide_) guide_->scout().opened(serial);
 }
 
 void fleet::open_failed(std::uint32_t serial, error_code const& why, std::string_view text) {
   each_session([&](session& one) { one.links().open_failed(serial, why, text); });
-  if (guide_) guide_->open_failed(serial, why, text);
+  if (guide_) guide_->scout().open_failed(serial, why, text);
 }
 
 void fleet::received(std::uint32_t serial, std::string_view bytes) {
   each_session([&](session& one) { one.received(serial, bytes); });
-  if (guide_) guide_->received(serial, bytes);
+  if (guide_) guide_->scout().received(serial, bytes);
 }
 
 void fleet::broken(std::uint32_t serial, error_code const& why) {
   each_session([&](session& one) { one.links().broken(serial, why); });
-  if (guide_) guide_->broken(serial);
+  if (guide_) guide_->scout().broken(serial);
 }
 
 void fleet::on_link_timer(link& link) {
@@ -170,7 +170,7 @@ bool fleet::idle() const {
 
 void fleet::hurry() {
   each_session([](session& one) { one.links().hurry(); });
-  if (guide_) guide_->shaken();
+  if (guide_) guide_->scout().hurry();
 }
 
 void fleet::tell_all(error_code const& why, std::string_view text, bool transient) {
@@ -208,7 +208,7 @@ void fleet::trouble(shard& of, error_code const& why, std::string_view text, boo
 }
 
 void fleet::shaken() {
-  if (guide_) guide_->shaken();
+  if (guide_) guide_->scout().hurry();
 }
 
 void fleet::misled(shard& by) {

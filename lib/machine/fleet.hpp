@@ -63,14 +63,14 @@ class fleet final : private shard_user, private guided {
   void received(std::uint32_t serial, std::string_view bytes);
   void broken(std::uint32_t serial, error_code const& why);
   void on_link_timer(link& link);
-  void on_scout_timer() { guide_->on_timer(); }
+  void on_scout_timer() { guide_->scout().on_timer(); }
 
   // --- direct lanes: one to each server whose names blocked callers ask for ---
   void want_direct(home const& at) { of(at).want_direct(); }
   // The next call there is by a blocked caller: who lends a lane to it; null: there is none, or it is lent.
   session* idle_lane(home const& at);
   // What goes by lanes alone asks for no turn: somebody who knows where the servers are has to be asked all the same.
-  bool guide_asleep() const { return guide_ && guide_->asleep(); }
+  bool guide_asleep() const { return guide_ && guide_->scout().asleep(); }
   // Null: the lane with this number is not lent any more.
   session* lender_of(std::uint32_t serial);
 

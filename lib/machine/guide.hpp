@@ -1,6 +1,7 @@
 #pragma once
 
 #include <machine/actions.hpp>
+#include <machine/scout_rounds.hpp>
 #include <machine/shard.hpp>
 #include <wire/cluster.hpp>
 
@@ -41,19 +42,11 @@ class guide {
   // One server has all names, of which each may be anywhere else.
   virtual bool one_for_all() const = 0;
 
-  // --- the engine ---
   virtual void turn(io_actions& io) = 0;
-  virtual void opened(std::uint32_t serial) = 0;
-  virtual void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) = 0;
-  virtual void received(std::uint32_t serial, std::string_view bytes) = 0;
-  virtual void broken(std::uint32_t serial) = 0;
-  virtual void on_timer() = 0;
-  // Nothing was needed in the last turn, and nobody is asked until the next one.
-  virtual bool asleep() const = 0;
+  // Who asks. Its `hurry`: a server does not answer, or turns requests away: perhaps another one has its names.
+  virtual scout_rounds& scout() = 0;
 
   // --- what servers say ---
-  // One does not answer, or turns requests away: perhaps another one has its names.
-  virtual void shaken() = 0;
   // One says that it has them not.
   virtual void misled(shard& by) = 0;
   // One says that another one has a name: see shard_user.

@@ -16,15 +16,7 @@ class sentinel_guide final : public guide, private scout_user {
   }
   bool one_for_all() const override { return true; }
   void turn(io_actions& io) override { scout_.turn(io, need()); }
-  void opened(std::uint32_t serial) override { scout_.opened(serial); }
-  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) override {
-    scout_.open_failed(serial, why, text);
-  }
-  void received(std::uint32_t serial, std::string_view bytes) override { scout_.received(serial, bytes); }
-  void broken(std::uint32_t serial) override { scout_.broken(serial); }
-  void on_timer() override { scout_.on_timer(); }
-  bool asleep() const override { return scout_.asleep(); }
-  void shaken() override { scout_.hurry(); }
+  scout_rounds& scout() override { return scout_; }
   void misled(shard&) override { scout_.distrust(); }
   home* redirected(shard&, redirection const&) override { return nullptr; }
 

@@ -30,17 +30,13 @@ constexpr std::size_t most_sentinels = 32;
 }  // namespace
 
 sentinel_scout::sentinel_scout(context& shared, sentinels whom, scout_user& user)
-    : shared_(shared), whom_(std::move(whom)), user_(user) {
-  timer_.what = timer_node::type::scout;
-  timer_.of = this;
+    : scout_rounds(shared), whom_(std::move(whom)), user_(user) {
   for (auto const& seed : whom_.seeds) {
     if (all_.size() == most_sentinels) break;
     all_.push_back(std::make_unique<sentinel>());
     all_.back()->at = seed;
   }
 }
-
-sentinel_scout::~sentinel_scout() { shared_.timers.drop(timer_); }
 
 sentinel_scout::found sentinel_scout::find(std::uint32_t serial) {
   for (auto const& one : all_)
@@ -52,27 +48,16 @@ sentinel_scout::found sentinel_scout::find(std::uint32_t serial) {
 // --- a turn ---
 
 void sentinel_scout::turn(io_actions& io, need wanted) {
-  if (wanted == need::press && wanted_ != need::press && !asking_)
-    again_at_ = std::min(again_at_, after(began_, scout_rounds::soon));
-  wanted_ = wanted;
-  if (wanted_ == need::nothing) {
-    shared_.timers.drop(timer_);
-    if (std::exchange(asking_, false)) again_at_ = shared_.now;
-  } else if (!asking_ && shared_.now >= again_at_) {
-    begin_round();
-  }
+  if (turn_begins(wanted)) begin_round();
   for (auto const& one : all_) {
     if (std::exchange(one->wanted, false)) open(*one, one->questions, io);
     if (listens() && one->ear.serial == 0 && shared_.now >= one->listen_at) {
       one->listen_at = after(shared_.now, to_listen);
       open(*one, one->ear, io);
     }
-    flush(one->questions, io);
-    flush(one->ear, io);
+    for (connection* by : {&one->questions, &one->ear}) send(by->serial, by->out, io);
   }
-  io.close.insert(io.close.end(), closing_.begin(), closing_.end());
-  closing_.clear();
-  if (wanted_ != need::nothing) plan();
+  turn_ends(io, next_time());
 }
 
 void sentinel_scout::open(sentinel const& one, connection& by, io_actions& io) {
@@ -82,20 +67,10 @@ void sentinel_scout::open(sentinel const& one, connection& by, io_actions& io) {
   io.open.push_back({.as = role::scout, .serial = by.serial, .to = one.at});
 }
 
-void sentinel_scout::flush(connection& by, io_actions& io) {
-  if (by.out.empty()) return;
-  shared_.counters.bytes_sent += by.out.size();
-  io.write.push_back({by.serial, std::exchange(by.out, {})});
-}
-
 // --- rounds ---
 
 void sentinel_scout::begin_round() {
-  asking_ = true;
-  began_ = shared_.now;
-  again_at_ = never;
-  why_ = {};
-  words_.clear();
+  round_begins();
   for (auto const& one : all_) one->tried = false;
   ask_next();
 }
@@ -103,9 +78,9 @@ void sentinel_scout::begin_round() {
 void sentinel_scout::ask_next() {
   auto const next = std::find_if(all_.begin(), all_.end(), [](auto const& one) { return !one->tried; });
   bool const last = next == all_.end();
-  next_one_at_ = last ? never : after(shared_.now, scout_rounds::soon);
+  next_one_at_ = last ? never : after(shared_.now, soon);
   if (!last) return ask(**next);
-  if (std::none_of(all_.begin(), all_.end(), [](auto const& one) { return one->in_question; })) end_round_in_vain();
+  if (std::none_of(all_.begin(), all_.end(), [](auto const& one) { return one->in_question; })) round_ends_in_vain();
 }
 
 void sentinel_scout::ask(sentinel& one) {
@@ -119,63 +94,41 @@ void sentinel_scout::ask(sentinel& one) {
     one.wanted = true;
 }
 
-void sentinel_scout::say(connection& by, asked what, std::initializer_list<std::string_view> said) {
-  command_.clear();
-  for (auto word : said) command_.add(word);
-  append_command(by.out, command_);
+template <class... Words>
+void sentinel_scout::ask(connection& by, asked what, Words const&... said) {
+  say(by.out, said...);
   by.awaited.push_back(what);
-  shared_.out->turn = true;
 }
 
 void sentinel_scout::greet(connection& by) {
   if (whom_.password.empty()) return;
-  if (whom_.username.empty())
-    say(by, asked::auth, {"AUTH", whom_.password});
-  else
-    say(by, asked::auth, {"AUTH", whom_.username, whom_.password});
+  say_auth(by.out, whom_.username, whom_.password);
+  by.awaited.push_back(asked::auth);
 }
 
 void sentinel_scout::question(sentinel& one) {
-  say(one.questions, asked::address, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master});
-  say(one.questions, asked::epoch, {"SENTINEL", "MASTER", whom_.master});
-  if (shared_.settings.sentinels_discovery) say(one.questions, asked::others, {"SENTINEL", "SENTINELS", whom_.master});
+  ask(one.questions, asked::address, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", whom_.master);
+  ask(one.questions, asked::epoch, "SENTINEL", "MASTER", whom_.master);
+  if (shared_.settings.sentinels_discovery) ask(one.questions, asked::others, "SENTINEL", "SENTINELS", whom_.master);
 }
 
 void sentinel_scout::answered_well(sentinel& one) {
   one.in_question = false;
   if (!asking_) return;  // somebody was quicker
-  asking_ = false;
-  failures_ = 0;
   next_one_at_ = never;
   milliseconds const given = shared_.settings.scan_interval;
-  milliseconds const pause = wanted_ == need::press ? scout_rounds::without_one : given.count() > 0 ? given : usual;
-  again_at_ = std::min(again_at_, after(shared_.now, pause));
+  round_ends(given.count() > 0 ? given : usual);
   auto const mine = std::find_if(all_.begin(), all_.end(), [&](auto const& each) { return each.get() == &one; });
   std::rotate(all_.begin(), mine, all_.end());  // behind it those that did not answer
 }
 
 void sentinel_scout::failed(sentinel& one, error_code const& why, std::string_view text) {
   if (!std::exchange(one.in_question, false) || !asking_) return;
-  if (scout_rounds::weight(why) > scout_rounds::weight(why_)) {
-    why_ = why;
-    words_ = "sentinel " + to_string(one.at) + ": ";
-    words_.append(text);
-  }
-  ask_next();
+  scout_rounds::failed("sentinel", one.at, why, text);
 }
 
-void sentinel_scout::end_round_in_vain() {
-  asking_ = false;
-  again_at_ = after(shared_.now, shared_.pause(++failures_, scout_rounds::most));
-  again_at_ = std::max(again_at_, after(began_, scout_rounds::soon));
-  shared_.out->turn = true;
-  bool const transient = why_ != errc::no_master && why_ != errc::auth_failed && why_ != errc::tls_failed;
-  user_.on_no_claim(why_ ? why_ : error_code(errc::connect_failed), std::string(words_), transient);
-}
-
-void sentinel_scout::hurry() {
-  again_at_ = std::min(again_at_, std::max(shared_.now, after(began_, scout_rounds::soon)));
-  shared_.out->turn = true;
+void sentinel_scout::nobody_knows(error_code const& why, std::string_view text, bool transient) {
+  user_.on_no_claim(why, text, transient);
 }
 
 void sentinel_scout::distrust() {
@@ -193,8 +146,8 @@ void sentinel_scout::opened(std::uint32_t serial) {
   by->since = shared_.now;
   greet(*by);
   if (by == &one->ear) {
-    say(*by, asked::listen, {"SUBSCRIBE", switched});
-    say(*by, asked::listen, {"SUBSCRIBE", promoted});
+    ask(*by, asked::listen, "SUBSCRIBE", switched);
+    ask(*by, asked::listen, "SUBSCRIBE", promoted);
   } else if (one->in_question) {
     question(*one);
   }
@@ -250,10 +203,8 @@ void sentinel_scout::on_reply(sentinel& one, reply const& answer) {
   if (what == asked::address) return on_address(one, answer);
   if (what == asked::epoch) return on_epoch(one, answer);
   if (!answer.is_error()) return;
-  // A sentinel that does not know AUTH repeats its arguments.
-  bool const quotes = answer.text.find("unknown command") != std::string::npos;
   hang_up(one.questions);
-  failed(one, errc::auth_failed, quotes ? "it does not know AUTH" : answer.text);
+  failed(one, errc::auth_failed, refusal_of_auth(answer.text));
 }
 
 bool sentinel_scout::refuses(sentinel& one, reply const& answer) {
@@ -354,13 +305,13 @@ void sentinel_scout::on_timer() {
   if (asking_ && shared_.now >= next_one_at_) ask_next();
 }
 
-void sentinel_scout::plan() {
+instant sentinel_scout::next_time() const {
   instant next = asking_ ? next_one_at_ : again_at_;
   for (auto const& one : all_) {
     next = std::min({next, deadline(*one, one->questions), deadline(*one, one->ear)});
     if (listens() && one->ear.serial == 0) next = std::min(next, one->listen_at);
   }
-  shared_.timers.set(timer_, std::max(next, shared_.now));
+  return next;
 }
 
 }  // namespace latchkey::detail

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <codec/command_writer.hpp>
 #include <codec/reply.hpp>
-#include <machine/context.hpp>
 #include <machine/scout_rounds.hpp>
 #include <wire/node_address.hpp>
 
@@ -68,26 +66,18 @@ class scout_user {
 // When to ask which sentinel where the master is. One is asked after the other, the next one also when an answer takes
 // long; the first with a good answer is asked first from then on. All are listened to, since they hear of a failover up
 // to two seconds apart: who tells of one is asked.
-class sentinel_scout {
+class sentinel_scout final : public scout_rounds {
  public:
-  using need = scout_rounds::need;
-
   sentinel_scout(context& shared, sentinels whom, scout_user& user);
-  ~sentinel_scout();
-  sentinel_scout(sentinel_scout const&) = delete;
-  sentinel_scout& operator=(sentinel_scout const&) = delete;
 
   // --- the engine ---
   void turn(io_actions& io, need wanted);
-  void opened(std::uint32_t serial);
-  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text);
-  void received(std::uint32_t serial, std::string_view bytes);
-  void broken(std::uint32_t serial);
-  void on_timer();
+  void opened(std::uint32_t serial) override;
+  void open_failed(std::uint32_t serial, error_code const& why, std::string_view text) override;
+  void received(std::uint32_t serial, std::string_view bytes) override;
+  void broken(std::uint32_t serial) override;
+  void on_timer() override;
 
-  // The master may have changed: they are asked soon.
-  void hurry();
-  bool asleep() const { return wanted_ == need::nothing; }  // nobody is asked until a turn says so
   // What the first of them said is wrong: others are asked first.
   void distrust();
 
@@ -124,9 +114,10 @@ class sentinel_scout {
   found find(std::uint32_t serial);
   bool listens() const;
   void begin_round();
-  void ask_next();
+  void ask_next() override;
   void ask(sentinel& one);
-  void say(connection& by, asked what, std::initializer_list<std::string_view> said);
+  template <class... Words>
+  void ask(connection& by, asked what, Words const&... said);
   void greet(connection& by);
   void question(sentinel& one);
   void on_reply(sentinel& one, reply const& answer);
@@ -136,31 +127,19 @@ class sentinel_scout {
   void learn(sentinel const& from, reply const& answer);
   void answered_well(sentinel& one);
   void failed(sentinel& one, error_code const& why, std::string_view text);
-  void end_round_in_vain();
+  void nobody_knows(error_code const& why, std::string_view text, bool transient) override;
   void hang_up(connection& by);
   instant deadline(sentinel const& one, connection const& by) const;
-  void plan();
+  instant next_time() const;
   void ask_who_told(sentinel const& one);
   void hear(sentinel& one, reply const& answer);
   void open(sentinel const& one, connection& by, io_actions& io);
-  void flush(connection& by, io_actions& io);
 
-  context& shared_;
   sentinels const whom_;
   scout_user& user_;
-  timer_node timer_;
   std::vector<std::unique_ptr<sentinel>> all_;  // who is asked first stands first
   bool told_alone_ = false;                     // that the asked one knows no other
-  bool asking_ = false;                         // a round is under way
-  instant began_{};                             // the last one
   instant next_one_at_ = never;                 // when the next sentinel of the round is asked, too
-  instant again_at_{};                          // when the next round begins, if it is needed
-  unsigned failures_ = 0;                       // rounds in a row
-  error_code why_;                              // what says most of why nobody has answered in this round
-  std::string words_;
-  need wanted_ = need::nothing;
-  std::vector<std::uint32_t> closing_;
-  words command_;
 };
 
 }  // namespace latchkey::detail
