@@ -1,12 +1,13 @@
 // What the scripts do while the slot of their lock moves from one node of a cluster to another.
 #include <codec/command_writer.hpp>
 #include <support/catch.hpp>
-#include <support/redis_cluster.hpp>
+#include <support/cluster_set.hpp>
 #include <wire/cluster.hpp>
 #include <wire/commands.hpp>
 #include <wire/kinds.hpp>
 
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -296,6 +297,25 @@ TEST_CASE("kinds of several keys stand still while their slot moves and one of t
   auto const twice = call_of(reentrant_kind(), {of(ask::release, mine, 0), of(ask::release, theirs, 0)}, has_sharded());
   CHECK(asked(source, twice, false) == "[-5 " + std::string(elsewhere.substr(1)));
   cluster.end_move(slot);
+}
+
+TEST_CASE("slots are those that the server computes", "[server][cluster]") {
+  redis_server server(cluster_node());
+  auto admin = server.admin();
+  std::vector<std::string> names{"",     "foo",           "{eu}:orders", "a{b", "a}b",
+                                 "x{}y", "foo{{bar}}zap", "foo{}{bar}",  "{",   "}{a}"};
+  std::mt19937 chance(1);
+  // Few letters, so that braces meet in every order; and all bytes.
+  for (int i = 0; i < 2'000; ++i) {
+    std::string name;
+    for (auto length = chance() % 12; name.size() < length;)
+      name += i % 2 == 0 ? "{}ab"[chance() % 4] : static_cast<char>(chance() % 256);
+    names.push_back(std::move(name));
+  }
+  for (auto const& name : names) {
+    INFO("\"" << name << "\"");
+    REQUIRE(slot_of(name) == admin.integer("CLUSTER", "KEYSLOT", name));
+  }
 }
 
 }  // namespace cluster_scripts

@@ -1,4 +1,5 @@
-// Many callers of one client. What the lock protects is no atomic: a hole in it shows as a wrong sum.
+// Many callers of one client, and owners of many threads. What the lock protects is no atomic: a hole in it shows as a
+// wrong sum.
 #include <latchkey/latchkey.hpp>
 #include <support/catch.hpp>
 #include <support/run_coro.hpp>
@@ -8,12 +9,16 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <future>
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 namespace stress_many_callers {
@@ -248,6 +253,31 @@ TEST_CASE("fair lock: 8 waiters of 3 clients are served in order, 100 times", "[
     in_order += served == expected;
   }
   CHECK(in_order == runs);
+}
+
+TEST_CASE("owners are never given out twice, over all threads", "[stress]") {
+  constexpr std::size_t each = 1'000;
+  std::vector<std::vector<owner>> made(8);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : made)
+      threads.emplace_back([&mine] {
+        for (std::size_t i = 0; i < each; ++i) mine.push_back(owner::make());
+      });
+  }
+  std::unordered_set<owner> all;
+  for (auto const& mine : made) all.insert(mine.begin(), mine.end());
+  CHECK(all.size() == made.size() * each);
+}
+
+TEST_CASE("a thread keeps its owner, and the next thread gets another", "[stress]") {
+  CHECK(owner::this_thread() == owner::this_thread());
+  std::set<owner> seen{owner::this_thread()};
+  for (int i = 0; i < 20; ++i) {
+    std::optional<owner> theirs;
+    std::jthread([&] { theirs = owner::this_thread(); }).join();
+    CHECK(seen.insert(*theirs).second);
+  }
 }
 
 }  // namespace stress_many_callers

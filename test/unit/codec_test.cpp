@@ -1,7 +1,7 @@
 #include <codec/command_writer.hpp>
 #include <codec/reply.hpp>
 #include <support/catch.hpp>
-#include <support/unit/show_reply.hpp>
+#include <support/unit/wire_words.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -12,10 +12,26 @@
 #include <vector>
 
 using namespace latchkey::detail;
-using latchkey::test::read_all;
 using latchkey::test::show;
 
 namespace {
+
+// Feeds a new reader piece by piece and shows what comes out, each reply with a semicolon behind it; `!` at the end
+// if the bytes are malformed.
+std::string read_all(std::string_view bytes, std::size_t piece = std::string_view::npos) {
+  reply_reader reader;
+  reply got;
+  std::string made;
+  while (!bytes.empty()) {
+    auto const now = bytes.substr(0, piece);
+    bytes.remove_prefix(now.size());
+    reader.feed(now);
+    auto result = reader.next(got);
+    for (; result == reply_reader::result::reply; result = reader.next(got)) made += show(got) + ";";
+    if (result == reply_reader::result::malformed) return made + "!";
+  }
+  return made;
+}
 
 std::string written(words const& command) {
   std::string out;

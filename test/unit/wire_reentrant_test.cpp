@@ -1,5 +1,4 @@
 #include <support/catch.hpp>
-#include <support/unit/show_reply.hpp>
 #include <support/unit/wire_words.hpp>
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <codec/reply.hpp>
 #include <server_model/answers.hpp>
 #include <wire/item.hpp>
 #include <wire/kind.hpp>
@@ -59,6 +60,25 @@ inline list question_of(detail::kind const& which, detail::query what,
 inline detail::outcome meaning(detail::kind const& which, detail::ask what, detail::reply const& answer,
                                std::int64_t target = 1) {
   return which.read(what, everything(what, target), answer);
+}
+
+// A reply on one line: `+status`, `-error`, `:1`, `$string`, `nil`, `[:1 nil]`.
+inline std::string show(detail::reply const& what) {
+  using type = detail::reply::type;
+  switch (what.kind) {
+    case type::nil: return "nil";
+    case type::integer: return ":" + std::to_string(what.integer);
+    case type::string: return "$" + what.text;
+    case type::status: return "+" + what.text;
+    case type::error: return "-" + what.text;
+    case type::array: break;
+  }
+  std::string made = "[";
+  for (auto const& element : what.elements) {
+    if (made.size() > 1) made += ' ';
+    made += show(element);
+  }
+  return made + "]";
 }
 
 }  // namespace latchkey::test
