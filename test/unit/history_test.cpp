@@ -12,10 +12,9 @@ TEST_CASE("history 1: a late release does not end a later hold") {
     task& warm = granted(w, w.acquire(9, {.name = "other", .direct = true}));
     w.run();
     task& a = granted(w, w.acquire(1));
-    task* ended = nullptr;
-    leave_unread(w, lane, [&] { ended = &w.release(a, direct); });
-    w.await(*ended);
-    CHECK(ended->released == release_result::released);
+    task& ended = *leave_unread(w, lane, [&] { return &w.release(a, direct); });
+    w.await(ended);
+    CHECK(ended.released == release_result::released);
     granted(w, w.acquire(1));
     w.server.run_left_behind();
     CHECK(w.await(w.once(1, {.client = 1})).busy());
@@ -29,12 +28,10 @@ TEST_CASE("history 2: a late hand-off does not grant again") {
   task& a = granted(w, w.acquire(1));
   task& c = w.run(w.acquire(3));
   leave_unread(w, role::shared, [&] { w.release(a); });
-  w.await(c);
-  REQUIRE(c.granted());
+  granted(w, c);
   task& back = w.run(w.acquire(1));
   w.release(c);
-  w.await(back);
-  REQUIRE(back.granted());
+  granted(w, back);
   w.server.run_left_behind();
   CHECK(w.server.all() == std::set<std::string>{"k/" + w.field(1) + "=1"});
   w.finish();
@@ -60,11 +57,10 @@ TEST_CASE("history 3: a late acquire whose caller gave up leaves no ghost") {
 TEST_CASE("history 4: a late acquire does not run after a busy answer") {
   world w;
   w.drop(granted(w, w.acquire(1, {.name = "other"}))).run();
-  task* a = nullptr;
-  leave_unread(w, role::shared, [&] { a = &w.once(1); });
+  task& a = *leave_unread(w, role::shared, [&] { return &w.once(1); });
   w.server.stranger_takes("k", "stranger:1", 60'000);
-  w.await(*a);
-  CHECK(a->busy());
+  w.await(a);
+  CHECK(a.busy());
   w.server.stranger_releases("k", "stranger:1");
   w.server.run_left_behind();
   CHECK(w.server.all().empty());
@@ -74,10 +70,9 @@ TEST_CASE("history 4: a late acquire does not run after a busy answer") {
 TEST_CASE("history 5: a late re-entry does not raise the count") {
   world w;
   task& outer = granted(w, w.acquire(1));
-  task* inner = nullptr;
-  leave_unread(w, role::shared, [&] { inner = &w.acquire(1); });
-  granted(w, *inner);
-  w.await(w.release(*inner));
+  task& inner = *leave_unread(w, role::shared, [&] { return &w.acquire(1); });
+  granted(w, inner);
+  w.await(w.release(inner));
   w.server.run_left_behind();
   CHECK(w.server.count("k", w.field(1)) == 1);
   w.release(outer);
@@ -89,10 +84,9 @@ TEST_CASE("history 5: where KILL is refused, the count that a request names heal
   w.server.refuse("CLIENT PROBE", "NOPERM this user has no permissions to run the 'client|kill' command", -1);
   task& outer = granted(w, w.acquire(1));
   CHECK_FALSE(w.snapshot().fenced);
-  task* inner = nullptr;
-  leave_unread(w, role::shared, [&] { inner = &w.acquire(1); });
-  granted(w, *inner);
-  w.await(w.release(*inner));
+  task& inner = *leave_unread(w, role::shared, [&] { return &w.acquire(1); });
+  granted(w, inner);
+  w.await(w.release(inner));
   w.server.run_left_behind();
   REQUIRE(w.server.count("k", w.field(1)) == 2);
   CHECK(w.await(w.release(outer)).released == release_result::released);
@@ -263,12 +257,11 @@ TEST_CASE("history 11: a release that may have come too late says so") {
 TEST_CASE("history 11: absent in the second answer means released while the lease still ran") {
   world w;
   task& a = granted(w, w.acquire(1, {.lease = 5s}));
-  task* ended = nullptr;
-  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
-  w.await(*ended);
+  task& ended = *leave_unanswered(w, role::shared, [&] { return &w.release(a); });
+  w.await(ended);
   CHECK(w.server.ran("EVALSHA release") == 2);
-  CHECK(ended->released == release_result::released);
-  CHECK_FALSE(ended->error);
+  CHECK(ended.released == release_result::released);
+  CHECK_FALSE(ended.error);
   w.finish();
 }
 

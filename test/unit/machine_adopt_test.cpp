@@ -88,8 +88,7 @@ TEST_CASE("another client adopts a hold, extends and releases it", "[unit][machi
   w.pass(200ms);
   CHECK_FALSE(waiter.done());
   w.await(w.release(mine));
-  w.await(waiter);
-  CHECK(waiter.granted());
+  granted(w, waiter);
   w.await(w.release(waiter));
   w.finish();
 }
@@ -166,8 +165,7 @@ TEST_CASE("who drops an adopted hold and comes back at once does not stand in it
   task& mine = adopted(w, 10s);
   auto const before = w.now;
   w.drop(mine);
-  task& own = w.await(w.acquire(77, {.client = 1}));
-  CHECK(own.granted());
+  task& own = granted(w, w.acquire(77, {.client = 1}));
   CHECK(w.now - before < 1s);
   w.await(w.release(own));
   CHECK_FALSE(w.server.exists("k"));
@@ -221,8 +219,7 @@ TEST_CASE("who enters an adopted hold again, and has not asked when it ends, tak
   w.pass(300ms);
   REQUIRE(mine.losses == 1);
   w.unreachable.clear();
-  w.await(again);
-  CHECK(again.granted());
+  granted(w, again);
   CHECK(w.server.has("k", w.field(77, 1)));
   CHECK_FALSE(w.server.has("k", w.field(1)));
   w.drop(mine);
@@ -325,8 +322,7 @@ TEST_CASE("a hold that began as a local turn under another owner is not detached
   task& first = w.await(w.acquire(1));
   task& second = w.run(w.acquire(2));
   w.drop(first);
-  w.await(second);
-  REQUIRE(second.granted());
+  granted(w, second);
   CHECK_FALSE(transfers::detach(w, second).refused.empty());
   CHECK(second.losses == 0);
   w.await(w.release(second));

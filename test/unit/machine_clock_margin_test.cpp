@@ -58,8 +58,7 @@ TEST_CASE("clock_margin is taken off what a permit is given anew", "[unit][case-
     w.exclusive = false;
     w.watch_holds = false;
     w.server.set("k", 1);
-    task& one = w.await(w.acquire(1, a_permit(20s)));
-    REQUIRE(one.granted());
+    task& one = granted(w, w.acquire(1, a_permit(20s)));
     auto const sent = w.now;
     auto options = a_permit(lease);
     options.argument = detail::permit_semaphore_kind().field("clientA", 1, 0);

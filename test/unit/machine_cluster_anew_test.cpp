@@ -35,9 +35,7 @@ struct later : cluster {
     add_slots();
   }
   void turn(char const* name = "k") {
-    auto& held = w.acquire(9, {.name = name});
-    w.await(held);
-    REQUIRE(held.granted());
+    auto& held = granted(w, w.acquire(9, {.name = name}));
     w.await(w.release(held));
   }
   std::size_t changes() { return w.noted(event_type::topology_changed); }
@@ -113,9 +111,7 @@ TEST_CASE("cluster: one that is made anew at the same places is followed", "[uni
   c.w.only_host = "node" + std::to_string(of_k);
   c.w.unreachable = "Connection refused";
   for (auto const* name : {"k", "a", "b"}) {
-    auto& one = c.w.acquire(3, {.name = name, .wait = 5s});
-    c.w.await(one);
-    CHECK(one.granted());
+    granted(c.w, c.w.acquire(3, {.name = name, .wait = 5s}));
     CHECK(c.first.exists(name));
   }
 }
@@ -185,9 +181,7 @@ TEST_CASE("cluster: one answer that does not name a node after a long time does 
   c.w.pass(600s);
   int const asked = nodes::questions(c.w);
   CAPTURE(asked - at_first);
-  auto& waits = c.w.acquire(3, {.wait = 60s});
-  c.w.await(waits);
-  CHECK(waits.granted());
+  granted(c.w, c.w.acquire(3, {.wait = 60s}));
   CHECK(nodes::questions(c.w) >= asked + 2);
 }
 

@@ -19,8 +19,7 @@ struct lanes : cluster {
     w.run();
   }
   void blocked(std::string const& name) {
-    auto& held = w.acquire(9, {.name = name, .direct = true});
-    w.await(held);
+    auto& held = w.await(w.acquire(9, {.name = name, .direct = true}));
     w.await(w.release(held, true));
   }
 };
@@ -142,8 +141,7 @@ TEST_CASE("cluster: a caller whose lane ends with its node's mastership is asked
     CHECK(waits.granted());
     CHECK(nodes::lanes_lent(c.w) == 0);
     CHECK(next.count("k", c.w.field(1)) == 1);
-    auto& again = c.w.acquire(3, {.name = "third", .direct = true});
-    c.w.await(again);
+    auto& again = c.w.await(c.w.acquire(3, {.name = "third", .direct = true}));
     c.w.await(c.w.release(again));
     c.w.run();
     auto& lent = c.w.acquire(3, {.name = "third", .direct = true});
@@ -189,8 +187,7 @@ TEST_CASE("cluster: a hold that was taken by a lane lets its client ask who has 
 TEST_CASE("sweep: a blocked caller of a cluster, and one who waits for it", "[unit][machine][cluster]") {
   scenario const story{.play =
                            [](world& w) {
-                             auto& first = w.acquire(1, {.direct = true});
-                             w.await(first);
+                             auto& first = w.await(w.acquire(1, {.direct = true}));
                              auto& second = w.acquire(2, {.wait = 20s, .direct = true});
                              w.await(w.release(first, true));
                              w.await(second);

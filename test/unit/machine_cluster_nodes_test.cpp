@@ -28,8 +28,7 @@ TEST_CASE("cluster: by TLS nodes are reached by the names that they announce, wh
   nodes::move(c.w, "there", 1);
   std::vector<std::string> whom;
   for (auto const* name : {"k", "there"}) {
-    auto& held = c.w.acquire(1, {.name = name});
-    c.w.await(held);
+    auto& held = c.w.await(c.w.acquire(1, {.name = name}));
     c.w.await(c.w.release(held));
   }
   for (auto const& one : c.w.snapshot().nodes) whom.push_back(one.address);
@@ -38,8 +37,7 @@ TEST_CASE("cluster: by TLS nodes are reached by the names that they announce, wh
   CHECK(whom == std::vector{host + "0:1", host + "1:1"});
   nodes::move(c.w, "k", 1);  // MOVED says node1:1
   auto const before = c.w.now;
-  auto& moved = c.w.acquire(1);
-  c.w.await(moved);
+  auto& moved = c.w.await(c.w.acquire(1));
   CHECK(c.w.now == before);
   CHECK(c.w.snapshot().nodes.size() == 2);
   c.w.await(c.w.release(moved));
@@ -56,8 +54,7 @@ TEST_CASE("cluster: clients that know one node at first ask any master later", "
   w.resolve_to(w.server);
   auto const ask = [&] {
     for (std::size_t i = 0; i < clients; ++i) {
-      auto& held = w.acquire(1, {.client = i});
-      w.await(held);
+      auto& held = w.await(w.acquire(1, {.client = i}));
       w.await(w.release(held));
     }
   };
@@ -96,8 +93,7 @@ TEST_CASE("cluster: a node that begins to announce a name keeps the connections 
   nodes::move(c.w, "there", 1);
   auto& here = c.w.acquire(1);
   auto& there = c.w.acquire(2, {.name = "there"});
-  c.w.await(here);
-  c.w.await(there);
+  c.w.await(here, there);
   c.w.nodes_announce_names = true;
   std::size_t const changes = c.w.noted(event_type::topology_changed), failures = c.w.noted(event_type::connect_failed);
   int const questions = nodes::questions(c.w);

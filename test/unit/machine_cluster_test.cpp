@@ -16,8 +16,7 @@ TEST_CASE("cluster: a client asks a node who has the slots, and locks there", "[
   nodes::move(c.w, "other", 1);
   auto& here = c.w.acquire(1);
   auto& there = c.w.acquire(2, {.name = "other"});
-  c.w.await(here);
-  c.w.await(there);
+  c.w.await(here, there);
   CHECK(c.first.count("k", c.w.field(1)) == 1);
   CHECK(c.second.count("other", c.w.field(2)) == 1);
   CHECK(c.w.snapshot().redirected == 0);
@@ -70,8 +69,7 @@ TEST_CASE("cluster: a slot that no node has is told of once, and waited for", "[
                                    [](auto const& one) { return one.type == event_type::slot_uncovered; });
   CHECK(told.text == "slots " + std::to_string(detail::slot_of("k")) + " have no node");
   nodes::cover(c.w, "k", 1);
-  c.w.await(waits);
-  CHECK(waits.granted());
+  granted(c.w, waits);
   CHECK(c.second.exists("k"));
 }
 
@@ -91,9 +89,7 @@ TEST_CASE("cluster: whoever asks until the end for a slot that no node has hears
     CHECK(one->error == errc::no_master);
     CHECK(one->text == words);
   }
-  auto& other = c.w.acquire(8, {.name = "other"});
-  c.w.await(other);
-  CHECK(other.granted());
+  granted(c.w, c.w.acquire(8, {.name = "other"}));
 }
 
 TEST_CASE("cluster: who asks for a slot while no node answers hears no more than that", "[unit][machine][cluster]") {
@@ -113,13 +109,10 @@ TEST_CASE("cluster: one that has to be whole is refused until it is, once", "[un
   given.check_slots_coverage = true;
   cluster c(1, given);
   nodes::uncover(c.w, "k");
-  auto& refused = c.w.acquire(1, {.name = "other"});
-  c.w.await(refused);
+  auto& refused = c.w.await(c.w.acquire(1, {.name = "other"}));
   CHECK(refused.error == errc::no_master);
   nodes::cover(c.w, "k", 1);
-  auto& held = c.w.acquire(1, {.name = "other"});
-  c.w.await(held);
-  CHECK(held.granted());
+  auto& held = granted(c.w, c.w.acquire(1, {.name = "other"}));
   nodes::uncover(c.w, "third");
   c.w.pass(6s);
   c.w.await(c.w.release(held));
@@ -128,8 +121,7 @@ TEST_CASE("cluster: one that has to be whole is refused until it is, once", "[un
 namespace {
 
 void check_woken_by_channel(cluster& c, bool sharded) {
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   auto& waits = c.w.acquire(1, {.client = 1});
   c.w.pass(10ms);
   CHECK((c.first.ran("SSUBSCRIBE") > 0) == sharded);
@@ -216,12 +208,9 @@ TEST_CASE("cluster: connections to a node that is not needed are closed, but for
   cluster c;
   auto const moved = detail::slot_of("there");
   nodes::move(c.w, "there", 1);
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   auto const turn = [&] {
-    auto& there = c.w.acquire(1, {.name = "there"});
-    c.w.await(there);
-    REQUIRE(there.granted());
+    auto& there = granted(c.w, c.w.acquire(1, {.name = "there"}));
     c.w.await(c.w.release(there));
   };
   REQUIRE(nodes::owner_of(c.w, moved) == 1);
@@ -276,8 +265,7 @@ TEST_CASE("cluster: connections stay if the settings say so", "[unit][machine][c
   cluster c(1, given);
   nodes::move(c.w, "there", 1);
   for (auto const* name : {"k", "there"}) {
-    auto& one = c.w.acquire(1, {.name = name});
-    c.w.await(one);
+    auto& one = c.w.await(c.w.acquire(1, {.name = name}));
     c.w.await(c.w.release(one));
   }
   c.w.pass(60s);
@@ -317,8 +305,7 @@ TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit]
   for (bool const fair : {false, true}) {
     cluster c(2);
     how options{.which = fair ? &detail::fair_kind() : &detail::reentrant_kind()};
-    auto& held = c.w.acquire(1, options);
-    c.w.await(held);
+    auto& held = c.w.await(c.w.acquire(1, options));
     options.client = 1;
     auto& waits = c.w.acquire(2, options);
     c.w.pass(1s);
@@ -341,8 +328,7 @@ TEST_CASE("cluster: who waits hears of the end where the slot has gone", "[unit]
 TEST_CASE("cluster: who waits at the source hears of a release at the target", "[unit][machine][cluster][case-t18]") {
   for (bool const by_force : {false, true}) {
     cluster c(2);
-    auto& held = c.w.acquire(1);
-    c.w.await(held);
+    auto& held = c.w.await(c.w.acquire(1));
     auto& waits = c.w.acquire(2, {.client = 1});
     c.w.pass(10ms);
     REQUIRE(c.first.subscriptions() == 1);
@@ -353,8 +339,7 @@ TEST_CASE("cluster: who waits at the source hears of a release at the target", "
       c.w.await(c.w.force_unlock());
     else
       c.w.await(c.w.release(held));
-    c.w.await(waits);
-    CHECK(waits.granted());
+    granted(c.w, waits);
     CHECK(c.w.now == before);
     CHECK(c.second.count("k", c.w.field(2, 1)) == 1);
     c.w.pass(1s);
@@ -385,13 +370,11 @@ TEST_CASE("cluster: a replica takes over, and holds are looked for there first",
     cluster c;
     auto& held = c.w.acquire(1);
     auto& fixed = c.w.acquire(2, {.name = "other", .lease = 20s});
-    c.w.await(held);
-    c.w.await(fixed);
+    c.w.await(held, fixed);
     c.w.pass(500ms);
     c.second.redis.data = c.first.redis.data;
     nodes::take_over(c.w, 0, 1, gone);
-    auto& third = c.w.acquire(3, {.name = "third"});
-    c.w.await(third);
+    c.w.await(c.w.acquire(3, {.name = "third"}));
     CHECK(c.second.count("third", c.w.field(3)) == 1);
     CHECK(c.second.ran("EVALSHA renew") == 2);
     auto const at = [&](std::string_view start) {
@@ -406,8 +389,7 @@ TEST_CASE("cluster: a replica takes over, and holds are looked for there first",
 
 TEST_CASE("cluster: who lost a grant with its master is told", "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   c.w.pass(500ms);
   nodes::take_over(c.w, 0, 1, true);  // with nothing
   c.w.pass(1s);
@@ -417,8 +399,7 @@ TEST_CASE("cluster: who lost a grant with its master is told", "[unit][machine][
 TEST_CASE("cluster: a release that the replica has not heard of is repeated there", "[unit][machine][cluster]") {
   bool const asked = GENERATE(true, false);  // else the new master is looked for on its account alone
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   c.second.redis.data = c.first.redis.data;
   c.w.await(c.w.release(held));
   c.w.pass(1s);
@@ -440,8 +421,7 @@ TEST_CASE("cluster: what ran where a slot is going is looked after when that nod
   auto const copy = c.second.redis.data;
   c.w.await(c.w.release(held));
   CHECK_FALSE(c.second.exists("k"));
-  auto& lost = c.w.acquire(2, {.name = "{k}2", .lease = 60s});
-  c.w.await(lost);
+  auto& lost = c.w.await(c.w.acquire(2, {.name = "{k}2", .lease = 60s}));
   CHECK(c.second.exists("{k}2"));
   third.redis.data = copy;
   nodes::take_over(c.w, 1, 2, true);
@@ -452,12 +432,10 @@ TEST_CASE("cluster: what ran where a slot is going is looked after when that nod
 
 TEST_CASE("cluster: a node that is elected again has lost what a new one would have lost", "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   auto const copy = c.first.redis.data;
   c.w.await(c.w.release(held));
-  auto& fixed = c.w.acquire(2, {.name = "other", .lease = 60s});
-  c.w.await(fixed);
+  auto& fixed = c.w.await(c.w.acquire(2, {.name = "other", .lease = 60s}));
   c.w.pass(1s);
   c.first.redis.data = copy;
   nodes::take_over(c.w, 0, 0, false);
@@ -470,8 +448,7 @@ TEST_CASE("cluster: a node that is elected again has lost what a new one would h
 TEST_CASE("cluster: a question to a node that is elected again is asked again there", "[unit][machine][cluster]") {
   cluster c;
   nodes::move(c.w, "k", 1);
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   c.w.pass(30s);  // there is no other connection left
   int const asked = nodes::questions(c.w);
   c.w.until([&] { return nodes::questions(c.w) > asked; });
@@ -526,8 +503,7 @@ TEST_CASE("cluster: a renewal that left before an election of which nobody had h
 TEST_CASE("cluster: a node that gets a slot goes on with its connections", "[unit][machine][cluster]") {
   bool const by_moved = GENERATE(true, false);
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   nodes::move(c.w, "other", 1);
   c.w.await(c.w.acquire(2, {.name = "other"}));
   c.w.pass(6s);
@@ -560,14 +536,11 @@ TEST_CASE("cluster: while a node is missed the others are not asked who they are
 TEST_CASE("cluster: a master with slots of its own takes over those of another", "[unit][machine][cluster]") {
   cluster c;
   nodes::move(c.w, "other", 1);
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
-  auto& other = c.w.acquire(9, {.name = "other"});
-  c.w.await(other);
+  auto& held = c.w.await(c.w.acquire(1));
+  c.w.await(c.w.acquire(9, {.name = "other"}));
   auto& lost = c.w.acquire(2, {.name = "lost"});
   auto& released = c.w.acquire(3, {.name = "released"});
-  c.w.await(lost);
-  c.w.await(released);
+  c.w.await(lost, released);
   for (auto const* name : {"k", "released"}) {
     c.second.set(name, c.w.field(name[0] == 'k' ? 1 : 3), 1);
     c.second.expire(name, 30'000);
@@ -576,8 +549,7 @@ TEST_CASE("cluster: a master with slots of its own takes over those of another",
   auto& waits = c.w.acquire(5);  // its channel ends: so it is noticed
   c.w.pass(100ms);
   c.w.deafen(role::shared);  // the first one: of what stands in it nothing runs any more, and nothing is believed
-  auto& late = c.w.acquire(4, {.name = "late"});
-  c.w.run();
+  auto& late = c.w.run(c.w.acquire(4, {.name = "late"}));
   CHECK_FALSE(late.done());
   nodes::take_over(c.w, 0, 1, false);
   c.w.pass(300ms);

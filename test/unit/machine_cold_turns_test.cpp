@@ -1,6 +1,5 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
-#include <support/unit/turns.hpp>
 #include <wire/scripts.hpp>
 
 using namespace latchkey;
@@ -118,8 +117,7 @@ TEST_CASE("turns: a spin lock is left to others for as long as a streak of hand-
     std::size_t i = 0;
     for (;; ++i) {
       w.pass(10ms);
-      w.drop(*all[i]);
-      w.run();
+      w.drop(*all[i]).run();
       if (!all[i + 1]->granted()) break;
     }
     REQUIRE(i > 1);
@@ -137,8 +135,7 @@ TEST_CASE("turns: a release that was sent is made no hand-off") {
   warm_up(w);
   task& a = granted(w, w.acquire(1));
   leave_unread(w, role::shared, [&] { w.drop(a); });
-  task& b = w.acquire(2);
-  w.await(b);
+  w.await(w.acquire(2));
   CHECK(w.snapshot().handed_off == 0);
   w.finish();
 }
@@ -150,8 +147,7 @@ TEST_CASE("turns: a force-unlock of the same client is asked after at once, howe
   w.pass(1ms);
   auto const before = asked(w);
   auto const since = w.now;
-  task& forces = w.force_unlock();
-  w.run();
+  task& forces = w.run(w.force_unlock());
   CHECK(forces.done());
   CHECK(w.now == since);
   CHECK(asked(w) == before + 2);

@@ -17,14 +17,12 @@ TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][
   cluster c;
   c.w.await(c.w.acquire(9, {.name = "warm"}));
   c.w.await(c.w.acquire(8, {.name = "there"}));
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   nodes::move(c.w, "there", 1);
   c.w.pass(6s);  // the second node is known
   nodes::move(c.w, "k", 1);
   auto const before = c.w.now;
-  auto& again = c.w.extend(held, 20s);
-  c.w.await(again);
+  c.w.await(c.w.extend(held, 20s));
   CHECK(c.w.now == before);
   CHECK(c.w.snapshot().redirected == 1);
   CHECK(c.second.count("k", c.w.field(1)) == 1);
@@ -36,8 +34,7 @@ TEST_CASE("cluster: MOVED is followed at once, and confirmed", "[unit][machine][
 TEST_CASE("cluster: MOVED to a node that nobody knows is followed when it has said so itself",
           "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   nodes::move(c.w, "k", 1);
   c.w.await(c.w.release(held));
   CHECK_FALSE(c.second.exists("k"));
@@ -48,8 +45,7 @@ TEST_CASE("cluster: ASK is followed by this item alone, and the map stays", "[un
   cluster c;
   auto& held = c.held_and_half_moved();
   CHECK(c.w.ask(detail::query::is_locked).done() == false);
-  auto& extended = c.w.extend(held, 20s);
-  c.w.await(extended);
+  c.w.await(c.w.extend(held, 20s));
   CHECK(c.second.ran("ASKING") == 2);
   c.w.await(c.w.release(held));
   CHECK_FALSE(c.second.exists("k"));
@@ -69,8 +65,7 @@ int pairs_meanwhile(cluster& c, milliseconds length) {
   int pairs = 0;
   for (instant const end = c.w.now + length; c.w.now < end; ++pairs) {
     auto const before = c.w.now;
-    auto& other = c.w.acquire(7, {.name = "other"});
-    c.w.await(other);
+    auto& other = c.w.await(c.w.acquire(7, {.name = "other"}));
     c.w.await(c.w.release(other));
     CHECK(c.w.now == before);
     c.w.pass(1ms * slowness);
@@ -122,8 +117,7 @@ TEST_CASE("cluster: a channel that two nodes send to each other is asked for now
   nodes::move(c.w, "there", 1);
   for (std::size_t client = 0; client < 2; ++client)
     c.w.await(c.w.acquire(8, {.name = "{there}" + std::to_string(client), .client = client}));
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   auto const first = c.first.elsewhere, second = c.second.elsewhere;
   auto const to_each_other = [slot = detail::slot_of("k")](stepped_server& one, auto const& usual, std::string other) {
     one.elsewhere = [=](stepped_server::words const& command, bool asking) {
@@ -264,8 +258,7 @@ TEST_CASE("cluster: a question that meets a key on its way is asked again", "[un
     bool const asks = command[0] == "EVAL" && command[1] == detail::read_write_rest;
     return asks && ++told <= 3 ? std::string(redis_7) + " script: 0, on @user_script:1." : usual(command, asking);
   };
-  auto& query = c.w.ask(detail::query::rest, 1, c.reads);
-  c.w.await(query);
+  auto& query = c.w.await(c.w.ask(detail::query::rest, 1, c.reads));
   CHECK_FALSE(query.error);
   CHECK(query.value > 50'000);
 }
@@ -281,11 +274,9 @@ TEST_CASE("cluster: names of one tag at both ends of the way are asked about one
     bool const tells = says_ask && said.starts_with("TRYAGAIN");
     return tells ? "ASK " + std::to_string(detail::slot_of("k")) + " node1:1" : said;
   };
-  auto& here = c.w.acquire(1, {.name = "{k}here"});
-  c.w.await(here);
+  auto& here = c.w.await(c.w.acquire(1, {.name = "{k}here"}));
   nodes::begin_move(c.w, "k", 1);
-  auto& there = c.w.acquire(1, {.name = "{k}there"});
-  c.w.await(there);
+  auto& there = c.w.await(c.w.acquire(1, {.name = "{k}there"}));
   CHECK(c.second.count("{k}there", c.w.field(1)) == 1);
   c.w.pass(60s);  // the watchdog renews
   CHECK(here.losses + there.losses == 0);
@@ -301,8 +292,7 @@ TEST_CASE("cluster: names of one tag at both ends of the way are asked about one
   nodes::move(c.w, "k", 1);
   auto& first = c.w.release(here);
   auto& last = c.w.release(there);
-  c.w.await(first);
-  c.w.await(last);
+  c.w.await(first, last);
   CHECK_FALSE(c.second.exists("{k}here"));
 }
 
@@ -316,8 +306,7 @@ TEST_CASE("cluster: a question about keys on their way is asked again after a re
     return of_k && ++told <= 3 ? "TRYAGAIN Multiple keys request during rehashing of slot" : usual(command, asking);
   };
   auto const before = c.w.now;
-  auto& query = c.w.ask(detail::query::is_locked);
-  c.w.await(query);
+  auto& query = c.w.await(c.w.ask(detail::query::is_locked));
   CHECK_FALSE(query.error);
   CHECK(query.value == 1);
   CHECK(c.w.now - before > 50ms);
@@ -327,8 +316,7 @@ TEST_CASE("cluster: a node that refuses ASKING is told of once", "[unit][machine
   cluster c;
   auto& held = c.held_and_half_moved();
   c.second.refuse("ASKING", "NOPERM this user has no permissions to run the 'asking' command", -1);
-  auto& waits = c.w.acquire(2, {.wait = 3s});
-  c.w.await(waits);
+  auto& waits = c.w.await(c.w.acquire(2, {.wait = 3s}));
   CHECK_FALSE(waits.granted());
   c.w.await(c.w.extend(held, 20s));
   CHECK(c.second.ran("ASKING") > 1);
@@ -342,12 +330,10 @@ TEST_CASE("cluster: an ASK to a node that cannot be reached counts as an attempt
   auto& held = c.held_and_half_moved();
   c.w.unreachable = "no route";
   c.w.only_host = "node1";
-  auto& refused = c.w.once(2);
-  c.w.await(refused);
+  auto& refused = c.w.await(c.w.once(2));
   CHECK(refused.error == errc::connect_failed);
   c.w.unreachable.clear();
-  auto& extended = c.w.extend(held, 20s);
-  c.w.await(extended);
+  c.w.await(c.w.extend(held, 20s));
   c.w.await(c.w.release(held));
   CHECK(held.losses == 0);
   CHECK_FALSE(c.second.exists("k"));

@@ -289,8 +289,7 @@ TEST_CASE("fair lock: a client goes while its callers wait", "[unit][machine]") 
   world w(seen_by_the_server(), 2);
   granted(w, w.acquire(1, in_line(-1ms, 1)));
   auto& first = w.acquire(2, in_line());
-  auto& second = w.acquire(3, in_line());
-  w.run();
+  auto& second = w.run(w.acquire(3, in_line()));
   CHECK(w.snapshot().subscriptions == 2);
   CHECK_FALSE(first.done());
   CHECK_FALSE(second.done());

@@ -84,8 +84,7 @@ TEST_CASE("non-reentrant lock: a second take by the owner sends nothing, however
   task& tries = w.acquire(1, {.which = &which});
   task& meanwhile = w.acquire(1, {.which = &which});
   CHECK_FALSE(meanwhile.done());  // nobody knows yet
-  w.await(tries);
-  CHECK(tries.granted());
+  granted(w, tries);
   CHECK(meanwhile.error == errc::already_held);
   task& later = w.once(1, {.which = &which});
   CHECK(later.error == errc::already_held);
@@ -93,8 +92,7 @@ TEST_CASE("non-reentrant lock: a second take by the owner sends nothing, however
   CHECK(w.server.ran("EVALSHA acquire") == 1);
   w.release(tries);
   task& behind = w.acquire(1, {.which = &which});  // behind the release
-  w.await(behind);
-  CHECK(behind.granted());
+  granted(w, behind);
   w.finish();
 }
 
@@ -102,10 +100,8 @@ TEST_CASE("non-reentrant lock: a repeated acquire that finds its own field is on
   world w;
   detail::kind const& which = detail::non_reentrant_kind();
   granted(w, w.acquire(9, {.name = "warm"}));
-  task* one = nullptr;
-  leave_unanswered(w, role::shared, [&] { one = &w.acquire(1, {.which = &which}); });
-  w.await(*one);
-  CHECK(one->granted());
+  task& one = *leave_unanswered(w, role::shared, [&] { return &w.acquire(1, {.which = &which}); });
+  granted(w, one);
   CHECK(w.server.count("k", w.field(1)) == 1);
   w.finish();
 }
@@ -115,13 +111,12 @@ TEST_CASE("fenced lock: a repeated grant has a token of its own, above those of 
   detail::kind const& which = detail::fenced_kind();
   task& before = granted(w, w.acquire(9, {.which = &which}));
   w.await(w.release(before));
-  task* one = nullptr;
-  leave_unanswered(w, role::shared, [&] { one = &w.acquire(1, {.which = &which}); });
-  w.await(*one);
+  task& one = *leave_unanswered(w, role::shared, [&] { return &w.acquire(1, {.which = &which}); });
+  w.await(one);
   CHECK(before.token == 1);
-  CHECK(one->token == 3);
+  CHECK(one.token == 3);
   task& next = w.run(w.acquire(2, {.which = &which}));
-  w.release(*one);
+  w.release(one);
   w.await(next);
   CHECK(next.token == 4);  // by a hand-off
   CHECK(w.snapshot().handed_off == 1);

@@ -70,8 +70,7 @@ struct unread_extension : fail_back {
 struct unread : cluster {
   explicit unread(config const& given = brief()) : cluster(1, given) {
     w.late_bytes = false;
-    task& held = w.acquire(1);
-    w.await(held);
+    task& held = w.await(w.acquire(1));
     w.pass(500ms);
     w.deafen(role::shared);
     w.release(held);
@@ -89,8 +88,7 @@ struct held_again {
     w.late_bytes = false;
     w.await(w.acquire(9, {.name = "warm"}));
     w.deafen(role::shared);
-    task& held = w.acquire(1, {.lease = lease});
-    w.run();
+    task& held = w.run(w.acquire(1, {.lease = lease}));
     w.nobody_answers = !reachable;
     w.only_host = "node0";
     test::sentinels::promote(w, next);
@@ -112,8 +110,7 @@ TEST_CASE("case t32: a late release of a master that is one again ends nobody's 
     f.w.nobody_answers = !reachable;
     f.w.only_host = "node0";
     f.promote_next();
-    auto& again = f.w.acquire(1);
-    f.w.run();
+    auto& again = f.w.run(f.w.acquire(1));
     CHECK(again.done() == reachable);  // the first master has said that nothing more runs there; or it has not
     f.w.nobody_answers = false;
     f.promote_first_again();
@@ -132,12 +129,10 @@ TEST_CASE("rule 8: while a replaced master owes an answer its owner waits, and t
   f.w.only_host = "node0";
   f.promote_next();
   auto& again = f.w.acquire(1);
-  auto& elsewhere = f.w.acquire(1, {.name = "other"});
-  f.w.run();
+  auto& elsewhere = f.w.run(f.w.acquire(1, {.name = "other"}));
   CHECK(elsewhere.granted());
   CHECK_FALSE(again.done());
-  auto& other = f.w.acquire(2);
-  f.w.run();
+  auto& other = f.w.run(f.w.acquire(2));
   CHECK_FALSE(other.done());  // behind it in the queue
   f.w.pass(1s);
   CHECK_FALSE(again.done());
@@ -152,9 +147,7 @@ TEST_CASE("rule 8: a master that is gone is not waited for", "[unit][machine]") 
   f.w.only_host = "node0";
   auto const before = f.w.now;
   f.promote_next();
-  auto& again = f.w.acquire(1);
-  f.w.await(again);
-  CHECK(again.granted());
+  granted(f.w, f.w.acquire(1));
   CHECK(f.w.now - before < 200ms);
   CHECK(f.w.noted(event_type::unfenced) == 0);
 }
@@ -185,8 +178,7 @@ TEST_CASE("rule 8: an extension waits for a late release, too", "[unit][machine]
 TEST_CASE("rule 8: an extension that waits keeps no release waiting", "[unit][machine]") {
   unread_extension f;
   f.replace_first();
-  auto& end = f.w.release(f.other);
-  f.w.await(end);
+  auto& end = f.w.await(f.w.release(f.other));
   CHECK(end.released == release_result::released);
   CHECK(f.extension->done());
   CHECK_FALSE(f.extension->yes);
@@ -225,8 +217,7 @@ TEST_CASE("rule 7: a node that has slots again owes nothing of before, whichever
   c.second.redis.data = c.first.redis.data;
   nodes::take_over(c.w, 0, 1, false);
   c.w.until([&] { return c.w.noted(event_type::unfenced) == 1; });
-  auto& again = c.w.acquire(1);
-  c.w.await(again);
+  auto& again = c.w.await(c.w.acquire(1));
   nodes::move(c.w, "k", 0);
   c.w.nobody_answers = false;
   c.w.await(c.w.acquire(2, {.name = "{k}2"}));  // hears where the slot is
@@ -250,8 +241,7 @@ TEST_CASE("rule 8: what another shard owes keeps its owners waiting as long as i
   c.w.pass(1s);
   CHECK(c.w.noted(event_type::unfenced) == 1);
   c.w.nobody_answers = false;
-  c.w.await(again);
-  CHECK(again.granted());
+  granted(c.w, again);
   CHECK(c.first.run_left_behind() == 0);
 }
 
@@ -267,8 +257,7 @@ TEST_CASE("rule 8: a node that is gone owes nothing, whichever shard asks it", "
   c.w.nobody_answers = false;
   c.w.unreachable = "Connection refused";
   c.w.acquire(2, {.name = "there"});
-  c.w.await(again);
-  CHECK(again.granted());
+  granted(c.w, again);
   CHECK(c.w.now - before < 200ms);
   CHECK(c.w.noted(event_type::unfenced) == 0);
 }
@@ -279,8 +268,7 @@ TEST_CASE("rule 7: what a node owes under one of its names is asked for under th
   unread c(given);
   c.w.nodes_announce_names = true;
   c.w.until([&] { return c.first.ran("EVALSHA release") == 1; });
-  auto& again = c.w.acquire(1);
-  c.w.run();
+  auto& again = c.w.run(c.w.acquire(1));
   CHECK(again.granted());
   CHECK(c.first.run_left_behind() == 0);
   c.w.pass(3s);
@@ -291,11 +279,9 @@ TEST_CASE("rule 7: what a node owes under one of its names is asked for under th
 TEST_CASE("rule 8: who enters again waits for a late acquire, which would take it back", "[unit][machine]") {
   for (bool const reachable : {true, false}) {
     held_again f(brief(), reachable);
-    auto& inner = f.w.acquire(1, {.lease = 60s});
-    f.w.run();
+    auto& inner = f.w.run(f.w.acquire(1, {.lease = 60s}));
     CHECK(inner.done() == reachable);
-    f.w.await(inner);
-    CHECK(inner.granted());
+    granted(f.w, inner);
     CHECK(f.w.noted(event_type::unfenced) == (reachable ? 0u : 1u));
     if (!reachable) continue;
     f.next.hang_up();
@@ -311,8 +297,7 @@ TEST_CASE("rule 8: who enters again waits for a late acquire, which would take i
 TEST_CASE("rule 8: who enters again without the server waits for a late acquire, too", "[unit][machine]") {
   config const given = with_turns(brief());
   held_again f(given, false, 20s);
-  auto& inner = f.w.acquire(1);
-  f.w.run();
+  auto& inner = f.w.run(f.w.acquire(1));
   CHECK_FALSE(inner.done());
   f.w.nobody_answers = false;
   f.next.hang_up();
@@ -342,14 +327,11 @@ TEST_CASE("rule 8: who waits to enter again keeps no release waiting", "[unit][m
   held_again f;
   bool const dropped = GENERATE(false, true);
   auto& inner = f.w.acquire(1, {.lease = 60s});
-  auto& last = f.w.acquire(1, {.lease = 60s});
-  f.w.run();
+  auto& last = f.w.run(f.w.acquire(1, {.lease = 60s}));
   if (dropped) {
-    f.w.drop(*f.outer);
-    f.w.run();
+    f.w.drop(*f.outer).run();
   } else {
-    auto& end = f.w.release(*f.outer);
-    f.w.run();
+    auto& end = f.w.run(f.w.release(*f.outer));
     CHECK(end.done());
     CHECK(end.released == release_result::released);
   }
@@ -367,14 +349,12 @@ TEST_CASE("rule 8: a release that came while another was under way passes who wa
           "[unit][machine]") {
   held_again f;
   f.w.nobody_answers = false;
-  task& second = f.w.acquire(1, {.lease = 4s});
-  f.w.await(second);
+  task& second = f.w.await(f.w.acquire(1, {.lease = 4s}));
   f.w.nobody_answers = true;
   f.w.deafen(role::shared);
   auto& first_end = f.w.release(second);  // its answer makes the others go on
   auto& inner = f.w.acquire(1, {.lease = 60s});
-  auto& end = f.w.release(*f.outer);
-  f.w.run();
+  auto& end = f.w.run(f.w.release(*f.outer));
   f.w.only_host = "node1";  // the second one is replaced in its turn, by the first
   f.w.server.redis.data = f.next.redis.data;
   test::sentinels::promote(f.w, f.w.server);
@@ -382,8 +362,7 @@ TEST_CASE("rule 8: a release that came while another was under way passes who wa
   CHECK(first_end.done());
   CHECK(end.done());
   CHECK_FALSE(inner.done());
-  f.w.await(inner);
-  CHECK(inner.granted());
+  granted(f.w, inner);
   CHECK(f.w.server.count("k", f.w.field(1)) == 1);
 }
 
@@ -391,13 +370,11 @@ TEST_CASE("rule 8: an extension that makes way takes nobody along who came behin
   unread_extension f;
   auto& inner = f.w.acquire(1, {.name = "other", .lease = 90s});
   f.replace_first();
-  auto& end = f.w.release(f.other);
-  f.w.run();
+  auto& end = f.w.run(f.w.release(f.other));
   CHECK(end.done());
   CHECK(end.released == release_result::released);
   CHECK(f.extension->done());
-  f.w.await(inner);
-  CHECK(inner.granted());
+  granted(f.w, inner);
 }
 
 TEST_CASE("rule 8: who made way for a release that no server hears of goes on", "[unit][machine]") {

@@ -35,8 +35,7 @@ struct adopted_after_a_release : failover {
 
 TEST_CASE("fleet: a client asks a sentinel for its server, and locks there", "[unit][machine]") {
   failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   CHECK(f.w.server.count("k", f.w.field(1)) == 1);
   CHECK(f.w.noted(event_type::topology_changed) == 1);
   f.w.await(f.w.release(held));
@@ -63,14 +62,12 @@ TEST_CASE("fleet: after a failover holds are looked for on the new master before
   failover f;
   auto& held = f.w.acquire(1);
   auto& fixed = f.w.acquire(2, {.name = "other", .lease = 20s});
-  f.w.await(held);
-  f.w.await(fixed);
+  f.w.await(held, fixed);
   f.w.pass(500ms);
   f.copy();
   f.promote();
   f.w.until([&] { return f.next.log.size() > 0; });  // it has come there
-  auto& third = f.w.acquire(3, {.name = "third"});
-  f.w.await(third);
+  f.w.await(f.w.acquire(3, {.name = "third"}));
   CHECK(f.next.ran("EVALSHA renew") == 1);
   CHECK(f.next.count("third", f.w.field(3)) == 1);
   CHECK(held.losses + fixed.losses == 0);
@@ -85,8 +82,7 @@ TEST_CASE("fleet: after a failover holds are looked for on the new master before
 TEST_CASE("fleet: who lost a grant with the old master is told as soon as the new one answers", "[unit][machine]") {
   for (milliseconds const lease : {0ms, 20'000ms}) {
     failover f;
-    auto& held = f.w.acquire(1, {.lease = lease});
-    f.w.await(held);
+    auto& held = f.w.await(f.w.acquire(1, {.lease = lease}));
     f.w.pass(500ms);
     f.promote();  // with nothing
     f.w.run();
@@ -97,8 +93,7 @@ TEST_CASE("fleet: who lost a grant with the old master is told as soon as the ne
 
 TEST_CASE("fleet: a failover that was not announced is noticed by asking", "[unit][machine]") {
   failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   f.copy();
   f.promote(false);
   f.w.pass(1'100ms);
@@ -108,8 +103,7 @@ TEST_CASE("fleet: a failover that was not announced is noticed by asking", "[uni
 
 TEST_CASE("fleet: a release that the new master has not heard of is repeated there", "[unit][machine]") {
   failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   f.copy();
   f.w.await(f.w.release(held));
   f.w.pass(9s);
@@ -124,13 +118,11 @@ TEST_CASE("fleet: a release that the new master has not heard of is repeated the
 TEST_CASE("fleet: a release is repeated while its owner asks for the other side", "[unit][machine]") {
   how const reads{.which = &detail::read_write_kind(), .mode = 0}, writes{.which = reads.which, .mode = 1};
   failover f;
-  auto& held = f.w.acquire(1, writes);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1, writes));
   f.copy();
   f.w.await(f.w.release(held));
   f.w.mute(role::shared);
-  auto& reader = f.w.acquire(1, reads);
-  f.w.run();
+  auto& reader = f.w.run(f.w.acquire(1, reads));
   f.promote();
   f.w.await(reader);
   f.w.run();
@@ -143,16 +135,14 @@ TEST_CASE("fleet: a release is repeated while its owner asks for the other side"
 TEST_CASE("fleet: a release is repeated while its owner leaves the line", "[unit][machine]") {
   how const ours{.which = &detail::fair_kind()}, theirs{.client = 1, .which = ours.which};
   failover f(2);
-  auto& held = f.w.acquire(1, ours);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1, ours));
   f.copy();
   f.w.await(f.w.release(held));
   f.w.await(f.w.acquire(2, theirs));
   auto& waits = f.w.acquire(1, ours);
   f.w.pass(10ms);
   f.w.mute(role::shared);
-  f.w.cancel(waits);
-  f.w.run();
+  f.w.cancel(waits).run();
   f.promote();
   f.w.pass(1s);
   CHECK(f.next.count("k", f.w.field(1)) == 0);
@@ -161,11 +151,9 @@ TEST_CASE("fleet: a release is repeated while its owner leaves the line", "[unit
 TEST_CASE("fleet: what was released long ago is not released again", "[unit][machine]") {
   failover f;
   f.replicate(2);
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   f.w.await(f.w.release(held));
-  auto& other = f.w.acquire(2, {.name = "other"});
-  f.w.await(other);
+  f.w.await(f.w.acquire(2, {.name = "other"}));
   f.copy();
   f.w.pass(13s);
   f.promote();
@@ -176,8 +164,7 @@ TEST_CASE("fleet: what was released long ago is not released again", "[unit][mac
 TEST_CASE("fleet: masters that change again and again do not make a release younger", "[unit][machine]") {
   failover f;
   f.replicate(2);
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   f.w.await(f.w.release(held));
   f.w.await(f.w.acquire(2, {.name = "other"}));
   std::array const both{&f.next, &f.w.server};
@@ -196,8 +183,7 @@ TEST_CASE("fleet: what an old master answers later is believed by nobody", "[uni
   failover f;
   f.w.await(f.w.acquire(9, {.name = "warm"}));
   f.w.mute(role::shared);
-  auto& held = f.w.acquire(1);
-  f.w.run();
+  auto& held = f.w.run(f.w.acquire(1));
   CHECK(f.w.server.count("k", f.w.field(1)) == 1);  // granted there, and nobody knows
   auto const before = f.w.serial(role::shared);
   f.promote();
@@ -229,12 +215,10 @@ TEST_CASE("routes: of two claims the one with the greater epoch is believed", "[
 // Nobody has heard of the other one, which was master between.
 TEST_CASE("fleet: a server that is elected again has lost what a new one would have lost", "[unit][machine]") {
   failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   f.copy();
   f.w.await(f.w.release(held));
-  auto& fixed = f.w.acquire(2, {.name = "other", .lease = 60s});
-  f.w.await(fixed);
+  auto& fixed = f.w.await(f.w.acquire(2, {.name = "other", .lease = 60s}));
   auto const before = f.w.serial(role::shared);
   f.w.server.redis.data = f.next.redis.data;
   f.promote(false);
@@ -255,8 +239,7 @@ TEST_CASE("fleet: what a master has not answered is released where it may have r
   f.copy();
   f.next.stranger_takes("k", "stranger:1", 60'000);
   w.deafen(role::shared);
-  auto& asks = w.acquire(1, {.wait = 2s, .lease = 60s});
-  w.run();
+  auto& asks = w.run(w.acquire(1, {.wait = 2s, .lease = 60s}));
   w.unreachable = "no route";  // and so it is not told to forget it
   w.only_host = "node0";
   w.lose(role::shared, fate::late);
@@ -279,13 +262,10 @@ TEST_CASE("fleet: a re-entry that was not answered makes no release of what is h
   given.local_turns = false;
   failover f(1, given);
   world& w = f.w;
-  auto& held = w.acquire(1, {.lease = 60s});
-  w.await(held);
+  auto& held = w.await(w.acquire(1, {.lease = 60s}));
   w.mute(role::shared);
-  auto& again = w.acquire(1, {.lease = 60s});
-  w.run();
-  w.cancel(again);
-  w.run();
+  auto& again = w.run(w.acquire(1, {.lease = 60s}));
+  w.cancel(again).run();
   f.copy();
   f.promote();
   w.pass(1s);
@@ -303,9 +283,7 @@ TEST_CASE("fleet: what is taken again under the field of another client makes no
   config given = impatient();
   given.local_turns = false;
   adopted_after_a_release f(1, given);
-  auto& again = f.w.acquire(5, {.lease = 60s});
-  f.w.await(again);
-  REQUIRE(again.granted());
+  auto& again = granted(f.w, f.w.acquire(5, {.lease = 60s}));
   f.promote();
   f.w.pass(1s);
   CHECK(again.losses == 1);
@@ -315,14 +293,11 @@ TEST_CASE("fleet: what is taken again under the field of another client makes no
 TEST_CASE("fleet: a release is repeated when its owner has left the field of another one", "[unit][machine]") {
   config const given = with_turns(impatient());
   failover f(1, given);
-  auto& first = f.w.acquire(1);
-  f.w.await(first);
+  auto& first = f.w.await(f.w.acquire(1));
   f.copy();
   f.w.await(f.w.release(first));
-  auto& second = f.w.acquire(2);
-  f.w.await(second);
-  auto& turn = f.w.acquire(1);
-  f.w.run();
+  auto& second = f.w.await(f.w.acquire(2));
+  auto& turn = f.w.run(f.w.acquire(1));
   f.w.await(f.w.release(second));
   REQUIRE(turn.granted());
   CHECK(f.w.server.count("k", f.w.field(2)) == 1);
@@ -335,8 +310,7 @@ TEST_CASE("fleet: a release is repeated when its owner has left the field of ano
 // Others of the client would wait for what is left of it.
 TEST_CASE("fleet: a release is repeated while its owner waits for another kind of the lock", "[unit][machine]") {
   failover f;
-  auto& held = f.w.acquire(1, {.lease = 60s});
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1, {.lease = 60s}));
   f.copy();
   f.w.await(f.w.release(held));
   f.w.server.stranger_takes("k", "stranger:1", 60'000);
@@ -364,8 +338,7 @@ TEST_CASE("fleet: a release is repeated when its owner detaches what it has adop
 
 TEST_CASE("fleet: what is released again is not given up while the new master has no replica", "[unit][machine]") {
   failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   f.copy();
   f.w.await(f.w.release(held));
   f.next.refuse("EVALSHA release", "NOREPLICAS Not enough good replicas to write.", 3);
@@ -377,11 +350,10 @@ TEST_CASE("fleet: what is released again is not given up while the new master ha
 TEST_CASE("fleet: what the owner has taken again is not released", "[unit][machine]") {
   for (bool const as_another_kind : {false, true}) {
     failover f;
-    auto& held = f.w.acquire(1);
-    f.w.await(held);
+    auto& held = f.w.await(f.w.acquire(1));
     f.w.await(f.w.release(held));
-    auto& again = f.w.acquire(1, {.lease = 60s, .which = as_another_kind ? &detail::fenced_kind() : nullptr});
-    f.w.await(again);
+    auto& again =
+        f.w.await(f.w.acquire(1, {.lease = 60s, .which = as_another_kind ? &detail::fenced_kind() : nullptr}));
     if (!as_another_kind) transfers::detach(f.w, again);
     f.w.await(f.w.acquire(2, {.name = "other"}));
     f.copy();
@@ -400,8 +372,7 @@ TEST_CASE("fleet: the master changes at step k of every call", "[unit][machine][
       for (int k = 0, most = 1; k < most; ++k) {
         failover f;
         INFO("direct " << direct << ", announced " << announced << ", step " << k);
-        auto& warm = f.w.acquire(7, {.name = "warm", .direct = true});
-        f.w.await(warm);
+        auto& warm = f.w.await(f.w.acquire(7, {.name = "warm", .direct = true}));
         f.w.await(f.w.release(warm, true));
         f.w.pass(1'500ms);  // it may be asked at once
         int const begin = f.w.steps();
@@ -413,20 +384,14 @@ TEST_CASE("fleet: the master changes at step k of every call", "[unit][machine][
           w.mute(role::direct);
           w.mute(role::messages);
         };
-        auto& first = f.w.acquire(1, {.direct = direct});
-        f.w.await(first);
-        auto& second = f.w.acquire(2, {.direct = direct});
-        f.w.run();
-        auto& end = f.w.release(first, direct);
-        f.w.await(end);
+        auto& first = f.w.await(f.w.acquire(1, {.direct = direct}));
+        auto& second = f.w.run(f.w.acquire(2, {.direct = direct}));
+        auto& end = f.w.await(f.w.release(first, direct));
         CHECK(end.released == release_result::released);
-        f.w.await(second);
-        REQUIRE(second.granted());
-        auto& again = f.w.acquire(1, {.lease = 20s});
-        f.w.run();
+        granted(f.w, second);
+        auto& again = f.w.run(f.w.acquire(1, {.lease = 20s}));
         CHECK_FALSE(again.done());
-        auto& last = f.w.release(second, direct);
-        f.w.await(last);
+        auto& last = f.w.await(f.w.release(second, direct));
         CHECK(last.released == release_result::released);
         f.w.await(again);
         f.w.drop(again);

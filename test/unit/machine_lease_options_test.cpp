@@ -21,8 +21,7 @@ TEST_CASE("a lock delay is added on the server and not trusted here", "[unit][ma
   CHECK_FALSE(other.done());
   w.pass(3s);
   CHECK_FALSE(other.done());
-  w.await(other);
-  CHECK(other.granted());
+  granted(w, other);
   CHECK(w.now >= fixed.done_at + 14'999ms);
   w.await(w.release(other));
   w.finish();
@@ -56,8 +55,7 @@ TEST_CASE("the owner of a lost hold comes back within its lock delay", "[unit][m
   task& first = w.await(w.acquire(1, {.lease = 1s, .lock_delay = 20s}));
   w.pass(2s);
   CHECK(first.losses == 1);
-  task& again = w.await(w.acquire(1, {.lease = 1s}));
-  CHECK(again.granted());
+  task& again = granted(w, w.acquire(1, {.lease = 1s}));
   CHECK(w.server.count("k", w.field(1)) == 1);
   w.await(w.release(again));
   CHECK_FALSE(w.server.has("k", w.field(1)));
@@ -134,14 +132,9 @@ TEST_CASE("a re-entry that was sent before its hold ended leaves the lock delay 
 
 TEST_CASE("turns: a hold with a lock delay begins in the field of its own owner", "[unit][machine]") {
   world w(with_turns());
-  task& a = granted(w, w.acquire(1));
-  task& b = w.run(w.acquire(2));
-  w.drop(a);
-  REQUIRE(b.granted());
+  task& b = second_by_turn(w);
   w.drop(b);
-  task& delayed = w.acquire(2, {.lease = 1s, .lock_delay = 20s});
-  w.await(delayed);
-  REQUIRE(delayed.granted());
+  task& delayed = granted(w, w.acquire(2, {.lease = 1s, .lock_delay = 20s}));
   CHECK(w.server.has("k", w.field(2)));
   w.pass(2s);
   REQUIRE(delayed.losses == 1);

@@ -97,8 +97,7 @@ TEST_CASE("semaphore: what a client claims is renewed every second and left alon
   task& small = w.acquire(2, some(1, 1));
   w.pass(5s);
   CHECK_FALSE(small.done());
-  w.cancel(big);
-  w.run();
+  w.cancel(big).run();
   CHECK(small.granted());
   CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") == -2);
   w.finish();
@@ -110,11 +109,9 @@ TEST_CASE("semaphore: a claim goes with the last call of its client that waits")
   auto const claims = [&] { return w.server.ttl("latchkey_semaphore_claim:{k}") > 0; };
   task& first = w.run(w.acquire(1, some(3)));
   task& second = w.run(w.acquire(2, some(3)));
-  w.cancel(first);
-  w.run();
+  w.cancel(first).run();
   CHECK(claims());
-  w.cancel(second);
-  w.run();
+  w.cancel(second).run();
   CHECK_FALSE(claims());
   w.run(w.acquire(3, some(2, 1)));
   CHECK(claims());
@@ -128,11 +125,9 @@ TEST_CASE("semaphore: a claim goes with the last that waits, though another one 
   set_free(w, 0);
   task& big = w.run(w.acquire(1, some(3)));
   task& small = w.run(w.acquire(2, some(1)));
-  w.cancel(big);
-  w.run();
+  w.cancel(big).run();
   w.server.set("k", 0);
-  w.cancel(small);
-  w.run();
+  w.cancel(small).run();
   CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") == -2);
   w.finish();
 }
@@ -157,8 +152,7 @@ TEST_CASE("semaphore: a claim of one more who asks is not withdrawn") {
   task& ours = w.run(w.acquire(1, some(3)));
   task& theirs = w.run(w.acquire(2, some(3, 1)));
   w.pass(500ms);
-  w.cancel(theirs);
-  w.run();
+  w.cancel(theirs).run();
   CHECK(w.server.ttl("latchkey_semaphore_claim:{k}") > 0);
   w.server.set("k", 3);
   w.server.publish("redisson_sc:{k}", "3");
@@ -252,8 +246,7 @@ TEST_CASE("permit semaphore: what another client has made longer is not taken fr
   w.pass(1s);
   CHECK(first.losses == 1);
   CHECK(taken(w) == 1);
-  w.drop(first);
-  w.run();
+  w.drop(first).run();
   CHECK(taken(w) == 1);
   w.pass(10s);
   task& next = granted(w, w.acquire(2, a_permit(1s)));

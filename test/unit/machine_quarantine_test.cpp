@@ -38,16 +38,14 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
           "[unit][machine][case-t49]") {
   quarantined q;
   world& w = q.w;
-  auto& held = w.acquire(1);
-  w.await(held);
+  auto& held = w.await(w.acquire(1));
   w.pass(500ms);
   q.copy();
   q.promote();
   w.run();
   CHECK(w.noted(event_type::quarantined) == 1);
   auto& fresh = w.acquire(2, {.name = "other", .direct = true});
-  auto& again = w.acquire(1);
-  w.run();
+  auto& again = w.run(w.acquire(1));
   CHECK(again.granted());
   w.await(w.release(again));
   w.await(w.release(held));
@@ -60,15 +58,13 @@ TEST_CASE("quarantine: after a failover nothing new begins for a while, and what
 TEST_CASE("quarantine: what was released is passed on to nobody", "[unit][machine][case-t49]") {
   for (bool const answered : {true, false}) {
     quarantined q;
-    auto& before = q.w.acquire(1);
-    q.w.await(before);
+    auto& before = q.w.await(q.w.acquire(1));
     if (!answered) q.w.mute(role::shared);
     auto& released = q.w.release(before);
     answered ? void(q.w.await(released)) : q.w.run();
     CHECK_FALSE(q.w.server.exists("k"));
     q.stranger_takes();
-    auto& waiter = q.w.acquire(2);
-    q.w.run();
+    auto& waiter = q.w.run(q.w.acquire(2));
     q.gets_it_late(waiter);
   }
 }
@@ -78,8 +74,7 @@ TEST_CASE("quarantine: what the old master never answered is asked for when it i
   q.w.await(q.w.acquire(7, {.name = "warm"}));
   q.stranger_takes();
   q.w.mute(role::shared);
-  auto& asks = q.w.acquire(2);
-  q.w.run();
+  auto& asks = q.w.run(q.w.acquire(2));
   q.gets_it_late(asks);
 }
 
@@ -88,8 +83,7 @@ TEST_CASE("quarantine: a slot that moves takes nothing out of it", "[unit][machi
   world& w = c.w;
   auto& third = w.add_server();
   nodes::move(w, "other", 1);
-  auto& held = w.acquire(1);
-  w.await(held);
+  auto& held = w.await(w.acquire(1));
   w.await(w.acquire(2, {.name = "other"}));
   w.pass(20s);
   third.redis.data = c.first.redis.data;

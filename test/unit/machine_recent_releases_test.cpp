@@ -26,8 +26,7 @@ config asking_every(milliseconds interval) {
 struct released : failover {
   explicit released(milliseconds interval) : failover(1, asking_every(interval)) {
     replicate(2);
-    auto& held = w.acquire(1, {.lease = 100s});
-    w.await(held);
+    auto& held = w.await(w.acquire(1, {.lease = 100s}));
     copy();
     w.pass(100ms);
     w.await(w.release(held));
@@ -114,8 +113,7 @@ TEST_CASE("releases: one is forgotten when the lease of what was held has ended"
 TEST_CASE("releases: a client that has nothing else to do asks until a release is safe, and then nobody",
           "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1, {.lease = 100s});
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1, {.lease = 100s}));
   auto const copy = c.first.redis.data;
   bool const lost = GENERATE(true, false);
   c.w.await(c.w.release(held));
@@ -170,8 +168,7 @@ TEST_CASE("releases: of too many the oldest are forgotten", "[unit][machine]") {
 
 TEST_CASE("releases: whose master is gone looks for the next one soon", "[unit][machine][cluster]") {
   cluster c;
-  auto& held = c.w.acquire(1, {.lease = 100s});
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1, {.lease = 100s}));
   c.second.redis.data = c.first.redis.data;
   c.w.await(c.w.release(held));
   c.w.only_host = "node0";
@@ -189,8 +186,7 @@ TEST_CASE("releases: a node that got a slot by the word of another one may have 
   cluster c;
   c.w.await(c.w.acquire(3, {.name = "other", .lease = 60s}));
   nodes::move(c.w, "k", 1);
-  auto& held = c.w.acquire(1, {.lease = 60s});
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1, {.lease = 60s}));
   auto const copy = c.second.redis.data;
   c.w.await(c.w.release(held));
   c.second.redis.data = copy;
@@ -203,14 +199,11 @@ TEST_CASE("releases: a node that got a slot by the word of another one may have 
 TEST_CASE("releases: a node that gets a slot may have been elected again", "[unit][machine][cluster]") {
   cluster c;
   nodes::move(c.w, "other", 1);
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
-  auto& there = c.w.acquire(3, {.name = "other"});
-  c.w.await(there);
+  auto& held = c.w.await(c.w.acquire(1));
+  auto& there = c.w.await(c.w.acquire(3, {.name = "other"}));
   auto const copy = c.first.redis.data;
   c.w.await(c.w.release(held));
-  auto& lost = c.w.acquire(2, {.name = "{k}2", .lease = 60s});
-  c.w.await(lost);
+  auto& lost = c.w.await(c.w.acquire(2, {.name = "{k}2", .lease = 60s}));
   c.w.pass(1s);
   c.first.redis.data = copy;
   nodes::take_over(c.w, 0, 0, false);
@@ -269,8 +262,7 @@ TEST_CASE("releases: what was released in a slot that moves is released where it
   auto& third = c.w.add_server();
   nodes::move(c.w, "other", 2);
   nodes::move(c.w, "more", 2);
-  auto& held = c.w.acquire(1, {.lease = 60s});
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1, {.lease = 60s}));
   c.w.await(c.w.acquire(3, {.name = "other"}));
   auto const copy = c.first.redis.data;
   c.w.await(c.w.release(held));
@@ -297,8 +289,7 @@ TEST_CASE("releases: what ran behind an ASK is not taken along by other slots th
   c.w.await(c.w.release(held));
   c.w.await(c.w.acquire(3, {.name = "other", .lease = 60s}));
   nodes::move(c.w, "another", 2);
-  auto& asks = c.w.acquire(3, {.name = "another", .lease = 60s});
-  c.w.await(asks);
+  c.w.await(c.w.acquire(3, {.name = "another", .lease = 60s}));
   c.w.pass(1s);
   nodes::take_over(c.w, 1, 1, false);
   c.second.redis.data = copy;
@@ -327,8 +318,7 @@ TEST_CASE("releases: what ran behind an ASK, and is lost there, does not come ba
 TEST_CASE("releases: one is counted as given back where it finds something", "[unit][machine]") {
   bool const heard = GENERATE(true, false);
   failover f;
-  auto& held = f.w.acquire(1);
-  f.w.await(held);
+  auto& held = f.w.await(f.w.acquire(1));
   if (!heard) f.copy();
   f.w.await(f.w.release(held));
   f.w.pass(1s);

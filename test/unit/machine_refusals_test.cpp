@@ -55,8 +55,7 @@ TEST_CASE("out of memory: a one-shot is told, a waiter goes on, a release works"
   w.pass(3s);
   CHECK_FALSE(b.done());
   w.server.redis.full = false;
-  w.await(b);
-  CHECK(b.granted());
+  granted(w, b);
   w.finish();
 }
 
@@ -75,8 +74,7 @@ TEST_CASE("READONLY in mid-session: the connection is given up, and the request 
   world w;
   granted(w, w.acquire(9, {.name = "other"}));
   w.server.refuse("EVALSHA acquire", "READONLY You can't write against a read only replica.", 1);
-  task& a = w.await(w.acquire(1));
-  CHECK(a.granted());
+  granted(w, w.acquire(1));
   CHECK(w.snapshot().reconnects == 1);
   w.finish();
 }
@@ -177,8 +175,7 @@ TEST_CASE("bytes that are no RESP end the connection, and the request goes again
       detail::actions out;
       w.lose(lane, fate::gone);
     }
-    w.await(a);
-    CHECK(a.granted());
+    granted(w, a);
     CHECK(w.server.ran("CLIENT KILL ID") == 1);
     w.finish();
   }
@@ -202,14 +199,13 @@ TEST_CASE("a lock without a time to live is looked at every second, and an event
 TEST_CASE("a repeated acquire that is refused is given back: the copy before it may have been granted") {
   world w;
   w.run(w.release(granted(w, w.acquire(9, {.name = "warm"}))));
-  task* a = nullptr;
-  leave_unanswered(w, role::shared, [&] { a = &w.once(1); });
+  task& a = *leave_unanswered(w, role::shared, [&] { return &w.once(1); });
   CHECK(w.server.all() == std::set<std::string>{"k/clientA:1=1"});
   w.server.refuse("EVALSHA acquire k", "NOPERM this user has no permissions to run the 'evalsha' command");
   w.run();
-  w.await(*a);
+  w.await(a);
   w.run();
-  CHECK((a->done() && !a->granted()));
+  CHECK((a.done() && !a.granted()));
   CHECK(w.server.all().empty());
   w.finish();
 }

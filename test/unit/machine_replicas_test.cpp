@@ -4,7 +4,6 @@
 #include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 #include <support/unit/transfers.hpp>
-#include <support/unit/turns.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -20,17 +19,13 @@ TEST_CASE("replicas: a grant is told when as many have it as are asked for", "[u
     }));
     INFO(needed);
     replicated r(needed, replicas);
-    auto& warm = r.w.acquire(9, {.name = "warm", .direct = true});
-    r.w.await(warm);
+    r.w.await(r.w.acquire(9, {.name = "warm", .direct = true}));
     r.w.pass(500ms);
     auto const before = r.waits(asked);
-    auto& held = r.w.acquire(1, {.direct = direct});
-    r.w.await(held);
-    CHECK(held.granted());
+    auto& held = granted(r.w, r.w.acquire(1, {.direct = direct}));
     CHECK(r.waits(asked) == before + 1);
     // Who is told that it is busy, and who releases, waits for nobody.
-    auto& busy = r.w.once(2, {.direct = direct});
-    r.w.await(busy);
+    auto& busy = r.w.await(r.w.once(2, {.direct = direct}));
     CHECK(busy.busy());
     r.w.await(r.w.release(held, direct));
     CHECK(r.waits(asked) == before + 1);
@@ -58,13 +53,11 @@ TEST_CASE("replicas: a grant that they do not confirm is told to nobody and give
   for (bool const direct : {false, true}) {
     INFO(direct);
     replicated r(1);
-    auto& warm = r.w.acquire(9, {.name = "warm", .direct = true});
-    r.w.await(warm);
+    auto& warm = r.w.await(r.w.acquire(9, {.name = "warm", .direct = true}));
     r.w.await(r.w.release(warm));
     r.w.pass(500ms);
     r.w.server.redis.synced_replicas = 0;
-    auto& tried = r.w.once(1, {.direct = direct});
-    r.w.await(tried);
+    auto& tried = r.w.await(r.w.once(1, {.direct = direct}));
     CHECK(tried.error == errc::not_synced);
     CHECK(tried.text.find("replicas") != std::string::npos);
     r.w.run();
@@ -75,8 +68,7 @@ TEST_CASE("replicas: a grant that they do not confirm is told to nobody and give
     for (int i = 0; i < 200; ++i) r.w.step();
     CHECK_FALSE(waits.done());
     r.w.server.redis.synced_replicas = 1;
-    r.w.await(waits);
-    CHECK(waits.granted());
+    granted(r.w, waits);
     CHECK(waits.losses == 0);
   }
 }
@@ -85,8 +77,7 @@ TEST_CASE("replicas: a grant that they do not confirm is told to nobody and give
 TEST_CASE("replicas: where so many are wanted and fewer follow nothing is granted", "[unit][machine][case-t23]") {
   for (int const needed : {1, 2}) {
     replicated r(needed, static_cast<std::size_t>(needed) - 1);
-    auto& tried = r.w.once(1);
-    r.w.await(tried);
+    auto& tried = r.w.await(r.w.once(1));
     CHECK(tried.error == errc::not_synced);
     r.w.run();
     CHECK_FALSE(r.w.server.exists("k"));
@@ -99,8 +90,7 @@ TEST_CASE("replicas: all are those that the sentinels name, and not those that f
   r.w.await(r.w.acquire(9, {.name = "warm"}));
   r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 1;  // one of the two has gone
   r.w.pass(5s);
-  auto& tried = r.w.once(1);
-  r.w.await(tried);
+  auto& tried = r.w.await(r.w.once(1));
   CHECK(tried.error == errc::not_synced);
 }
 
@@ -112,8 +102,7 @@ TEST_CASE("replicas: one that has followed is missed for a while, whatever other
   CHECK(r.waits("2 1000") == 1);
   r.w.server.redis.replicas = r.w.server.redis.synced_replicas = 0;
   r.w.pass(5s);
-  auto& tried = r.w.once(1);
-  r.w.await(tried);
+  auto& tried = r.w.await(r.w.once(1));
   CHECK(tried.error == errc::not_synced);
   CHECK(r.w.noted(event_type::unsynced) == 0);
   r.w.pass(10s);
@@ -152,8 +141,7 @@ TEST_CASE("replicas: whoever has taken over is not missed", "[unit][machine][clu
   c.second.redis.replicas = c.second.redis.synced_replicas = another;
   nodes::take_over(w, 0, 1, true);
   w.pass(2s);
-  auto& tried = w.once(2, {.name = "{k}2"});
-  w.await(tried);
+  auto& tried = w.await(w.once(2, {.name = "{k}2"}));
   CHECK(tried.yes);
   CHECK(held.losses == 0);
   CHECK(w.noted(event_type::unsynced) == (another ? 0 : 1));
@@ -163,8 +151,7 @@ TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "
   for (bool const direct : {false, true}) {
     replicated r(1);
     r.w.server.refuse("WAIT", "NOPERM this user has no permissions to run the 'wait' command", -1);
-    auto& call = r.w.acquire(1, {.direct = direct});
-    r.w.await(call);
+    auto& call = r.w.await(r.w.acquire(1, {.direct = direct}));
     CHECK(call.error == errc::not_synced);
     CHECK(call.text.starts_with("NOPERM"));
     r.w.run();
@@ -175,8 +162,7 @@ TEST_CASE("replicas: a server that refuses WAIT is not asked again and again", "
 
 TEST_CASE("replicas: a renewal that they do not confirm is not believed", "[unit][machine][case-t27]") {
   replicated r(1);
-  auto& held = r.w.acquire(1);
-  r.w.await(held);
+  auto& held = r.w.await(r.w.acquire(1));
   auto const until = held.shown.until();
   r.w.server.redis.synced_replicas = 0;
   r.w.pass(15s);
@@ -218,11 +204,9 @@ TEST_CASE("replicas: a turn that the server confirms makes no hold longer, since
 
 TEST_CASE("replicas: an extension that they do not confirm is an error", "[unit][machine]") {
   replicated r(1);
-  auto& held = r.w.acquire(1);
-  r.w.await(held);
+  auto& held = r.w.await(r.w.acquire(1));
   r.w.server.redis.synced_replicas = 0;
-  auto& longer = r.w.extend(held, 60s);
-  r.w.await(longer);
+  auto& longer = r.w.await(r.w.extend(held, 60s));
   CHECK(longer.error == errc::not_synced);
   CHECK(held.shown.until() <= r.w.now + 30s);
 }
@@ -237,8 +221,7 @@ TEST_CASE("replicas: a connection that is lost before they have confirmed leaves
   r.w.step();
   CHECK_FALSE(held.done());
   r.w.lose(role::shared, fate::late);
-  r.w.await(held);
-  CHECK(held.granted());
+  granted(r.w, held);
   CHECK(r.w.server.count("k", r.w.field(1)) == 1);
   r.w.await(r.w.release(held));
   CHECK_FALSE(r.w.server.exists("k"));

@@ -90,10 +90,9 @@ TEST_CASE("handshake: where KILL may not be used, an event says so and the rest 
   task& a = granted(w, w.acquire(1, {.direct = true}));
   CHECK(w.noted(event_type::kill_refused) == 1);
   CHECK_FALSE(w.snapshot().fenced);
-  task* ended = nullptr;
-  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
-  w.await(*ended);
-  CHECK(ended->released == release_result::released);
+  task& ended = *leave_unanswered(w, role::shared, [&] { return &w.release(a); });
+  w.await(ended);
+  CHECK(ended.released == release_result::released);
   CHECK(w.server.ran("CLIENT KILL") == 0);
   CHECK(w.noted(event_type::kill_refused) == 1);
   w.finish();
@@ -175,8 +174,7 @@ TEST_CASE("handshake: a replica is left again; a one-shot is told so, a waiter w
   CHECK_FALSE(b.done());
   CHECK(w.server.ran("EVAL") == 0);
   w.server.redis.read_only = false;
-  w.await(b);
-  CHECK(b.granted());
+  granted(w, b);
   w.finish();
 }
 
@@ -198,8 +196,7 @@ TEST_CASE("handshake: a server that has no room says so, and has room later") {
   CHECK(a.text == "ERR max number of clients reached");
   CHECK_FALSE(b.done());
   w.server.noise.clear();
-  w.await(b);
-  CHECK(b.granted());
+  granted(w, b);
   w.finish();
 }
 

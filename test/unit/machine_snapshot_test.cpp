@@ -28,15 +28,13 @@ TEST_CASE("snapshot: waits for replicas are counted once each, met or failed", "
     auto const before = r.w.snapshot();
     CHECK(before.waits_met == r.waits(""));
     CHECK(before.waits_failed == 0);
-    auto& held = r.w.acquire(1, {.direct = direct});
-    r.w.await(held);
+    auto& held = r.w.await(r.w.acquire(1, {.direct = direct}));
     CHECK(r.w.snapshot().waits_met == before.waits_met + 1);
     r.w.await(r.w.release(held, direct));
     CHECK(r.w.snapshot().waits_met == before.waits_met + 1);
 
     r.w.server.redis.synced_replicas = 0;
-    auto& tried = r.w.once(1, {.direct = direct});
-    r.w.await(tried);
+    auto& tried = r.w.await(r.w.once(1, {.direct = direct}));
     CHECK(tried.error == errc::not_synced);
     auto const failed = r.w.snapshot().waits_failed;
     CHECK(failed == 5);  // the first, and as many as retry_attempts allow
@@ -77,8 +75,7 @@ TEST_CASE("snapshot: a failover is a switch, and so is an election of the same s
 TEST_CASE("snapshot: slots that another node has are a switch", "[unit][machine][cluster]") {
   cluster c;
   nodes::move(c.w, "other", 1);
-  auto& held = c.w.acquire(1);
-  c.w.await(held);
+  auto& held = c.w.await(c.w.acquire(1));
   c.w.await(c.w.acquire(2, {.name = "other"}));
   CHECK(c.w.noted(event_type::topology_changed) == 2);
   CHECK(c.w.snapshot().switches == 0);
@@ -102,8 +99,7 @@ TEST_CASE("snapshot: a connection that is given up with calls unanswered is an o
   f.copy();
   f.w.mute(role::shared);
   auto& first = f.w.acquire(2, {.name = "first"});
-  auto& second = f.w.acquire(3, {.name = "second"});
-  f.w.run();
+  auto& second = f.w.run(f.w.acquire(3, {.name = "second"}));
   f.promote();
   f.w.await(first, second);
   CHECK(f.w.snapshot().orphans == 1);
@@ -125,13 +121,11 @@ TEST_CASE("snapshot: links are the connections to each node that are ready", "[u
   auto& waits = c.w.acquire(3);  // listens
   c.w.run();
   CHECK(seen_at(c.w, "node0:1").links == 2);
-  auto& borrows = c.w.acquire(4, {.name = "other", .direct = true});
-  c.w.run();
+  auto& borrows = c.w.run(c.w.acquire(4, {.name = "other", .direct = true}));
   CHECK(seen_at(c.w, "node0:1").links == 2);
   CHECK(seen_at(c.w, "node1:1").links == 3);
   CHECK_FALSE((waits.done() || borrows.done()));
   c.w.unreachable = "no route";
-  c.w.lose(role::shared, fate::gone);
-  c.w.run();
+  c.w.lose(role::shared, fate::gone).run();
   CHECK(seen_at(c.w, "node0:1").links + seen_at(c.w, "node1:1").links < 5);
 }

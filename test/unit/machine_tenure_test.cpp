@@ -1,7 +1,6 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
-#include <support/unit/turns.hpp>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -287,10 +286,7 @@ TEST_CASE("turns: a release that was not answered goes again behind its KILL, an
 
 TEST_CASE("turns: after a turn the owner whose field it is waits like everybody") {
   world w(with_turns());
-  task& a = granted(w, w.acquire(1));
-  task& b = w.run(w.acquire(2));
-  w.drop(a);
-  CHECK(b.granted());
+  task& b = second_by_turn(w);
   CHECK(w.server.has("k", w.field(1)));
   CHECK(w.run(w.once(1)).busy());
   task& again = w.run(w.acquire(1, {.direct = true}));
@@ -299,8 +295,7 @@ TEST_CASE("turns: after a turn the owner whose field it is waits like everybody"
   w.pass(10ms);
   CHECK(w.run(w.once(1)).busy());
   w.release(b);
-  w.await(again);
-  CHECK(again.granted());
+  granted(w, again);
   w.finish();
 }
 
@@ -334,8 +329,7 @@ TEST_CASE("turns: a streak counts from the first sending of its acquire") {
       w.lose(role::shared, fate::gone);
     else
       w.mute(role::shared, false);
-    w.await(a);
-    REQUIRE(a.granted());
+    granted(w, a);
     w.run();
     w.drop(a);
     CHECK_FALSE(b.granted());
@@ -369,8 +363,7 @@ TEST_CASE("turns: a turn ends with what a confirmation asked for, whenever that 
   w.pass(5ms);
   detail::instant const sent = w.now;
   w.pass(100ms);
-  w.mute(role::shared, false);
-  w.run();
+  w.mute(role::shared, false).run();
   CHECK(w.server.count("k", w.field(1)) == 2);
   w.drop(inner).drop(a);
   CHECK(b.granted());
@@ -393,10 +386,7 @@ TEST_CASE("turns: in what its holder has lost nobody has a turn") {
 
 TEST_CASE("turns: an owner whose field is lent has the name in no other kind") {
   world w(with_turns());
-  task& a = granted(w, w.acquire(1));
-  task& b = w.run(w.acquire(2));
-  w.drop(a);
-  REQUIRE(b.granted());
+  task& b = second_by_turn(w);
   task& other = w.run(w.acquire(1, {.which = &detail::non_reentrant_kind()}));
   CHECK(other.error == errc::bad_argument);
   w.run(w.release(b));
@@ -407,10 +397,7 @@ TEST_CASE("turns: an owner whose field is lent has the name in no other kind") {
 
 TEST_CASE("turns: a client that ends has no more of them, and releases what it has") {
   world w(with_turns());
-  task& a = granted(w, w.acquire(1));
-  task& b = w.run(w.acquire(2));
-  w.drop(a);
-  REQUIRE(b.granted());
+  task& b = second_by_turn(w);
   task& c = w.run(w.acquire(3));
   w.close().run();
   CHECK(c.error == errc::closed);
@@ -480,8 +467,7 @@ TEST_CASE("turns: nobody has a turn while a force-unlock is on its way, or after
   w.drop(a).run();
   CHECK_FALSE(b.granted());
   w.mute(role::shared, false);
-  w.await(b);
-  CHECK(b.granted());
+  granted(w, b);
   w.finish();
 
   world heard(with_turns(), 2);
@@ -501,9 +487,7 @@ TEST_CASE("turns: nobody has a turn while a force-unlock is on its way, or after
 
 TEST_CASE("turns: what is asked of an owner is answered for the one who has the turn") {
   world w(with_turns());
-  task& a = granted(w, w.acquire(1));
-  task& b = w.run(w.acquire(2));
-  w.drop(a);
+  task& b = second_by_turn(w);
   granted(w, w.acquire(2));
   auto const value = [&](detail::query what, std::uint64_t owner) {
     task& asked_for = w.await(w.ask(what, owner));
@@ -522,10 +506,7 @@ TEST_CASE("turns: what is asked while another one has the turn is answered so, a
   world w(with_turns());
   warm_up(w, true);
   warm_up(w, true);
-  task& a = granted(w, w.acquire(1));
-  task& b = w.run(w.acquire(2));
-  w.drop(a);
-  REQUIRE(b.granted());
+  task& b = second_by_turn(w);
   w.mute(role::shared);
   task& held = w.run(w.ask(detail::query::is_held_by, 1));
   task& count = w.run(w.ask(detail::query::hold_count, 1));

@@ -27,8 +27,7 @@ TEST_CASE("case t10: MOVED without a host means the node that said so", "[unit][
     return of_k && told++ < 2 ? std::string("MOVED 7629 :1") : usual(command, asking);
   };
   auto const before = w.now;
-  auto& one = w.acquire(1);
-  w.await(one);
+  auto& one = w.await(w.acquire(1));
   CHECK(one.granted());
   CHECK(w.now == before);
   CHECK(told == 3);
@@ -38,8 +37,7 @@ TEST_CASE("case t10: MOVED without a host means the node that said so", "[unit][
 TEST_CASE("case t26: a master that one of two replicas still follows", "[unit][machine][case-t26]") {
   replicated all(-1), one(1);
   all.w.server.redis.synced_replicas = one.w.server.redis.synced_replicas = 1;
-  auto& refused = all.w.once(1);
-  all.w.await(refused);
+  auto& refused = all.w.await(all.w.once(1));
   CHECK(refused.error == errc::not_synced);
   auto& told = one.w.once(1);  // although the other replica may be promoted
   one.w.await(told);
@@ -51,8 +49,7 @@ TEST_CASE("case t40: a new master that loads its data is waited for, and holds a
   world w({}, 1, world::known::by_sentinel);
   auto& next = w.add_server();
   w.resolve_to(w.server);
-  auto& held = w.acquire(1);
-  w.await(held);
+  auto& held = w.await(w.acquire(1));
   w.pass(500ms);
   next.redis.data = w.server.redis.data;
   next.refuse("EVAL", "LOADING Redis is loading the dataset in memory", -1);
@@ -77,11 +74,9 @@ TEST_CASE("case t41: a release for which there are too few replicas is told, and
           "[unit][machine][case-t41]") {
   replicated r(0);
   world& w = r.w;
-  auto& held = w.acquire(1, {.lease = 5s});
-  w.await(held);
+  auto& held = w.await(w.acquire(1, {.lease = 5s}));
   w.server.refuse("EVALSHA release", "NOREPLICAS Not enough good replicas to write.", -1);
-  auto& end = w.release(held);
-  w.await(end);
+  auto& end = w.await(w.release(held));
   CHECK(end.error);
   CHECK(end.text.starts_with("NOREPLICAS"));
   CHECK(w.now <= instant(1h) + 5s + w.settings.timeout + w.settings.retry_delay);
@@ -97,20 +92,17 @@ TEST_CASE("case t43: a WAIT that ends because the master is none any more confir
     given.retry_attempts = 0;
     replicated r(1, 2, given);
     world& w = r.w;
-    auto& warm = w.acquire(9, {.name = "warm", .direct = true});
-    w.await(warm);
+    auto& warm = w.await(w.acquire(9, {.name = "warm", .direct = true}));
     w.await(w.release(warm));
     w.pass(500ms);
     w.server.refuse("WAIT", unblocked);
-    auto& tried = w.once(1, {.direct = direct});
-    w.await(tried);
+    auto& tried = w.await(w.once(1, {.direct = direct}));
     CHECK(tried.error == errc::not_synced);
     w.run();
     CHECK_FALSE(w.server.exists("k"));
     // Who has time goes on: that passes.
     w.server.refuse("WAIT", unblocked);
-    auto& waits = w.acquire(1, {.direct = direct});
-    w.await(waits);
+    auto& waits = w.await(w.acquire(1, {.direct = direct}));
     CHECK(waits.granted());
   }
 }
@@ -122,14 +114,12 @@ TEST_CASE("case t56: nodes that are added and removed leave nothing behind", "[u
     w.add_server();
     w.resolve_to(w.server);
     nodes::move(w, "k", i);
-    auto& held = w.acquire(i);
-    w.await(held);
+    auto& held = w.await(w.acquire(i));
     w.await(w.release(held));
     nodes::move(w, "k", 0);
     nodes::leave(w, i);
     w.pass(30s);
-    auto& back = w.acquire(i);
-    w.await(back);
+    auto& back = w.await(w.acquire(i));
     w.await(w.release(back));
   };
   for (std::uint64_t i = 1; i <= 3; ++i) visit(i);
@@ -151,8 +141,7 @@ TEST_CASE("case t57: a client asks for the topology ten times a second at most, 
   int const before = nodes::questions(w);
   for (int i = 0; i < 500; ++i) {
     nodes::move(w, "k", i % 2 == 0 ? 1 : 0);
-    auto& one = w.acquire(1);
-    w.await(one);
+    auto& one = w.await(w.acquire(1));
     w.await(w.release(one));
     w.pass(20ms);
   }

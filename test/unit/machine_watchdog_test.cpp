@@ -208,15 +208,14 @@ TEST_CASE("watchdog: renewals after a reconnect go behind the KILL, and do not w
   world w;
   task& a = granted(w, w.acquire(1));
   task& b = granted(w, w.acquire(2, {.name = "other"}));
-  task* ended = nullptr;
-  leave_unanswered(w, role::shared, [&] { ended = &w.release(b); });
+  task& ended = *leave_unanswered(w, role::shared, [&] { return &w.release(b); });
   w.server.refuse("CLIENT KILL", "BUSY a script is running", 1);
   w.server.log.clear();
   w.until([&] { return w.snapshot().renewals == 1; });
-  CHECK_FALSE(ended->done());
+  CHECK_FALSE(ended.done());
   CHECK(w.server.ran("CLIENT KILL") == 1);
   CHECK(w.server.ran("EVALSHA release") == 0);
-  w.await(*ended);
+  w.await(ended);
   CHECK(a.losses == 0);
   w.finish();
 }

@@ -1,7 +1,6 @@
 #include <support/catch.hpp>
 #include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
-#include <support/unit/turns.hpp>
 #include <wire/kinds.hpp>
 
 namespace machine_write_turns {
@@ -136,8 +135,7 @@ TEST_CASE("write turns: nobody has a turn behind a writer who also reads, or has
     w.drop(a);
     CHECK_FALSE(b.granted());
     w.deafen(role::shared, false);
-    w.await(also);
-    w.await(theirs);
+    w.await(also, theirs);
     CHECK((w.writes(1) == 0 && w.reads(1) == 1));
     CHECK(w.stamp(1, 1) > 0);
     CHECK_FALSE(b.granted());
@@ -267,9 +265,7 @@ TEST_CASE("write turns: a second read hold, too, keeps the field") {
   task& two = w.acquire(3, in(read_mode, 7s));
   w.drop(a);
   CHECK(b.granted());
-  w.await(one);
-  w.await(two);
-  w.await(inner);
+  w.await(one, two, inner);
   w.pass(10ms);
   w.run(w.release(one));
   w.run(w.release(inner));

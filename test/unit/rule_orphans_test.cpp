@@ -11,12 +11,10 @@ TEST_CASE("rule: a discarded connection is killed before anything is repeated") 
   world w;
   warm_up(w, true);
   for (role const lane : {role::shared, role::direct}) {
-    task* a = nullptr;
-    leave_unread(w, lane, [&] { a = &w.acquire(1, {.direct = lane == role::direct}); });
-    w.await(*a);
-    CHECK(a->granted());
+    task& a = *leave_unread(w, lane, [&] { return &w.acquire(1, {.direct = lane == role::direct}); });
+    granted(w, a);
     CHECK(w.server.run_left_behind() == 0);
-    w.run(w.release(*a));
+    w.run(w.release(a));
   }
   CHECK(w.server.ran("CLIENT KILL ID") == 2);
   CHECK(w.snapshot().kills == 2);
@@ -40,13 +38,12 @@ TEST_CASE("rule: BUSY is no answer to a KILL") {
   task& a = granted(w, w.acquire(1));
   w.server.refuse("CLIENT KILL ID",
                   "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", 2);
-  task* ended = nullptr;
-  leave_unread(w, role::shared, [&] { ended = &w.release(a); });
+  task& ended = *leave_unread(w, role::shared, [&] { return &w.release(a); });
   w.until([&] { return w.server.ran("CLIENT KILL ID") == 1; });
   w.run();
-  CHECK_FALSE(ended->done());
+  CHECK_FALSE(ended.done());
   CHECK(w.server.ran("EVALSHA release") == 0);
-  w.await(*ended);
+  w.await(ended);
   CHECK(w.server.ran("CLIENT KILL ID") == 3);
   CHECK(w.server.run_left_behind() == 0);
   w.finish();
@@ -66,8 +63,7 @@ TEST_CASE("rule: an answer that comes after its connection was given up is not b
   w.hear(old, "*1\r\n:-3\r\n");
   CHECK_FALSE(a.done());
   w.unreachable.clear();
-  w.await(a);
-  CHECK(a.granted());
+  granted(w, a);
   CHECK(a.shown.until() > w.now + 2s);
   w.drop(other);
   w.finish();
@@ -86,8 +82,7 @@ TEST_CASE("rule: a borrower's answer does not count after the lane was taken bac
   CHECK(w.machine().lane_answer(old, std::move(late), w.now, out) == client_machine::lane_next::taken);
   CHECK(out.empty());
   w.borrower_stuck = false;
-  w.await(a);
-  CHECK(a.granted());
+  granted(w, a);
   w.finish();
 }
 
@@ -157,11 +152,10 @@ TEST_CASE("rule: a force_unlock is never sent again") {
     w.watch_holds = false;
     warm_up(w, true);
     w.server.stranger_takes("k", "stranger:1", 60'000);
-    task* forced = nullptr;
-    leave_unanswered(w, role::shared, [&] { forced = &w.force_unlock({.direct = direct}); });
+    task& forced = *leave_unanswered(w, role::shared, [&] { return &w.force_unlock({.direct = direct}); });
     w.server.stranger_takes("k", "stranger:2", 60'000);
-    w.await(*forced);
-    CHECK(forced->error == errc::connection_lost);
+    w.await(forced);
+    CHECK(forced.error == errc::connection_lost);
     CHECK(w.server.has("k", "stranger:2"));
     CHECK(w.server.ran("EVALSHA force_unlock") == 1);
     w.server.stranger_releases("k", "stranger:2");
@@ -174,12 +168,11 @@ TEST_CASE("rule: the caller of a force_unlock hears of its loss only after the K
   w.watch_holds = false;
   w.drop(granted(w, w.acquire(9, {.name = "other"})));
   w.server.stranger_takes("k", "stranger:1", 60'000);
-  task* forced = nullptr;
-  leave_unread(w, role::shared, [&] { forced = &w.force_unlock(); });
-  w.until([&] { return w.server.ran("CLIENT KILL ID") == 1 || forced->done(); });
-  CHECK_FALSE(forced->done());
+  task& forced = *leave_unread(w, role::shared, [&] { return &w.force_unlock(); });
+  w.until([&] { return w.server.ran("CLIENT KILL ID") == 1 || forced.done(); });
+  CHECK_FALSE(forced.done());
   w.run();
-  CHECK(forced->done());
+  CHECK(forced.done());
   CHECK(w.server.run_left_behind() == 0);
   CHECK(w.server.has("k", "stranger:1"));
   w.server.stranger_releases("k", "stranger:1");

@@ -196,8 +196,7 @@ TEST_CASE("rule: a first grant also ends what a re-entry is told too late that i
   w.mute(role::shared, false).run();
   CHECK_FALSE(again.done());
   w.release(b);
-  w.await(again);
-  CHECK(again.granted());
+  granted(w, again);
   w.drop(a);
   w.finish();
 }
@@ -231,8 +230,7 @@ TEST_CASE("rule: while a lease is being given back, a new try of that name waits
     w.run();
     CHECK(b.done() == !sent);  // one that is not sent yet is taken along
     w.deafen(role::shared, false);
-    w.await(b);
-    CHECK(b.granted());
+    granted(w, b);
     w.finish();
   }
 }
@@ -247,8 +245,7 @@ TEST_CASE("rule: a try that nobody wants any more is awaited by the next one") {
   task& b = w.run(w.once(3));
   CHECK_FALSE(b.done());  // it would meet what is given back
   w.deafen(role::shared, false);
-  w.await(b);
-  CHECK(b.granted());
+  granted(w, b);
   w.finish();
 }
 

@@ -212,15 +212,14 @@ TEST_CASE("fences: on a Unix socket nobody is killed whom a server's restart has
   world w;
   w.server.redis.on_unix_socket = true;
   task& a = granted(w, w.acquire(1));
-  task* ended = nullptr;
-  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
+  task& ended = *leave_unanswered(w, role::shared, [&] { return &w.release(a); });
   w.server.log.clear();
   w.server.restart(true);
   auto const other = w.server.accept();  // a stranger, with the number that was ours
-  w.await(*ended);
+  w.await(ended);
   CHECK(w.server.ran("CLIENT KILL") == 0);
   CHECK(w.server.alive(other));
-  CHECK(ended->released == release_result::released);
+  CHECK(ended.released == release_result::released);
   w.finish();
 }
 
@@ -228,9 +227,8 @@ TEST_CASE("fences: on a Unix socket the same process is told to kill") {
   world w;
   w.server.redis.on_unix_socket = true;
   task& a = granted(w, w.acquire(1));
-  task* ended = nullptr;
-  leave_unread(w, role::shared, [&] { ended = &w.release(a); });
-  w.await(*ended);
+  task& ended = *leave_unread(w, role::shared, [&] { return &w.release(a); });
+  w.await(ended);
   CHECK(w.server.ran("CLIENT KILL ID") == 1);
   w.finish();
 }
@@ -242,10 +240,9 @@ TEST_CASE("fences: a process that does not say which it is, on a Unix socket: nu
   task& a = granted(w, w.acquire(1));
   CHECK(w.noted(event_type::warning) == 1);
   CHECK(w.snapshot().fenced);
-  task* ended = nullptr;
-  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
+  task& ended = *leave_unanswered(w, role::shared, [&] { return &w.release(a); });
   w.server.restart(true);
-  w.await(*ended);
+  w.await(ended);
   CHECK(w.server.ran("CLIENT KILL ID") == 0);
   CHECK(w.noted(event_type::warning) == 1);
   w.finish();

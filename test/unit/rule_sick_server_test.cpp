@@ -50,8 +50,7 @@ TEST_CASE("sick server: one that completes the handshake and closes, with a wait
   CHECK(asks.done());
   CHECK(asks.error);
   w.before_step = {};
-  w.await(waits);
-  CHECK(waits.granted());
+  granted(w, waits);
   w.finish();
 }
 
@@ -220,14 +219,13 @@ TEST_CASE("sick server: what waits for a KILL without an answer has its attempts
   task& a = granted(w, w.acquire(1));
   leave_unanswered(w, role::shared, [&] { w.ask(detail::query::is_locked); });
   w.run();
-  task* ended = nullptr;
-  leave_unread(w, role::shared, [&] { ended = &w.release(a); });
+  task& ended = *leave_unread(w, role::shared, [&] { return &w.release(a); });
   w.before_step = [](world& now) {
     if (now.snapshot().connected) now.lose(role::shared, fate::gone);
   };
   instant const began = w.now;
-  w.await(*ended);
-  CHECK(ended->error == errc::connection_lost);
+  w.await(ended);
+  CHECK(ended.error == errc::connection_lost);
   CHECK(w.now - began < 5s);
   w.before_step = {};
   w.finish();

@@ -42,11 +42,10 @@ TEST_CASE("rule: an unsent hand-off whose only grantee leaves frees the lock") {
 TEST_CASE("rule: giving up an acquire that is to be sent again gives back what its first copy did") {
   world w;
   warm_up(w);
-  task* a = nullptr;
-  leave_unanswered(w, role::shared, [&] { a = &w.acquire(1); });
+  task& a = *leave_unanswered(w, role::shared, [&] { return &w.acquire(1); });
   REQUIRE(w.server.has("k", w.field(1)));
   w.until([&] { return w.snapshot().in_doubt == 0; });
-  w.cancel(*a).run();
+  w.cancel(a).run();
   CHECK(w.server.all().empty());
   w.finish();
 }
@@ -56,13 +55,12 @@ TEST_CASE("rule: giving up a hand-off that is to be sent again, or waits for its
   world w;
   task& a = granted(w, w.acquire(1));
   task& c = w.run(w.acquire(3));
-  task* ended = nullptr;
-  leave_unanswered(w, role::shared, [&] { ended = &w.release(a); });
+  task& ended = *leave_unanswered(w, role::shared, [&] { return &w.release(a); });
   REQUIRE(w.server.has("k", w.field(3)));
   REQUIRE(w.snapshot().in_doubt > 0);
   if (sent_again) w.until([&] { return w.snapshot().in_doubt == 0; });
   w.cancel(c).run();
-  CHECK(ended->released == release_result::released);
+  CHECK(ended.released == release_result::released);
   CHECK(w.server.all().empty());
   w.finish();
 }
@@ -208,8 +206,7 @@ TEST_CASE("rule: at the end of a streak a try that has not left does not travel 
   CHECK_FALSE(c.done());
   w.mute(role::messages, false);
   w.mute(role::shared, false);
-  w.await(c);
-  CHECK(c.granted());
+  granted(w, c);
   w.finish();
 }
 

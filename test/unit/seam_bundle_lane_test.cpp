@@ -83,8 +83,7 @@ TEST_CASE("seam: bundle lane: who left before the text of the script was sent is
   lane_world w;
   w.server.flush_scripts();
   auto const all = bundles::once(w, {"a", "b"}, {.direct = true});
-  w.mute(role::direct);
-  w.run();
+  w.mute(role::direct).run();
   w.cancel(*all[1]);  // of the bundle's second
   w.mute(role::direct, false);
   bundles::await(w, all);
@@ -105,8 +104,7 @@ TEST_CASE("seam: bundle lane: while it is under way others go by the shared conn
   CHECK_FALSE(same.done());
   w.deafen(role::direct, false);
   bundles::granted(w, all);
-  w.await(same);
-  CHECK(same.granted());
+  granted(w, same);
   CHECK(w.server.count("b", w.field(1)) == 2);
   w.finish();
 }
@@ -166,8 +164,7 @@ TEST_CASE("seam: bundle lane: a release that becomes a hand-off when it leaves g
     auto const back = bundles::release(w, all, true);
     CHECK(w.lent());
     bundles::await(w, back);
-    w.await(next);
-    CHECK(next.granted());
+    granted(w, next);
     for (task const* one : back) CHECK_FALSE(one->error);
     CHECK(w.server.all() == std::set<std::string>{std::string(name) + "/" + w.field(2) + "=1"});
     CHECK(w.server.ran("EVALSHA hand_off") + w.server.ran("EVAL hand_off") == 1);
@@ -224,8 +221,7 @@ TEST_CASE("seam: bundle lane: the client closes while it is lent") {
   auto const all = bundles::once(w, {"a", "b"}, {.direct = true});
   w.close();
   for (task const* one : all) CHECK(one->error == errc::closed);
-  w.deafen(role::direct, false);
-  w.run();
+  w.deafen(role::direct, false).run();
   w.finish();
 }
 

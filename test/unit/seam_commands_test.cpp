@@ -95,8 +95,7 @@ TEST_CASE("seam: a hold of a kind that does not renew lasts until its release") 
 TEST_CASE("seam: a grant that says that nothing is left spares the next waiter his try") {
   places_world p(0);
   task& a = p.w.acquire(1, a_place());
-  task& b = p.w.acquire(2, a_place());
-  p.w.run();
+  task& b = p.w.run(p.w.acquire(2, a_place()));
   std::size_t const before = p.tries();
   p.w.await(p.w.command(goes_on, add(1)));
   p.w.run();
@@ -163,14 +162,12 @@ TEST_CASE("seam: a command whose answer was lost asks first, and counts once") {
   for (bool ran : {true, false}) {
     INFO("it ran: " << ran);
     places_world p(0);
-    task& first = p.w.command(goes_again, add(1));
-    p.w.run();
+    task& first = p.w.run(p.w.command(goes_again, add(1)));
     task& one = p.w.command(goes_again, add(5));
     if (ran) {
       leave_unanswered(p.w, role::shared, [&] {});
     } else {
-      p.w.deafen(role::shared);
-      p.w.run();
+      p.w.deafen(role::shared).run();
       p.w.lose(role::shared, fate::gone);
     }
     p.w.await(one);
@@ -186,8 +183,7 @@ TEST_CASE("seam: a command that must not go again says so when the old connectio
   places_world p(0);
   granted(p.w, p.w.acquire(1, a_place(0)));
   p.w.mute(role::shared);
-  task& one = p.w.command(never_twice, add(5));
-  p.w.run();
+  task& one = p.w.run(p.w.command(never_twice, add(5)));
   p.w.lose(role::shared, fate::gone);
   p.w.await(one);
   CHECK(one.error == errc::connection_lost);
@@ -216,8 +212,7 @@ TEST_CASE("seam: when the server has forgotten, nobody pretends to know") {
   granted(p.w, p.w.acquire(1, a_place()));
   p.w.mute(role::shared);
   task& took = p.w.acquire(2, a_place());
-  task& added = p.w.command(goes_again, add(1));
-  p.w.run();
+  task& added = p.w.run(p.w.command(goes_again, add(1)));
   p.w.unreachable = "no route";
   p.w.lose(role::shared, fate::gone);
   p.w.pass(19s);

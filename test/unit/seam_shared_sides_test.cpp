@@ -225,13 +225,12 @@ TEST_CASE("seam: the same while the request is still unsent, and when that is gi
 TEST_CASE("seam: a re-entry that queues anew gives back what its earlier copy was granted") {
   sides_world w;
   task& writes = granted(w, w.acquire(1, alone()));
-  task* reads = nullptr;
-  leave_unanswered(w, role::shared, [&] { reads = &w.acquire(1, shared()); });
+  task& reads = *leave_unanswered(w, role::shared, [&] { return &w.acquire(1, shared()); });
   w.server.refuse("EVALSHA made_acquire", "LOADING Redis is loading the dataset in memory", -1);
   w.run();
   CHECK(w.server.all().size() == 2);
   w.drop(writes).run();
-  w.cancel(*reads);
+  w.cancel(reads);
   w.server.accept_all();
   w.pass(5s);
   CHECK(w.server.all().empty());

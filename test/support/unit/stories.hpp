@@ -3,25 +3,40 @@
 #include <support/unit/world.hpp>
 #include <wire/kinds.hpp>
 
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
 namespace latchkey::test {
+
+// Answers what `ask` does, if anything.
+template <class Ask>
+auto lose_behind(world& w, role as, fate of, Ask const& ask) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Ask const&>>) {
+    ask();
+    w.run();
+    w.lose(as, of);
+  } else {
+    auto const made = ask();
+    w.run();
+    w.lose(as, of);
+    return made;
+  }
+}
 
 // What `ask` sends stands unread in a connection that is then lost: a late copy.
 template <class Ask>
-void leave_unread(world& w, role as, Ask const& ask) {
+auto leave_unread(world& w, role as, Ask const& ask) {
   w.late_bytes = false;
   w.deafen(as);
-  ask();
-  w.run();
-  w.lose(as, fate::late);
+  return lose_behind(w, as, fate::late, ask);
 }
 
 // What `ask` sends is executed, and the connection is lost before the answer arrives.
 template <class Ask>
-void leave_unanswered(world& w, role as, Ask const& ask) {
+auto leave_unanswered(world& w, role as, Ask const& ask) {
   w.mute(as);
-  ask();
-  w.run();
-  w.lose(as, fate::gone);
+  return lose_behind(w, as, fate::gone, ask);
 }
 
 inline task& granted(world& w, task& one) {
@@ -124,5 +139,24 @@ inline void open_message_link(world& w) {
   w.pass(milliseconds(2'000));
   if (!w.connected(role::messages) || w.server.subscriptions() != 0) w.fail("the message link should be idle");
 }
+
+// The first owner has had it, and the second one has it by a turn, in the field of the first.
+inline task& second_by_turn(world& w) {
+  task& first = granted(w, w.acquire(1));
+  task& second = w.run(w.acquire(2));
+  w.drop(first);
+  if (!second.granted()) w.fail(second.label + " has no turn");
+  return second;
+}
+
+inline std::vector<how> kinds_with_turns() {
+  std::vector<how> made;
+  for (auto const* which :
+       {&detail::reentrant_kind(), &detail::non_reentrant_kind(), &detail::spin_kind(), &detail::plain_kind()})
+    made.push_back({.which = which});
+  return made;
+}
+
+inline std::size_t asked(world const& w) { return w.server.ran("EVALSHA") + w.server.ran("EVAL "); }
 
 }  // namespace latchkey::test
