@@ -22,13 +22,9 @@ using way = fault_proxy::way;
 
 // A client that reaches its server through a proxy and is connected.
 struct cut_world {
-  explicit cut_world(config settings = steady_config()) : own(proxy.uri(), listening(std::move(settings))) {
+  explicit cut_world(config settings = steady_config()) : own(proxy.uri(), heard_by(log, std::move(settings))) {
     own.get_lock("warm").lock();
     own.get_lock("warm").unlock();
-  }
-  config listening(config settings) const {
-    settings.on_event = log.callback();
-    return settings;
   }
   std::int64_t count(owner who) {
     auto const all = admin.hash(name);

@@ -7,8 +7,6 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -20,12 +18,6 @@ using namespace latchkey;
 using namespace latchkey::test;
 
 namespace {
-
-// Waits until it is cancelled.
-asio::awaitable<void> wait_for_ever() {
-  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
-  co_await timer.async_wait(asio::use_awaitable);
-}
 
 struct with_lock_world {
   common_world w;

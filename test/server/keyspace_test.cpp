@@ -175,7 +175,7 @@ TEST_CASE("case 32: FLUSHALL and SWAPDB are a loss for the holder and let the wa
           "[server][case-32]") {
   bool const swapped = GENERATE(false, true);
   private_world w(watched());
-  client other(w.server.uri(), w.listening(watched()));
+  client other(w.server.uri(), heard_by(w.log, watched()));
   lease held = w.lock.acquire();
   auto waiter = std::async(std::launch::async, [&] { return other.get_lock(w.name).try_lock(patience); });
   REQUIRE(w.log.wait_for(event_type::waiting, w.name));

@@ -196,17 +196,14 @@ using commands = std::map<std::string, int>;
 
 // Nothing is sent but what a call needs: no ping, no renewal.
 config quiet() {
-  auto settings = steady_config();
-  settings.ping_interval = 0ms;
+  auto settings = unpinged_config();
   settings.lock_watchdog_timeout = 10min;
   return settings;
 }
 
-// Clients of this server come by TCP, so that the counter tells them from the test itself.
-struct counted_fair_world : private_world {
-  counted_fair_world() : private_world(quiet(), {.tcp = true}) {}
+struct counted_fair_world : counted_world {
+  counted_fair_world() : counted_world(quiet()) {}
 
-  command_counter counter{server};
   distributed_lock fair = own.get_fair_lock(name);
 
   // All connections are up, and the server knows all scripts.
@@ -223,13 +220,7 @@ struct counted_fair_world : private_world {
       value_of(std::move(second)).release();
       return one.snapshot().handed_off > 0;
     }));
-    REQUIRE(wait_until([&] {
-      counter.take();
-      way.lock();
-      way.unlock();
-      value_of(way.async_acquire(asio::use_future)).release();
-      return counter.take() == commands{{"EVALSHA", 4}};
-    }));
+    REQUIRE(warmed_up({way}));
   }
 };
 

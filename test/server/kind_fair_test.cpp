@@ -120,7 +120,7 @@ TEST_CASE("fair lock: a name with braces keeps them in all derived names", "[ser
   auto const who = owner::make();
   auto waiting = lock.async_acquire({.owner = who}, asio::use_future);
   auto const channel = "redisson_lock__channel:" + name + ":" + w.field(who);
-  CHECK(wait_until([&] { return w.admin.ok("PUBSUB", "NUMSUB", channel).elements.at(1).integer == 1; }));
+  CHECK(wait_until([&] { return w.admin.listeners_at(channel) == 1; }));
   CHECK(w.admin.integer("LLEN", "redisson_lock_queue:" + name) == 1);
   CHECK(w.admin.integer("ZCARD", "redisson_lock_timeout:" + name) == 1);
   held.release();
@@ -269,7 +269,7 @@ TEST_CASE("fair lock: a user with the rights that the README names is served", "
   words.insert(words.begin(), {"ACL", "SETUSER", "till", "reset", "resetchannels", "on", ">s3cret"});
   w.admin.send(words);
   REQUIRE(w.admin.receive().text == "OK");
-  auto settings = w.listening(steady_config());
+  auto settings = steady_config(w.log);
   settings.username = "till";
   settings.password = "s3cret";
   client own(w.server.uri(), settings);

@@ -10,8 +10,6 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -69,11 +67,6 @@ asio::awaitable<void> as_coroutine(distributed_lock lock) {
   check_equal(co_await lock.async_force_unlock(), true);
   check_equal(co_await lock.async_force_unlock(), false);
   check_equal(co_await lock.async_is_locked(), false);
-}
-
-asio::awaitable<void> never_ends() {
-  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
-  co_await timer.async_wait(asio::use_awaitable);
 }
 
 }  // namespace
@@ -161,7 +154,7 @@ TEST_CASE("family: with_lock holds while the body runs, and cancels it when the 
           l,
           [&](lease&) -> asio::awaitable<void> {
             admin.ok("DEL", l.name());
-            co_await never_ends();
+            co_await wait_for_ever();
           },
           asio::use_awaitable);
     } catch (lock_error const& error) {
@@ -323,59 +316,30 @@ TEST_CASE("family: many callers of three clients exclude each other", "[server][
 using namespace latchkey;
 using namespace latchkey::test;
 
-namespace {
-
-config without_pings() {
-  auto settings = steady_config();
-  settings.ping_interval = 0ms;
-  return settings;
-}
-
-using counts = std::map<std::string, int>;
-
-// Clients of this server come by TCP, so that the counter tells them from the test itself.
-struct counted_relatives : private_world {
-  explicit counted_relatives(lock_kind const& which)
-      : private_world(without_pings(), {.tcp = true}), lock(which.of(own, "counted")) {}
-
-  command_counter counter{server};
-  distributed_lock lock;
-
-  bool warmed_up() {
-    auto const pair = [&] {
-      lock.lock();
-      lock.unlock();
-      value_of(lock.async_acquire(asio::use_future)).release();
-      return counter.take() == counts{{"EVALSHA", 4}};
-    };
-    return wait_until([&] { return pair() && pair() && pair(); });
-  }
-};
-
-}  // namespace
-
 TEST_CASE("family: one EVALSHA per free acquire and one per last release", "[server][kind]") {
   lock_kind const which = any_relative();
   INFO(which);
-  counted_relatives w(which);
-  REQUIRE(w.warmed_up());
+  counted_world w;
+  auto const lock = which.of(w.own, "counted");
+  REQUIRE(w.warmed_up({lock}));
   constexpr int rounds = 100;
+  std::map<std::string, int> const one_each{{"EVALSHA", 2 * rounds}};
   for (int i = 0; i < rounds; ++i) {
-    w.lock.lock();
-    w.lock.unlock();
+    lock.lock();
+    lock.unlock();
   }
-  CHECK(w.counter.take() == counts{{"EVALSHA", 2 * rounds}});
+  CHECK(w.counter.take() == one_each);
   for (int i = 0; i < rounds; ++i) {
-    lease held = value_of(w.lock.async_acquire(asio::use_future));
+    lease held = value_of(lock.async_acquire(asio::use_future));
     CHECK(value_of(held.async_release(asio::use_future)) == release_result::released);
   }
-  CHECK(w.counter.take() == counts{{"EVALSHA", 2 * rounds}});
+  CHECK(w.counter.take() == one_each);
   auto const me = owner::make();
   for (int i = 0; i < rounds; ++i) {
-    run_coro(w.lock.async_lock(me, asio::use_awaitable));
-    run_coro(w.lock.async_unlock(me, asio::use_awaitable));
+    run_coro(lock.async_lock(me, asio::use_awaitable));
+    run_coro(lock.async_unlock(me, asio::use_awaitable));
   }
-  CHECK(w.counter.take() == counts{{"EVALSHA", 2 * rounds}});
+  CHECK(w.counter.take() == one_each);
 }
 
 TEST_CASE("family: case 26: a key of another type is wrong_type and left alone", "[server][kind][case-26]") {

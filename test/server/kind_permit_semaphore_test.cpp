@@ -79,9 +79,9 @@ TEST_CASE("permit semaphore: it shows as a number of free permits and a set of i
   CHECK_FALSE(w.permits.try_set_permits(9));
   CHECK(w.free() == "2");
   auto const eternal = w.permits.acquire();
-  auto const before = w.server_ms();
+  auto const before = w.admin.now_ms();
   auto const leased = w.permits.acquire(60s);
-  auto const after = w.server_ms();
+  auto const after = w.admin.now_ms();
   CHECK(is_id(eternal));
   CHECK(is_id(leased));
   CHECK(w.free() == "0");

@@ -25,12 +25,8 @@ using lines = fault_proxy::lines;
 
 struct proxy_world {
   explicit proxy_world(config settings, bool tcp = false)
-      : proxy(server.where(), tcp), own(proxy.uri(), listening(std::move(settings))) {
+      : proxy(server.where(), tcp), own(proxy.uri(), heard_by(log, std::move(settings))) {
     static_cast<void>(own.get_lock("warm").is_locked());
-  }
-  config listening(config settings) const {
-    settings.on_event = log.callback();
-    return settings;
   }
   event_log log;
   redis_server server;

@@ -10,40 +10,12 @@
 
 #include <cstdint>
 #include <future>
-#include <optional>
 #include <string>
 
 using namespace latchkey;
 using namespace latchkey::test;
 
 namespace {
-
-config as_user(std::string name, std::string password) {
-  auto settings = steady_config();
-  settings.username = std::move(name);
-  settings.password = std::move(password);
-  settings.retry_attempts = 1;
-  settings.retry_delay = 20ms;
-  return settings;
-}
-
-// A server with a user `till`, who may do everything but what the rules take away, and a client of that user.
-struct limited_world {
-  template <class... Rules>
-  explicit limited_world(Rules const&... rules) {
-    admin.ok("ACL", "SETUSER", "till", "on", ">s3cret", "~*", "&*", "+@all", rules...);
-    auto settings = as_user("till", "s3cret");
-    settings.on_event = log.callback();
-    own.emplace(server.uri(), settings);
-    lock = own->get_lock(name);
-  }
-  event_log log;
-  redis_server server;
-  raw_redis admin = server.admin();
-  std::string name = "lock";
-  std::optional<client> own;
-  std::optional<distributed_lock> lock;
-};
 
 std::int64_t denied_logins(raw_redis& admin) {
   auto const info = admin.text("INFO", "stats");

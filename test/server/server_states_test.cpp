@@ -84,7 +84,7 @@ TEST_CASE("case 37: locking goes on while the scripts are flushed without pause"
 TEST_CASE("case 38: LOADING is waited out by lock and told as transient by a single try", "[server][case-38]") {
   private_world w(few_retries());
   fault_proxy proxy(w.server.where());
-  client own(proxy.uri(), w.listening(few_retries()));
+  client own(proxy.uri(), heard_by(w.log, few_retries()));
   auto const lock = own.get_lock(w.name);
   static_cast<void>(lock.is_locked());
   std::string const loading = "-LOADING Redis is loading the dataset in memory\r\n";

@@ -31,30 +31,8 @@ namespace {
 
 using commands = std::map<std::string, int>;
 
-// However long the test takes, no health ping comes between.
-config without_ping() {
-  auto settings = steady_config();
-  settings.ping_interval = 0ms;
-  return settings;
-}
-
-// Clients of this server come by TCP, so that the counter tells them from the test itself.
-struct counted_world : private_world {
-  counted_world() : private_world(without_ping(), {.tcp = true}) {}
-
-  command_counter counter{server};
-
-  // Connected on both lanes, and the server knows the scripts: from then on nothing is sent but what a call needs.
-  bool warmed_up() {
-    auto const way = own.get_lock("way");
-    auto const pair = [&] {
-      way.lock();
-      way.unlock();
-      value_of(way.async_acquire(asio::use_future)).release();
-      return counter.take() == commands{{"EVALSHA", 4}};
-    };
-    return wait_until([&] { return pair() && pair() && pair(); });
-  }
+struct counted_lock : counted_world {
+  bool warmed_up() { return counted_world::warmed_up({own.get_lock("way")}); }
 
   // The connections that have sent something since the last call.
   std::set<std::string> senders() {
@@ -70,7 +48,7 @@ struct counted_world : private_world {
 constexpr int rounds = 200 / slowness;
 commands const one_each{{"EVALSHA", 2 * rounds}};
 
-asio::awaitable<void> asynchronous_pairs(counted_world& w) {
+asio::awaitable<void> asynchronous_pairs(counted_lock& w) {
   auto const me = owner::make();
   for (int i = 0; i < rounds; ++i) {
     co_await w.lock.async_lock(me);
@@ -90,7 +68,7 @@ asio::awaitable<void> asynchronous_pairs(counted_world& w) {
 
 TEST_CASE("blocking callers: one EVALSHA per free acquire and one per last release, by the direct lane",
           "[server][show]") {
-  counted_world w;
+  counted_lock w;
   REQUIRE(w.warmed_up());
   for (int i = 0; i < rounds; ++i) {
     w.lock.lock();
@@ -116,13 +94,13 @@ TEST_CASE("blocking callers: one EVALSHA per free acquire and one per last relea
 }
 
 TEST_CASE("asynchronous callers: one EVALSHA per free acquire and one per last release", "[server][show]") {
-  counted_world w;
+  counted_lock w;
   REQUIRE(w.warmed_up());
   run_coro(asynchronous_pairs(w));
 }
 
 TEST_CASE("re-entering costs one EVALSHA each way", "[server][show]") {
-  counted_world w;
+  counted_lock w;
   REQUIRE(w.warmed_up());
   for (int depth = 0; depth < 10; ++depth) w.lock.lock();
   for (int depth = 0; depth < 10; ++depth) w.lock.unlock();
@@ -130,10 +108,10 @@ TEST_CASE("re-entering costs one EVALSHA each way", "[server][show]") {
 }
 
 TEST_CASE("what is asked in one turn of the loop leaves in few script calls", "[server][show]") {
-  counted_world w;
+  counted_lock w;
   REQUIRE(w.warmed_up());
   asio::io_context loop;
-  client own(loop, w.server.uri(), without_ping());
+  client own(loop, w.server.uri(), unpinged_config());
   REQUIRE(connect_on(loop, own));
   w.counter.take();
   constexpr int locks = 480;
@@ -161,7 +139,7 @@ TEST_CASE("what is asked in one turn of the loop leaves in few script calls", "[
 }
 
 TEST_CASE("10,000 local waiters cost one subscription, and no command while they wait", "[server][show]") {
-  counted_world w;
+  counted_lock w;
   REQUIRE(w.warmed_up());
   constexpr int waiters = 10'000;
   foreign_holder const holder(w.server, w.name);
@@ -198,21 +176,19 @@ namespace {
 constexpr int scopes = 2'000 / (slowness * slowness);
 const acquire_options one_attempt{.wait = 0ms};
 
+// With the lease in a scope of its own.
+bool finds_busy(distributed_lock const& lock, acquire_options const& how = one_attempt) { return !lock.acquire(how); }
+
+asio::awaitable<bool> finds_busy_later(distributed_lock const& lock) {
+  co_return !co_await lock.async_acquire(one_attempt, asio::use_awaitable);
+}
+
 }  // namespace
 
 TEST_CASE("a thread never finds its own lock busy after a lease went out of scope", "[server][show]") {
   common_world w;
   int busy = 0;
-  for (int i = 0; i < scopes; ++i) {
-    {
-      auto const a = w.lock.acquire(one_attempt);
-      busy += !a;
-    }
-    {
-      auto const b = w.lock.acquire(one_attempt);
-      busy += !b;
-    }
-  }
+  for (int i = 0; i < 2 * scopes; ++i) busy += finds_busy(w.lock);
   CHECK(busy == 0);
 }
 
@@ -220,20 +196,7 @@ TEST_CASE("a thread never finds its own lock busy with another lock in between",
   common_world w;
   auto const other = w.own.get_lock(new_name());
   int busy = 0;
-  for (int i = 0; i < scopes; ++i) {
-    {
-      auto const a = w.lock.acquire(one_attempt);
-      busy += !a;
-    }
-    {
-      auto const c = other.acquire(one_attempt);
-      busy += !c;
-    }
-    {
-      auto const b = w.lock.acquire(one_attempt);
-      busy += !b;
-    }
-  }
+  for (int i = 0; i < scopes; ++i) busy += finds_busy(w.lock) + finds_busy(other) + finds_busy(w.lock);
   CHECK(busy == 0);
 }
 
@@ -242,10 +205,7 @@ TEST_CASE("one owner never finds its own lock busy after a lease went out of sco
   acquire_options mine = one_attempt;
   mine.owner = owner::make();
   int busy = 0;
-  for (int i = 0; i < scopes; ++i) {
-    auto const a = w.lock.acquire(mine);
-    busy += !a;
-  }
+  for (int i = 0; i < scopes; ++i) busy += finds_busy(w.lock, mine);
   CHECK(busy == 0);
 }
 
@@ -262,18 +222,9 @@ TEST_CASE("a coroutine never finds its own lock busy after a lease went out of s
       io,
       [](distributed_lock one, distributed_lock two, int& count) -> asio::awaitable<void> {
         for (int i = 0; i < scopes; ++i) {
-          {
-            auto const a = co_await one.async_acquire(one_attempt, asio::use_awaitable);
-            count += !a;
-          }
-          {
-            auto const b = co_await one.async_acquire(one_attempt, asio::use_awaitable);
-            count += !b;
-          }
-          if (i % 2 == 0) {
-            auto const c = co_await two.async_acquire(one_attempt, asio::use_awaitable);
-            count += !c;
-          }
+          count += co_await finds_busy_later(one);
+          count += co_await finds_busy_later(one);
+          if (i % 2 == 0) count += co_await finds_busy_later(two);
         }
       }(lock, other, busy),
       4 * patience);

@@ -17,7 +17,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,17 +28,11 @@ using namespace latchkey::test;
 
 namespace {
 
-config unhurried() {
-  auto settings = steady_config();
-  settings.ping_interval = 0ms;
-  return settings;
-}
-
 using many_clients = std::vector<client>;
 
 many_clients connect_to_all(std::vector<std::unique_ptr<redis_server>> const& servers, int count) {
   many_clients made;
-  for (int i = 0; i < count; ++i) made.emplace_back(servers[static_cast<std::size_t>(i)]->uri(), unhurried());
+  for (int i = 0; i < count; ++i) made.emplace_back(servers[static_cast<std::size_t>(i)]->uri(), unpinged_config());
   return made;
 }
 
@@ -121,51 +114,19 @@ namespace {
 
 using commands = std::map<std::string, int>;
 
-config without_ping() {
-  auto settings = steady_config();
-  settings.ping_interval = 0ms;
-  return settings;
-}
-
-struct counted_rw : private_world {
-  counted_rw() : private_world(without_ping(), {.tcp = true}) {}
-
-  command_counter counter{server};
+struct counted_rw : counted_world {
   read_write_lock rw = own.get_read_write_lock(name);
   distributed_lock reads = rw.read_lock(), writes = rw.write_lock();
 
-  // Connected on both lanes, and the server knows the scripts.
   bool warmed_up() {
     auto const way = own.get_read_write_lock("way");
-    auto const pair = [&] {
-      for (auto const& side : {way.read_lock(), way.write_lock()}) {
-        side.lock();
-        side.unlock();
-        value_of(side.async_acquire(asio::use_future)).release();
-      }
-      return counter.take() == commands{{"EVALSHA", 8}};
-    };
-    return wait_until([&] { return pair() && pair() && pair(); });
+    return counted_world::warmed_up({way.read_lock(), way.write_lock()});
   }
 };
 
-// A server of which one user may not do everything.
-struct limited_rw {
-  template <class... Rules>
-  explicit limited_rw(Rules const&... rules) {
-    admin.ok("ACL", "SETUSER", "till", "on", ">s3cret", "~*", "&*", "+@all", rules...);
-    auto settings = steady_config(log);
-    settings.username = "till";
-    settings.password = "s3cret";
-    settings.retry_attempts = 1;
-    own.emplace(server.uri(), settings);
-    rw = own->get_read_write_lock("lock");
-  }
-  event_log log;
-  redis_server server;
-  raw_redis admin = server.admin();
-  std::optional<client> own;
-  std::optional<read_write_lock> rw;
+struct limited_rw : limited_world {
+  using limited_world::limited_world;
+  read_write_lock rw = own->get_read_write_lock(name);
 };
 
 }  // namespace
@@ -191,7 +152,7 @@ TEST_CASE("read/write lock: one EVALSHA per free acquire and one per release, of
 TEST_CASE("read/write lock: what contention costs", "[server][kind]") {
   counted_rw w;
   REQUIRE(w.warmed_up());
-  client other(w.server.uri(), without_ping());
+  client other(w.server.uri(), unpinged_config());
   auto const theirs = other.get_read_write_lock(w.name);
   theirs.write_lock().lock();
   constexpr int readers = 40;
@@ -216,7 +177,7 @@ TEST_CASE("read/write lock: many items of both sides share a call, and each fail
   REQUIRE(w.warmed_up());
   w.admin.ok("SET", "many-7", "text");
   asio::io_context loop;
-  client own(loop, w.server.uri(), without_ping());
+  client own(loop, w.server.uri(), unpinged_config());
   REQUIRE(connect_on(loop, own));
   w.counter.take();
   constexpr std::size_t locks = 40;
@@ -282,25 +243,25 @@ TEST_CASE("read/write lock: when memory is short a new hold is refused whole, an
 TEST_CASE("read/write lock: who may not write the keys of read holds gets none, and nothing is left behind",
           "[server][kind][case-48]") {
   limited_rw w("-set");
-  CHECK(error_of([&] { return w.rw->read_lock().try_lock(); }) == errc::server_error);
+  CHECK(error_of([&] { return w.rw.read_lock().try_lock(); }) == errc::server_error);
   CHECK(w.admin.integer("DBSIZE") == 0);
   // Beside somebody else, and beside his own write hold.
   w.admin.ok("HSET", "lock", "mode", "read", "somebody:1", 1);
   w.admin.ok("PEXPIRE", "lock", 500'000);
-  CHECK(error_of([&] { return w.rw->read_lock().try_lock(); }) == errc::server_error);
+  CHECK(error_of([&] { return w.rw.read_lock().try_lock(); }) == errc::server_error);
   CHECK(w.admin.hash("lock") == fields{{"mode", "read"}, {"somebody:1", "1"}});
   w.admin.ok("DEL", "lock");
-  w.rw->write_lock().lock(40s);
+  w.rw.write_lock().lock(40s);
   auto const before = w.admin.hash("lock");
-  CHECK(error_of([&] { w.rw->read_lock().lock(100s); }) == errc::server_error);
+  CHECK(error_of([&] { w.rw.read_lock().lock(100s); }) == errc::server_error);
   CHECK(w.admin.hash("lock") == before);
   CHECK(w.admin.integer("PTTL", "lock") <= 40'000);
-  w.rw->write_lock().unlock();
+  w.rw.write_lock().unlock();
 }
 
 TEST_CASE("read/write lock: a release works where PUBLISH is refused", "[server][kind][case-48]") {
   limited_rw w("-publish");
-  for (auto const& side : {w.rw->read_lock(), w.rw->write_lock()}) {
+  for (auto const& side : {w.rw.read_lock(), w.rw.write_lock()}) {
     side.lock();
     side.unlock();
     CHECK_FALSE(side.is_locked());

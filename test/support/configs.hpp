@@ -23,11 +23,19 @@ inline config steady_config() {
   return settings;
 }
 
-inline config steady_config(event_log const& log) {
+// However long the test takes, no health ping comes between what it counts.
+inline config unpinged_config() {
   config settings = steady_config();
+  settings.ping_interval = 0ms;
+  return settings;
+}
+
+inline config heard_by(event_log const& log, config settings) {
   settings.on_event = log.callback();
   return settings;
 }
+
+inline config steady_config(event_log const& log) { return heard_by(log, steady_config()); }
 
 // For tests in which something runs out.
 inline config quick_config() {
@@ -40,10 +48,6 @@ inline config quick_config() {
   return settings;
 }
 
-inline config quick_config(event_log const& log) {
-  config settings = quick_config();
-  settings.on_event = log.callback();
-  return settings;
-}
+inline config quick_config(event_log const& log) { return heard_by(log, quick_config()); }
 
 }  // namespace latchkey::test

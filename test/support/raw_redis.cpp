@@ -163,8 +163,15 @@ std::map<std::string, std::string> raw_redis::hash(std::string_view key) {
   return result;
 }
 
-std::int64_t raw_redis::listeners(std::string_view lock) {
-  return ok("PUBSUB", "NUMSUB", channel_of(lock)).elements.at(1).integer;
+std::int64_t raw_redis::listeners_at(std::string_view channel) {
+  return ok("PUBSUB", "NUMSUB", channel).elements.at(1).integer;
+}
+
+std::int64_t raw_redis::listeners(std::string_view lock) { return listeners_at(channel_of(lock)); }
+
+std::int64_t raw_redis::now_ms() {
+  auto const time = ok("TIME").elements;
+  return std::stoll(time.at(0).text) * 1'000 + std::stoll(time.at(1).text) / 1'000;
 }
 
 std::int64_t raw_redis::script_calls() { return calls("evalsha") + calls("eval"); }

@@ -102,8 +102,12 @@ class raw_redis {
 
   // The fields of a hash and their values.
   std::map<std::string, std::string> hash(std::string_view key);
-  // How many connections listen to the channel of this lock.
+  // How many connections listen to this channel.
+  std::int64_t listeners_at(std::string_view channel);
+  // To that of this lock.
   std::int64_t listeners(std::string_view lock);
+  // Its time, since 1970.
+  std::int64_t now_ms();
   // How many script calls clients have sent.
   std::int64_t script_calls();
   // The value of `calls` in INFO commandstats; 0 if the command was never called.

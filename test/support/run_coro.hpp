@@ -8,6 +8,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -40,6 +43,12 @@ inline bool connect_on(asio::io_context& io, client const& own) {
   auto const connected = std::make_shared<bool>(false);
   own.async_connect([connected](error_code error) { *connected = !error; });
   return run_until(io, [&] { return *connected; });
+}
+
+// Until it is cancelled.
+inline asio::awaitable<void> wait_for_ever() {
+  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+  co_await timer.async_wait(asio::use_awaitable);
 }
 
 // Runs the coroutine on the context, which nobody else runs, and gives its result.

@@ -4,12 +4,16 @@
 #include <latchkey/permit_semaphore.hpp>
 #include <latchkey/read_write_lock.hpp>
 #include <support/configs.hpp>
+#include <support/errors.hpp>
 #include <support/redis_server.hpp>
 #include <support/redisson_fair.hpp>
+
+#include <boost/asio/use_future.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,12 +35,8 @@ struct common_world {
 // The same with a server of its own, for tests that change settings of the server or break it.
 struct private_world {
   explicit private_world(config settings = steady_config(), redis_options options = {})
-      : server(std::move(options)), admin(server.admin()), own(server.uri(), listening(std::move(settings))) {}
+      : server(std::move(options)), admin(server.admin()), own(server.uri(), heard_by(log, std::move(settings))) {}
 
-  config listening(config settings) const {
-    settings.on_event = log.callback();
-    return settings;
-  }
   std::string field(owner who) const { return own.id() + ":" + to_string(who); }
 
   event_log log;
@@ -45,6 +45,51 @@ struct private_world {
   client own;
   std::string name = "lock";
   distributed_lock lock = own.get_lock(name);
+};
+
+// What locking costs: clients of this server come by TCP, so that the counter tells them from the test itself.
+struct counted_world : private_world {
+  explicit counted_world(config settings = unpinged_config()) : private_world(std::move(settings), {.tcp = true}) {}
+
+  command_counter counter{server};
+
+  // Connected on both lanes, and the server knows the scripts: from then on nothing is sent but what a call needs.
+  bool warmed_up(std::vector<distributed_lock> const& ways) {
+    auto const pair = [&] {
+      for (auto const& way : ways) {
+        way.lock();
+        way.unlock();
+        value_of(way.async_acquire(boost::asio::use_future)).release();
+      }
+      return counter.take() == std::map<std::string, int>{{"EVALSHA", 4 * static_cast<int>(ways.size())}};
+    };
+    return wait_until([&] { return pair() && pair() && pair(); });
+  }
+};
+
+inline config as_user(std::string name, std::string password) {
+  auto settings = steady_config();
+  settings.username = std::move(name);
+  settings.password = std::move(password);
+  settings.retry_attempts = 1;
+  settings.retry_delay = 20ms;
+  return settings;
+}
+
+// A server with a user `till`, who may do everything but what the rules take away, and a client of that user.
+struct limited_world {
+  template <class... Rules>
+  explicit limited_world(Rules const&... rules) {
+    admin.ok("ACL", "SETUSER", "till", "on", ">s3cret", "~*", "&*", "+@all", rules...);
+    own.emplace(server.uri(), heard_by(log, as_user("till", "s3cret")));
+    lock = own->get_lock(name);
+  }
+  event_log log;
+  redis_server server;
+  raw_redis admin = server.admin();
+  std::string name = "lock";
+  std::optional<client> own;
+  std::optional<distributed_lock> lock;
 };
 
 // The common server with a fair lock that nobody has used before, and a look at its queue.
@@ -67,10 +112,7 @@ struct fair_world : common_world {
     return text.empty() ? 0 : std::stoll(text);
   }
   std::int64_t score(owner who) { return score(field(who)); }
-  std::int64_t now() {
-    auto const time = admin.ok("TIME").elements;
-    return std::stoll(time.at(0).text) * 1'000 + std::stoll(time.at(1).text) / 1'000;
-  }
+  std::int64_t now() { return admin.now_ms(); }
   // Puts somebody at the end of the queue who will never say a word.
   void enter(std::string_view waiter, std::chrono::milliseconds alive) {
     admin.ok("RPUSH", queue, waiter);
@@ -78,9 +120,7 @@ struct fair_world : common_world {
   }
   // The waiter stands in the queue and hears its channel: it tries no more until it is told, or looks again.
   bool listening(std::string const& waiter) {
-    return wait_until([&] {
-      return admin.ok("PUBSUB", "NUMSUB", channel + ":" + waiter).elements.at(1).integer == 1 && score(waiter) != 0;
-    });
+    return wait_until([&] { return admin.listeners_at(channel + ":" + waiter) == 1 && score(waiter) != 0; });
   }
   bool listening(owner who) { return listening(field(who)); }
   bool nothing_left() {
@@ -115,10 +155,6 @@ struct permit_world : common_world {
     for (std::size_t i = 0; i + 1 < words.size(); i += 2) made[hex_of(words[i].text)] = words[i + 1].text;
     return made;
   }
-  std::int64_t server_ms() {
-    auto const time = admin.ok("TIME").elements;
-    return std::stoll(time[0].text) * 1000 + std::stoll(time[1].text) / 1000;
-  }
 };
 
 // Two clients of the common server and both sides of one read/write lock.
@@ -135,9 +171,7 @@ struct rw_world : common_world {
     return "{" + name + "}:" + field(who) + ":rwlock_timeout:" + std::to_string(number);
   }
   std::int64_t ttl(std::string const& key) { return admin.integer("PTTL", key); }
-  std::int64_t listeners() {
-    return admin.ok("PUBSUB", "NUMSUB", "redisson_rwlock:{" + name + "}").elements[1].integer;
-  }
+  std::int64_t listeners() { return admin.listeners_at("redisson_rwlock:{" + name + "}"); }
   redisson_read_write redisson(int thread = 57) const { return {common_server(), name, thread}; }
 };
 
