@@ -8,7 +8,7 @@ namespace latchkey::detail {
 namespace {
 
 constexpr milliseconds without_one{200};  // between rounds while a server is missing
-constexpr milliseconds most{1'000};       // between rounds in which nobody knew better
+constexpr milliseconds in_vain{1'000};    // between rounds in which nobody knew better
 
 // Of two failures of a round the one that says more: an answer more than none.
 int weight(error_code const& why) {
@@ -52,7 +52,7 @@ void scout_rounds::round_ends(milliseconds usual) {
 
 void scout_rounds::round_ends_in_vain() {
   asking_ = false;
-  again_at_ = after(shared_.now, shared_.pause(++failures_, most));
+  again_at_ = after(shared_.now, shared_.pause(++failures_, in_vain));
   again_at_ = std::max(again_at_, after(began_, soon));
   shared_.out->turn = true;
   bool const lasts = why_ == errc::auth_failed || why_ == errc::tls_failed || why_ == errc::no_master;
