@@ -97,7 +97,7 @@ void context::explain(operation& call, home const& whose) const {
     call.error = errc::no_master;
     if (call.text.empty()) call.text = "slot " + std::to_string(slot_of(call.name)) + " has no node";
   }
-  bool const unreached = call.error == errc::timeout && nothing_left && !counters.connected;
+  bool const unreached = call.error == errc::timeout && nothing_left && !call.waited && !counters.connected;
   if (unreached) call.error = away.lasts ? away.why : error_code(errc::connect_failed);
   if (call.unseen && call.what != operation::type::release && !may_still_be_held(call.error)) {
     if (call.text.empty()) call.text = call.error.message();

@@ -150,6 +150,14 @@ instant answer_awaited_until(owner_state const& state, operation const& call, bo
   return call.where == operation::place::trying && call.unseen ? late : instant{};
 }
 
+// A try has become due since the last answer, and cannot be made, or was refused: whoever had it then may have it no
+// more.
+bool asks_in_vain(operation const& call, home const& at) {
+  bool const unsent = call.where == operation::place::trying && !call.unseen;
+  return (unsent && (!at.away.words.empty() || !at.refusal.empty())) ||
+         (call.where == operation::place::waiting && call.error);
+}
+
 }  // namespace
 
 void name_machine::expire(operation& call) {
@@ -159,9 +167,11 @@ void name_machine::expire(operation& call) {
   if (call.what == operation::type::acquire) {
     // Who stands behind a head that was told so, or behind a hold of this client, need not have asked himself. But of
     // what has been asked for since, and not been answered, nobody knows what became.
-    bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited) ||
-                      holders_.keep_out(state, call.mode);
-    bool const told_busy = call.waited || (call.queued && busy);
+    bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited);
+    bool const kept_out = holders_.keep_out(state, call.mode);
+    operation const& asks = call.queued && !kind_->rules().own_channel ? queue().head() : call;
+    bool const answered = kept_out || !asks_in_vain(asks, *at_);
+    bool const told_busy = answered && (call.waited || (call.queued && (busy || kept_out)));
     bool const known = told_busy && call.where == operation::place::waiting;
     instant const end = known ? instant{} : answer_awaited_until(state, call, shared_.counters.connected);
     if (end > shared_.now) {

@@ -18,6 +18,13 @@ void warm_lane(world& w) {
   for (int i = 0; i < 2; ++i) warm_up(w, true);
 }
 
+// It is gone, and so is every connection.
+void lose_server(world& w) {
+  w.unreachable = "Connection refused";
+  for (role const as : {role::shared, role::messages, role::direct})
+    if (w.connected(as)) w.lose(as, fate::gone);
+}
+
 // Passes time until the call has ended; answers how long that took.
 milliseconds ends_after(world& w, task& one) {
   instant const began = w.now;
@@ -206,6 +213,48 @@ TEST_CASE("a waiter whose latest try is unanswered when his wait ends is not tol
     CHECK_FALSE(w.server.has("k", w.field(1)));
     w.finish();
   }
+}
+
+// The lease of whoever kept it out ends while no server says so.
+TEST_CASE("a waiter whose latest try could not be made when its wait ends is not told busy", "[edge-13]") {
+  for (bool const refuses : {false, true}) {
+    for (bool const leads : {false, true}) {
+      INFO((refuses ? "refused" : "gone") << (leads ? ", and others behind it" : ""));
+      world w;
+      warm_up(w);
+      w.server.stranger_takes("k", stranger, 1'000);
+      task& one = w.run(w.acquire(1, {.wait = 6s}));
+      task* const behind = leads ? &w.run(w.acquire(2, {.wait = 6s})) : nullptr;
+      w.pass(400ms);
+      REQUIRE_FALSE(one.done());
+      if (refuses) {
+        w.server.refuse("EVALSHA", "BUSY Redis is busy running a script.", -1);
+      } else {
+        lose_server(w);
+      }
+      w.pass(7s);
+      CHECK(one.error == errc::timeout);
+      if (behind) CHECK(behind->error == (refuses ? errc::timeout : errc::connect_failed));  // it was never sent
+      w.server.accept_all();
+      w.unreachable.clear();
+      w.pass(10s);
+      CHECK_FALSE(w.server.has("k", w.field(1)));
+      w.finish();
+    }
+  }
+}
+
+TEST_CASE("a waiter that a caller of its client keeps out is told busy, whatever the server does", "[edge-13]") {
+  world w;
+  granted(w, w.acquire(1));
+  task& one = w.run(w.acquire(2, {.wait = 2s}));
+  w.pass(400ms);
+  lose_server(w);
+  w.pass(2s);
+  CHECK(one.busy());
+  w.unreachable.clear();
+  w.pass(10s);
+  w.finish();
 }
 
 TEST_CASE("a waiter's latest try that is answered a moment after his wait counts", "[edge-13]") {
