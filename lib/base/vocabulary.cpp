@@ -45,6 +45,8 @@ char const* text_of(errc value) noexcept {
 
 class category final : public boost::system::error_category {
  public:
+  // Two shared objects of a program may each have a copy of this library: by the number their codes are the same.
+  category() : error_category(0x6c61746368'6b6579) {}
   char const* name() const noexcept override { return "latchkey"; }
   std::string message(int value) const override { return text_of(static_cast<errc>(value)); }
   char const* message(int value, char*, std::size_t) const noexcept override {
