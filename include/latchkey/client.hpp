@@ -50,8 +50,8 @@ class LATCHKEY_EXPORT client {
   /// Callbacks (`config::on_event`, `lease::on_lost`) and handlers without an executor run one after the other on a
   /// second thread, which is started when the first of them is due: a slow one delays others, but no renewal and no
   /// I/O. Blocking calls are refused there with `errc::would_deadlock`: what they wait for may need that thread.
-  /// \throws lock_error `bad_uri`, `bad_argument` (a setting out of range, a certificate that cannot be used); the text
-  ///         says what and where.
+  /// \throws lock_error `bad_uri`, `bad_argument` (a setting out of range, a certificate that cannot be used), or
+  ///         `connect_failed` where the process may have no more threads or descriptors; the text says what and where.
   explicit client(std::string_view uri, config settings = {});
 
   /// On the caller's executor: starts no thread. An open connection counts as work: `run()` returns after `close`.

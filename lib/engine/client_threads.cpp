@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 namespace latchkey::detail {
 
@@ -93,7 +94,7 @@ client_threads::client_threads(std::optional<asio::any_io_executor> given, fork_
   prepare_timers(executor_);
 }
 
-void client_threads::start(std::function<void(std::exception_ptr)> const& escaped) {
+void client_threads::start(std::function<void(std::exception_ptr)> const& escaped) try {
   if (!thread_) return;
   callbacks_->start(escaped, executor_);
   thread_->start([escaped](std::exception_ptr const& what) {
@@ -105,6 +106,8 @@ void client_threads::start(std::function<void(std::exception_ptr)> const& escape
       escaped(what);
     }
   });
+} catch (std::system_error const& problem) {
+  throw lock_error(errc::connect_failed, std::string("no thread: ") + problem.what());
 }
 
 void client_threads::finish() {

@@ -281,12 +281,12 @@ void connection::close() {
   detach();
   attempt_timer_.cancel();
   error_code ignored;
+  socket_.shutdown(stream::shutdown_both, ignored);  // the child of a fork may have a copy
   socket_.close(ignored);
 }
 
 void connection::abort() {
-  error_code ignored;
-  if (socket_.is_open()) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  if (socket_.is_open()) abort_connection(socket_.native_handle());
   close();
 }
 

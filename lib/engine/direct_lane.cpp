@@ -1,5 +1,6 @@
 #include <base/clock.hpp>
 #include <engine/direct_lane.hpp>
+#include <engine/sockets.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -90,6 +91,7 @@ direct_lane::direct_lane(std::uint32_t serial, int fd, std::unique_ptr<tls_sessi
 
 direct_lane::~direct_lane() {
   if (tls_) tls_->say_goodbye();
+  shut();  // the child of a fork may have a copy
   ::close(fd_);
 }
 
@@ -116,13 +118,7 @@ void direct_lane::take(std::string& request) {
 
 void direct_lane::shut() noexcept { ::shutdown(fd_, SHUT_RDWR); }
 
-// Of TCP: on a Unix socket everything has arrived that was sent.
-void direct_lane::abort() noexcept {
-  sockaddr nowhere{};
-  nowhere.sa_family = AF_UNSPEC;
-  ::connect(fd_, &nowhere, sizeof nowhere);
-  shut();
-}
+void direct_lane::abort() noexcept { abort_connection(fd_); }
 
 int direct_lane::duplicate() const noexcept { return ::fcntl(fd_, F_DUPFD_CLOEXEC, 0); }
 
@@ -145,10 +141,10 @@ error_code direct_lane::send_all(instant end, wake_flag const& over) {
     long const n = send(request_.data() + sent, request_.size() - sent, 0);
     if (n >= 0) {
       sent += static_cast<std::size_t>(n);
-    } else if (would_block(errno)) {
-      if (!wait_for(POLLOUT, end, over)) return errc::timeout;
-    } else if (errno != EINTR) {
+    } else if (!would_block(errno) && errno != EINTR) {
       return errc::connection_lost;
+    } else if (!wait_for(POLLOUT, end, over)) {  // signals may come more often than the socket's own limit
+      return errc::timeout;
     }
   }
   return {};

@@ -16,6 +16,14 @@ void set(int fd, int level, int name, int value) noexcept { ::setsockopt(fd, lev
 
 int new_socket(int family, int type, int protocol) noexcept { return ::socket(family, type | SOCK_CLOEXEC, protocol); }
 
+// Of TCP: on a Unix socket everything has arrived that was sent.
+void abort_connection(int fd) noexcept {
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  ::connect(fd, &nowhere, sizeof nowhere);
+  ::shutdown(fd, SHUT_RDWR);
+}
+
 void tune_tcp(int fd, milliseconds timeout) noexcept {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   // Unanswered bytes end the connection by TCP_USER_TIMEOUT, silence by the probes of keepalive. The server may be

@@ -14,6 +14,9 @@ int new_socket(int family, int type, int protocol = 0) noexcept;
 // No delay for small writes, and a peer that is gone without a word is noticed within about `timeout`.
 void tune_tcp(int fd, milliseconds timeout) noexcept;
 
+// Nothing comes or goes any more, by copies of the descriptor neither, and what has not left yet never does.
+void abort_connection(int fd) noexcept;
+
 // Gives a descriptor to an object of Asio's (a socket is told its protocol, too), and closes it where that fails.
 // False: so it did, or there is none.
 template <class Object, class... Protocol>

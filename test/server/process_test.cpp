@@ -86,6 +86,26 @@ TEST_CASE("case 79: a client made after the fork works in the child", "[server][
   CHECK(child.wait() == 0);
 }
 
+TEST_CASE("case 79: what a client has closed is closed, also while a child of the process lives", "[server][case-79]") {
+  private_world w;
+  auto own = std::make_unique<client>(w.server.uri(), steady_config());
+  w.lock.lock();
+  auto waiting = own->get_lock(w.name).async_acquire(asio::use_future);  // it listens
+  REQUIRE(wait_until([&] { return own->snapshot().waiting == 1; }));
+  REQUIRE(own->get_lock(new_name()).try_lock());
+  auto const others = w.admin.clients();
+  child_process child([](child_process::channel& parent) {
+    parent.hear();
+    return 0;
+  });
+  own->close();
+  CHECK(error_of([&] { value_of(std::move(waiting)); }) == errc::closed);
+  own.reset();
+  CHECK(wait_until([&] { return w.admin.clients() <= others - 3; }));
+  child.talk().say("done");
+  CHECK(child.wait() == 0);
+}
+
 TEST_CASE("case 83: after a pause of the executor a lease is over at once, and the loss is told first",
           "[server][case-83]") {
   asio::io_context io;
