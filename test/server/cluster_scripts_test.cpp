@@ -307,14 +307,14 @@ TEST_CASE("slots are those that the server computes", "[server][cluster]") {
   std::mt19937 chance(1);
   // Few letters, so that braces meet in every order; and all bytes.
   for (int i = 0; i < 2'000; ++i) {
-    std::string name;
-    for (auto length = chance() % 12; name.size() < length;)
-      name += i % 2 == 0 ? "{}ab"[chance() % 4] : static_cast<char>(chance() % 256);
-    names.push_back(std::move(name));
+    std::string made;
+    for (auto length = chance() % 12; made.size() < length;)
+      made += i % 2 == 0 ? "{}ab"[chance() % 4] : static_cast<char>(chance() % 256);
+    names.push_back(std::move(made));
   }
-  for (auto const& name : names) {
-    INFO("\"" << name << "\"");
-    REQUIRE(slot_of(name) == admin.integer("CLUSTER", "KEYSLOT", name));
+  for (auto const& any : names) {
+    INFO("\"" << any << "\"");
+    REQUIRE(slot_of(any) == admin.integer("CLUSTER", "KEYSLOT", any));
   }
 }
 
