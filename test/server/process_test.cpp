@@ -90,16 +90,18 @@ TEST_CASE("case 79: what a client has closed is closed, also while a child of th
   private_world w;
   auto own = std::make_unique<client>(w.server.uri(), steady_config());
   w.lock.lock();
-  auto waiting = own->get_lock(w.name).async_acquire(asio::use_future);  // it listens
-  REQUIRE(wait_until([&] { return own->snapshot().waiting == 1; }));
   REQUIRE(own->get_lock(new_name()).try_lock());
+  auto const tries = w.admin.calls("evalsha");
+  auto waiting = own->get_lock(w.name).async_acquire(asio::use_future);
+  REQUIRE(wait_until([&] { return w.admin.calls("evalsha") >= tries + 2; }));  // it listens, and its thread is idle
+  REQUIRE(own->snapshot().waiting == 1);
   auto const others = w.admin.clients();
   child_process child([](child_process::channel& parent) {
     parent.hear();
     return 0;
   });
   own->close();
-  CHECK(error_of([&] { value_of(std::move(waiting)); }) == errc::closed);
+  CHECK(error_in(std::move(waiting)) == errc::closed);
   own.reset();
   CHECK(wait_until([&] { return w.admin.clients() <= others - 3; }));
   child.talk().say("done");
