@@ -11,7 +11,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
-#include <boost/asio/socket_base.hpp>
 #include <boost/asio/write.hpp>
 
 #include <sys/socket.h>

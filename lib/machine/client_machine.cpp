@@ -283,7 +283,7 @@ client_machine::~client_machine() = default;
 void client_machine::prepare(operation const& call, actions& out) {
   out.completed.reserve(out.completed.size() + 1);
   impl_->shared.lane_records.reserve(most_bundled);
-  impl_->prepared = is_plain(call) || impl_->refuses(call) ? nullptr : &impl_->of(call).prepare(call.owner);
+  impl_->prepared = is_plain(call) || impl_->refuses(call) ? nullptr : &impl_->of(call).prepare(call);
 }
 
 void client_machine::unprepare(operation const& call) noexcept {

@@ -33,10 +33,12 @@ bool name_machine::idle() const { return owners_.empty() && !waited_for(); }
 // --- calls ---
 
 // What most calls need, so that a caller for whom there is no memory is told so before anything has begun.
-owner_state& name_machine::prepare(std::uint64_t owner) {
-  make_room_to_wait();
+// Who holds what excludes others waits for nobody as long as that lasts.
+owner_state& name_machine::prepare(operation const& call) {
+  owner_state& state = state_of(call.owner);
+  bool const stays_inside = kind_->rules().exclusive && state.live() > (call.what == operation::type::release ? 1 : 0);
+  if (!stays_inside) waiting().make_room();
   shared_.served.reserve(shared_.served.size() + 1);
-  owner_state& state = state_of(owner);
   if (!state.holds_now) holders_.make_room();
   state.ask_.make_room(state, shared_.spares.requests);
   return state;

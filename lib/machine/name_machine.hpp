@@ -64,7 +64,7 @@ class name_machine final : private name_with_waiters, public namesakes {
 
   // --- callers ---
   // \throws std::bad_alloc: nothing has changed.
-  owner_state& prepare(std::uint64_t owner);
+  owner_state& prepare(operation const& call);
   // The call that it was for does not begin.
   void unprepare(std::uint64_t owner) noexcept;
   // `prepared`: what prepare() has found for it, if nothing was started since.

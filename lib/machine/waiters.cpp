@@ -230,13 +230,6 @@ waiters& name_with_waiters::make_waiting() {
   return **made_;
 }
 
-void name_with_waiters::make_room_to_wait() {
-  auto& spare = shared_.spare_waiters;
-  bool const can_be_made_later = keeps_memory && kind_->rules().listens;
-  if (made_ || !can_be_made_later) return waiting().make_room();
-  if (spare.empty()) spare.keep(std::make_unique<either_waiters>(static_cast<waited_name&>(*this)));
-}
-
 void name_with_waiters::give_back_waiting() noexcept {
   shared_.last_ticket = std::max(shared_.last_ticket, waiting().queue().ticket());
   shared_.spare_waiters.keep(std::move(made_));

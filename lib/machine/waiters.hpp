@@ -396,9 +396,6 @@ class name_with_waiters : protected waited_name {
   ~name_with_waiters();
 
   waiters& waiting() { return made_ ? **made_ : make_waiting(); }
-  // For what a caller may have to wait with. Who enters again does without.
-  // \throws std::bad_alloc: nothing has changed.
-  void make_room_to_wait();
   // Somebody waits, or it is listened for whoever waits next.
   bool waited_for() const { return made_ && !(**made_).idle(); }
   // At the end of a step.

@@ -10,6 +10,7 @@
 #include <base/say.hpp>
 #include <boost/algorithm/string/replace.hpp>
 #include <cerrno>
+#include <look/place.hpp>
 #include <look/session.hpp>
 #include <look/tls.hpp>
 #include <look/topology.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <look/place.hpp>
 #include <options/connection.hpp>
 #include <string>
 #include <utility>
@@ -9,20 +10,6 @@
 namespace latchkey::tool {
 
 class session;
-
-// Where a URI leads to.
-struct place {
-  std::string socket;  // or host and port
-  std::string host;
-  int port = 6379;
-  std::string user, password, database;
-  // Of redis-sentinel:// and rediss-sentinel://, which leave the host to be asked for.
-  std::string master;
-  std::vector<std::pair<std::string, int>> sentinels;
-  std::string sentinel_user, sentinel_password;
-  // Of redis-cluster:// and rediss-cluster://, the same.
-  std::vector<std::pair<std::string, int>> nodes;
-};
 
 // A server that has locks.
 struct lock_server {
