@@ -24,8 +24,7 @@ namespace latchkey::test {
 
 // Nothing happens by itself, and nobody looks for an answer again and again: every call has its exact price.
 inline config exact_config() {
-  auto settings = steady_config();
-  settings.ping_interval = 0ms;
+  auto settings = unpinged_config();
   settings.busy_poll = std::chrono::microseconds(0);
   return settings;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// What the small models share: rules that can be taken out, a breadth-first search over states of plain bytes, and
-// what it prints. Every history that is shown is a shortest one. Unlike in search.cpp states are compared whole.
+// What the small models share: rules that can be taken out, a breadth-first search over states of plain bytes, which
+// shows a shortest history, and random walks where there are too many of them. Unlike in search.cpp states are compared
+// whole.
 
 #include <cstdint>
 #include <cstdio>

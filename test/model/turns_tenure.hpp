@@ -1,5 +1,5 @@
 #pragma once
-// A client of the model of local turns: its tenure, whose turn it is, and what it asks for next.
+// A client of the model of local turns: its tenure, whose turn it is, its hand-offs, and what it asks for next.
 
 #include "turns_server.hpp"
 

@@ -1,4 +1,4 @@
-// What the scripts do while the slot of their lock moves from one node of a cluster to another.
+// What the scripts do while the slot of their lock moves from one node of a cluster to another, and which slot that is.
 #include <codec/command_writer.hpp>
 #include <support/catch.hpp>
 #include <support/cluster_set.hpp>

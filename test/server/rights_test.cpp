@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <future>
 #include <string>
+#include <utility>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -32,8 +33,7 @@ TEST_CASE("case 46: a missing or wrong password is auth_failed, not tried over a
       {.arguments = {"--user", "till", "on", ">s3cret", "~*", "&*", "+@all", "--user", "default", "off"}});
   event_log log;
   auto const try_as = [&](config settings) {
-    settings.on_event = log.callback();
-    client own(server.uri(), settings);
+    client own(server.uri(), heard_by(log, std::move(settings)));
     auto const error = thrown_by([&] { return own.get_lock("lock").try_lock(); });
     CHECK(std::string(error.what()).find("wr0ng") == std::string::npos);
     return error.code();

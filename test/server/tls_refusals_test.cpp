@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 using namespace latchkey;
 using namespace latchkey::test;
@@ -22,8 +23,7 @@ constexpr auto at_once = 1s * slowness;
 // A call that may wait for long ends at once, with these words.
 void check_refused(std::string const& uri, config settings, std::string const& words) {
   event_log log;
-  settings.on_event = log.callback();
-  client own(uri, settings);
+  client own(uri, heard_by(log, std::move(settings)));
   stopwatch since;
   auto const error = thrown_by([&] { return own.get_lock("lock").try_lock(patience); });
   CHECK(since.passed() < at_once);

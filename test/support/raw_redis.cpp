@@ -169,9 +169,9 @@ std::int64_t raw_redis::listeners_at(std::string_view channel) {
 
 std::int64_t raw_redis::listeners(std::string_view lock) { return listeners_at(channel_of(lock)); }
 
-std::int64_t raw_redis::now_ms() {
+std::int64_t raw_redis::now_us() {
   auto const time = ok("TIME").elements;
-  return std::stoll(time.at(0).text) * 1'000 + std::stoll(time.at(1).text) / 1'000;
+  return std::stoll(time.at(0).text) * 1'000'000 + std::stoll(time.at(1).text);
 }
 
 std::int64_t raw_redis::script_calls() { return calls("evalsha") + calls("eval"); }

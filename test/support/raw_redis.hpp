@@ -107,7 +107,8 @@ class raw_redis {
   // To that of this lock.
   std::int64_t listeners(std::string_view lock);
   // Its time, since 1970.
-  std::int64_t now_ms();
+  std::int64_t now_us();
+  std::int64_t now_ms() { return now_us() / 1'000; }
   // How many script calls clients have sent.
   std::int64_t script_calls();
   // The value of `calls` in INFO commandstats; 0 if the command was never called.

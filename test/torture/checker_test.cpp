@@ -1,4 +1,4 @@
-// Histories written by hand. Those that break a rule must be found; those that do not must not.
+// Histories written by hand, and counters. Those that break a rule must be found; those that do not must not.
 #include <latchkey/error.hpp>
 #include <support/catch.hpp>
 #include <torture/checker.hpp>

@@ -1,5 +1,6 @@
 // Blocked callers of a cluster: a direct lane to each node whose names they ask for.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/sweep.hpp>
 #include <support/unit/topologies.hpp>
 
@@ -114,12 +115,10 @@ TEST_CASE("cluster: what a lost lane left behind is seen to at its node alone", 
   auto& waits = c.w.acquire(1, {.direct = true});
   auto& other = c.w.acquire(2, {.name = "there", .direct = true});
   CHECK(nodes::lanes_lent(c.w) == 2);
-  c.w.await(other);
-  CHECK(other.granted());
+  granted(c.w, other);
   CHECK_FALSE(waits.done());
   c.w.lose(role::direct, fate::late);
-  c.w.await(waits);
-  CHECK(waits.granted());
+  granted(c.w, waits);
   CHECK(c.first.ran("CLIENT KILL") == 1);
   CHECK(c.second.ran("CLIENT KILL") == 0);
   CHECK(c.first.count("k", c.w.field(1)) == 1);
@@ -137,8 +136,7 @@ TEST_CASE("cluster: a caller whose lane ends with its node's mastership is asked
     auto& next = c.w.add_server();
     next.redis.data = c.first.redis.data;
     nodes::take_over(c.w, 0, 2, gone);
-    c.w.await(waits);
-    CHECK(waits.granted());
+    granted(c.w, waits);
     CHECK(nodes::lanes_lent(c.w) == 0);
     CHECK(next.count("k", c.w.field(1)) == 1);
     auto& again = c.w.await(c.w.acquire(3, {.name = "third", .direct = true}));

@@ -1,5 +1,6 @@
 // What does not begin behind a failover, in virtual time: docs/topologies.md.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 
 using namespace latchkey;
@@ -27,8 +28,7 @@ struct quarantined : failover {
     w.pass(9s);
     CHECK_FALSE(asks.done());
     w.pass(2s);
-    w.await(asks);
-    CHECK(asks.granted());
+    granted(w, asks);
   }
 };
 

@@ -1,5 +1,6 @@
 // What a snapshot counts of servers that are replaced, and of replicas, in virtual time.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 
 #include <algorithm>
@@ -49,8 +50,7 @@ TEST_CASE("snapshot: waits for replicas are counted once each, met or failed", "
     r.w.until([&] { return r.waits("") > sent; });
     CHECK_FALSE(lost.done());
     r.w.lose(direct ? role::direct : role::shared, fate::late);
-    r.w.await(lost);
-    CHECK(lost.granted());
+    granted(r.w, lost);
     CHECK(r.w.snapshot().waits_failed == failed + 1);
     CHECK(r.w.snapshot().waits_met + r.w.snapshot().waits_failed == r.waits(""));
   }

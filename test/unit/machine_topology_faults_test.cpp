@@ -1,5 +1,6 @@
 // Faults of other topologies than one server, in virtual time. The numbers are those of docs/topology-cases.md.
 #include <support/catch.hpp>
+#include <support/unit/stories.hpp>
 #include <support/unit/topologies.hpp>
 
 #include <algorithm>
@@ -40,8 +41,7 @@ TEST_CASE("case t26: a master that one of two replicas still follows", "[unit][m
   auto& refused = all.w.await(all.w.once(1));
   CHECK(refused.error == errc::not_synced);
   auto& told = one.w.once(1);  // although the other replica may be promoted
-  one.w.await(told);
-  CHECK(told.granted());
+  granted(one.w, told);
 }
 
 TEST_CASE("case t40: a new master that loads its data is waited for, and holds are looked for then",
@@ -60,8 +60,7 @@ TEST_CASE("case t40: a new master that loads its data is waited for, and holds a
   CHECK(held.losses == 0);
   CHECK_FALSE(waits.done());
   next.accept_all();
-  w.await(waits);
-  CHECK(waits.granted());
+  granted(w, waits);
   auto const ran = [&](std::string_view what) {
     return std::find_if(next.log.begin(), next.log.end(), [&](auto const& line) { return line.starts_with(what); });
   };
