@@ -11,55 +11,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 namespace latchkey::detail {
 
 namespace {
 
-constexpr nanoseconds quick = std::chrono::microseconds(200);
-constexpr std::uint32_t calls_of_a_run = 4;
-constexpr std::uint32_t vain_looks = 4;
-constexpr std::uint32_t first_pause = 64;
-constexpr std::uint32_t longest_pause = 4096;
-
 bool several_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return ::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 }
-
-}  // namespace
-
-busy_look::busy_look(std::chrono::microseconds longest)
-    : longest_(longest.count() > 0 && several_cpus() ? nanoseconds(longest) : nanoseconds::zero()) {}
-
-nanoseconds busy_look::begin(instant now) noexcept {
-  run_ = now - last_end_ < quick ? std::min(run_ + 1, calls_of_a_run) : 0;
-  if (run_ < calls_of_a_run) return nanoseconds::zero();
-  if (pause_ > 0) {
-    --pause_;
-    return nanoseconds::zero();
-  }
-  return longest_;
-}
-
-void busy_look::end(instant now, bool looked, bool in_vain) noexcept {
-  last_end_ = now;
-  if (!looked) return;
-  if (!in_vain) {
-    vain_ = 0;
-    penalty_ /= 2;
-    return;
-  }
-  if (++vain_ < vain_looks) return;
-  vain_ = 0;
-  penalty_ = std::clamp(penalty_ * 2, first_pause, longest_pause);
-  pause_ = penalty_;
-}
-
-namespace {
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
@@ -84,7 +46,7 @@ direct_lane::direct_lane(std::uint32_t serial, int fd, std::unique_ptr<tls_sessi
       tls_(std::move(tls)),
       timeout_(timeout),
       slice_(std::min(timeout, std::chrono::ceil<milliseconds>(longest_sleep(longest_slice)))),
-      busy_(longest_look) {
+      busy_(several_cpus() ? nanoseconds(longest_look) : nanoseconds::zero()) {
   limit_waits(fd_, slice_);
   make_blocking();
 }
@@ -151,16 +113,11 @@ error_code direct_lane::send_all(instant end, wake_flag const& over) {
 }
 
 error_code direct_lane::receive(instant now, instant end, wake_flag const& over) {
-  nanoseconds const patience = busy_.begin(now);
-  bool const looks = patience > nanoseconds::zero();
-  bool in_vain = false;
+  instant const look_end = busy_.begin(now, end);
   long n = -1;
-  if (looks) {
-    n = look(std::min(end, after(now, patience)));
-    in_vain = n < 0 && would_block(errno);
-  }
+  bool const found = look_end > now && ((n = look(look_end)) >= 0 || !would_block(errno));
   error_code failed;
-  for (bool first = looks && !in_vain;; first = false) {
+  for (bool first = found;; first = false) {
     if (!first) n = sleep(end, over);
     if (n <= 0) {
       failed = n < 0 && would_block(errno) ? errc::timeout : errc::connection_lost;
@@ -175,7 +132,7 @@ error_code direct_lane::receive(instant now, instant end, wake_flag const& over)
       failed = errc::protocol_error;
     break;
   }
-  busy_.end(boot_now(), looks, in_vain);
+  busy_.end(boot_now());
   return failed;
 }
 
@@ -184,7 +141,8 @@ long direct_lane::look(instant end) {
     long const n = receive(buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (n >= 0) return n;
     if (errno != EINTR && !would_block(errno)) return n;
-    if (boot_now() >= end) {
+    if (instant const now = boot_now(); now >= end) {
+      busy_.in_vain(now);
       errno = EAGAIN;
       return -1;
     }

@@ -2,6 +2,7 @@
 
 #include <base/instant.hpp>
 #include <codec/reply.hpp>
+#include <engine/busy_look.hpp>
 #include <engine/tls.hpp>
 #include <engine/wake_flag.hpp>
 #include <latchkey/error.hpp>
@@ -15,26 +16,6 @@
 #include <string>
 
 namespace latchkey::detail {
-
-// Says when it pays to look for an answer instead of sleeping: only in a run of calls (a caller who asks once in a
-// while would burn a core for nothing), only with more than one CPU, and not where answers take longer than the look.
-class busy_look {
- public:
-  explicit busy_look(std::chrono::microseconds longest);
-
-  // A call begins. How long it may look; zero: sleep at once.
-  nanoseconds begin(instant now) noexcept;
-  // The call is over. `in_vain`: it looked for the whole time and slept after all.
-  void end(instant now, bool looked, bool in_vain) noexcept;
-
- private:
-  nanoseconds longest_;
-  instant last_end_{};
-  std::uint32_t run_ = 0;      // calls in quick succession
-  std::uint32_t vain_ = 0;     // looks in a row that found nothing
-  std::uint32_t pause_ = 0;    // calls that are not to look
-  std::uint32_t penalty_ = 0;  // length of the latest pause
-};
 
 // The connection that one blocking caller at a time borrows, so that a call costs no wake-up of another thread.
 // Owns the descriptor: it is closed when neither the engine nor a borrower refers to the lane any more.

@@ -1,4 +1,5 @@
 #include <engine/attachments.hpp>
+#include <engine/busy_look.hpp>
 #include <engine/client_end.hpp>
 #include <engine/loans.hpp>
 #include <support/catch.hpp>
@@ -133,6 +134,71 @@ TEST_CASE("loans: a loan whose lane the engine took back ends, whoever has the n
   r.machine.nexts = {said_machine::next::taken};
   r.drive(r.lend());
   CHECK(r.all.of_ended_calls().empty());
+}
+
+namespace {
+
+// Calls one after the other, each answered after `takes`.
+struct looking {
+  static constexpr nanoseconds most = 100us;
+  busy_look look{most};
+  instant now = start;
+
+  // Whether it looked.
+  bool call(nanoseconds takes) {
+    instant const end = look.begin(now, now + 10s);
+    bool const looked = end > now;
+    if (looked && takes > most) look.in_vain(end);
+    now += takes;
+    look.end(now);
+    return looked;
+  }
+  // How many calls go by until one looks.
+  int calls_to_a_look(nanoseconds takes = 20us) {
+    for (int i = 0; i < 1'000'000; ++i)
+      if (call(takes)) return i;
+    return -1;
+  }
+  // Its CPU is taken for eight milliseconds, and the answer is there when it comes back.
+  void preempted() {
+    look.begin(now, now + 10s);
+    now += 8ms;
+    look.end(now);
+    now += 10us;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("looking for an answer: in a run of calls only, and never beyond the call", "[unit][engine]") {
+  looking a;
+  CHECK(a.calls_to_a_look() == 4);
+  CHECK(a.look.begin(a.now, a.now + 30us) == a.now + 30us);
+  a.look.end(a.now + 10us);
+  a.now += 5ms;
+  CHECK(a.calls_to_a_look() == 4);
+  CHECK(busy_look(0us).begin(a.now, a.now + 10s) == a.now);
+}
+
+TEST_CASE("looking for an answer: who looks in vain again and again looks less often", "[unit][engine]") {
+  looking a;
+  REQUIRE(a.calls_to_a_look(150us) == 4);
+  for (int const pause : {64, 128, 256, 512, 1'024, 2'048, 4'096, 4'096}) {
+    for (int i = 0; i < 3; ++i) REQUIRE(a.call(150us));
+    CHECK(a.calls_to_a_look(150us) == pause);
+  }
+}
+
+TEST_CASE("looking for an answer: whose CPU was taken meanwhile sleeps for thousands of calls", "[unit][engine]") {
+  looking a;
+  REQUIRE(a.calls_to_a_look() == 4);
+  for (int const pause : {4'096, 8'192, 16'384, 32'768, 65'536, 65'536}) {
+    a.preempted();
+    CHECK(a.calls_to_a_look() == pause);
+  }
+  for (int i = 0; i < 16'384; ++i) REQUIRE(a.call(20us));
+  a.preempted();
+  CHECK(a.calls_to_a_look() == 4'096);
 }
 
 TEST_CASE("the end of a client: begun, ripe, finished, each once, and who waits is told", "[unit][engine]") {
