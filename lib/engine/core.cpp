@@ -194,8 +194,10 @@ core::loan core::start(std::span<call* const> all, bool may_borrow) {
 core::loan core::start_all(std::span<operation* const> calls, bool may_borrow, instant at) {
   bool room = false;
   loan taken;
+  auto batch = steps_.prepare();
+  batch->at_once = !may_borrow;
   steps_.take(
-      steps_.prepare(), at,
+      std::move(batch), at,
       [&](client_machine& machine, instant now, actions& out) {
         room = make_room(machine, calls, out);
         if (!room) return;

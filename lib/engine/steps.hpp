@@ -28,6 +28,7 @@ struct step_batch {
   instant wake = never;
   bool events = false;    // somebody is to deliver what is queued
   bool turn = false;      // post a turn to `io`
+  bool at_once = false;   // or take it, if this thread runs the executor: nobody else's request could leave with it
   bool birth = false;     // make the transport first
   bool finish = false;    // nothing is left to be said: close the sockets of `io`
   bool finished = false;  // the same, and there never was a socket
@@ -36,7 +37,7 @@ struct step_batch {
     todo.clear();
     lost.clear();
     io.reset();
-    events = turn = birth = finish = finished = false;
+    events = turn = at_once = birth = finish = finished = false;
   }
 };
 
@@ -104,7 +105,9 @@ class steps {
     }
     then();
     perform(*batch);
+    auto const turns = batch->at_once ? std::move(batch->io) : nullptr;
     spare_.give(std::move(batch));
+    if (turns) turn(turns, true);
   }
 
   // What needs the mutex and is no step.
@@ -129,6 +132,7 @@ class steps {
   static void resolve_losses(step_batch& batch);
   void perform(step_batch& batch) noexcept;
   void post_io(step_batch const& batch);
+  static void turn(std::shared_ptr<transport> const& io, bool at_once);
 
   boot_timer timer_;
   spare_batch spare_;
