@@ -140,7 +140,7 @@ void add_crowd(stage& on, rates const& found) {
           .against = "1,000 coroutines",
           .reference = median(found.coroutines),
           .ratio = median(ratios(found.threads, found.coroutines)),
-          .least = 0.7});
+          .least = 0.45});
 }
 
 }  // namespace
@@ -220,7 +220,7 @@ void run_one_lock(stage& on) {
           .unit = "1/s",
           .figure = median(many_threads),
           .against = "Redisson, 8 threads",
-          .least = 10,
+          .least = 25,
           .missing = "scripts/bench peers"});
   on.add({.name = "8 threads: Jain index", .unit = "", .figure = median(thread_jain), .least = 0.99});
   client.close();
