@@ -1,6 +1,7 @@
 #include <base/clock.hpp>
 #include <engine/direct_lane.hpp>
 #include <support/catch.hpp>
+#include <support/patience.hpp>
 
 #include <pthread.h>
 #include <signal.h>
@@ -27,7 +28,7 @@ class interruptions {
     act.sa_handler = [](int) {};
     ::sigaction(SIGUSR2, &act, &before_);
     thread_ = std::jthread([of = ::pthread_self()](std::stop_token const& stop) {
-      for (int i = 0; i < 3'000 * slowness && !stop.stop_requested(); ++i) {
+      for (int i = 0; i < 3'000 * test::slowness && !stop.stop_requested(); ++i) {
         ::pthread_kill(of, SIGUSR2);
         std::this_thread::sleep_for(1ms);
       }
@@ -57,6 +58,6 @@ TEST_CASE("lane: a wait ends in time although signals interrupt what cannot be s
   interruptions const signals;
   auto const began = boot_now();
   CHECK(lane.exchange(began, after(began, 200ms), over) == errc::timeout);
-  CHECK(boot_now() - began < 1s * slowness);
+  CHECK(boot_now() - began < 1s * test::slowness);
   ::close(ends[1]);
 }
