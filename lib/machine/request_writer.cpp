@@ -147,19 +147,22 @@ outbox::owner_list request_writer::those_held_back(outbox::owner_list& list, boo
   });
 }
 
+void request_writer::make_fields(std::size_t items) {
+  if (item_fields_.size() < 2 * items) item_fields_.resize(2 * items);
+}
+
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
+  if (list.empty()) return;
   outbox::owner_list later = those_held_back(list, order == outbox::releases, to);
   companions search(list);
-  std::vector<item> items;
-  std::vector<std::string> fields;     // what the items point to
-  fields.reserve(2 * most_items + 2);  // never moved: the first owner state of the next call stands here, too
+  items_.clear();
+  make_fields(most_items + 1);  // never moved: the first owner state of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
-    if (!call.owners.empty()) write_call(to, std::move(call), items);
+    if (!call.owners.empty()) write_call(to, std::move(call), items_);
     call = {.what = sent_call::type::script};
-    items.clear();
-    fields.clear();
+    items_.clear();
   };
   while (!list.empty() && may_send(to)) {
     auto const next = search.next([&](owner_state const& other) { return leaves_in(call, other); });
@@ -169,21 +172,17 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     bool const other_slot = at_.in_cluster && !call.owners.empty() && !one_call(*call.owners.front(), state);
     bool const joins = !call.owners.empty() && !at_.in_cluster && bundled(*call.owners.front(), state);
     bool const in_bundle = joins || (!list.empty() && !at_.in_cluster && bundled(state, list.front()));
-    auto& field = fields.emplace_back();
-    auto& to_field = fields.emplace_back();
+    auto* fields = &item_fields_[2 * items_.size()];
     item asked;
-    state.of.prepare(state, asked, field, to_field);
+    state.of.prepare(state, asked, fields[0], fields[1]);
     script const& text = in_bundle ? *state.of.which().acquire_all() : script_of(state.of.which(), asked);
     bool const other_bundle = in_bundle && !joins;
     bool const apart = alone || other_slot || other_bundle;
     if (!call.owners.empty() && (call.text != &text || apart || call.owners.size() == most_items)) {
-      std::string kept_field = std::move(field), kept_to = std::move(to_field);
-      fields.pop_back();
-      fields.pop_back();
       flush();
-      asked.field = fields.emplace_back(std::move(kept_field));
-      auto& kept = fields.emplace_back(std::move(kept_to));
-      if (asked.what == ask::hand_off) asked.to_field = kept;
+      std::swap_ranges(fields, fields + 2, item_fields_.data());
+      asked.field = item_fields_[0];
+      if (asked.what == ask::hand_off) asked.to_field = item_fields_[1];
     }
     if (at_.in_cluster && call.owners.empty()) search.lead(state);
     call.text = &text;
@@ -191,7 +190,7 @@ void request_writer::send_groups(outbox& from, unsigned order, link& to) {
     call.asked = asked.what;
     call.bundled = in_bundle;
     call.owners.push_back(&state);
-    items.push_back(asked);
+    items_.push_back(asked);
     state.ask_.pending().where = request::place::shared;
     if (state.ask_->partner) state.ask_->partner->ask_.pending().where = request::place::shared;
     if (!alone) continue;
@@ -377,7 +376,7 @@ void request_writer::make_lane_bytes(link& lane) {
     plain_words(call);
   } else if (!call.owners.empty()) {
     prepare_lane(call);
-    script_words(call, lane_items_);
+    script_words(call, items_);
   }
   lane_out_.clear();
   append_command(lane_out_, command_);
@@ -389,28 +388,28 @@ void request_writer::make_lane_bytes(link& lane) {
 // A release that has become a hand-off by now does not leave with other releases, nor they with it.
 void request_writer::prepare_lane(sent_call& call) {
   auto& owners = call.owners;
-  if (lane_fields_.size() < 2 * owners.size()) lane_fields_.resize(2 * owners.size());
-  lane_items_.clear();
+  make_fields(owners.size());
+  items_.clear();
   std::vector<owner_state*> left_behind;
   std::size_t kept = 0;
   for (owner_state* const state : owners) {
     item asked;
-    state->of.prepare(*state, asked, lane_fields_[2 * kept], lane_fields_[2 * kept + 1]);
-    if (kept > 0 && asked.what != lane_items_.front().what) {
+    state->of.prepare(*state, asked, item_fields_[2 * kept], item_fields_[2 * kept + 1]);
+    if (kept > 0 && asked.what != items_.front().what) {
       left_behind.push_back(state);
       continue;
     }
     state->ask_.pending().where = request::place::direct;
     if (state->ask_->partner) state->ask_->partner->ask_.pending().where = request::place::direct;
-    lane_items_.push_back(asked);
+    items_.push_back(asked);
     owners[kept++] = state;
   }
   owners.resize(kept);
   owner_state const& first = *owners.front();
-  call.asked = lane_items_.front().what;
+  call.asked = items_.front().what;
   call.which = &first.of.which();
   call.bundled = kept > 1 && call.asked == ask::acquire && !at_.in_cluster && first.ask_->bundle() != 0;
-  call.text = call.bundled ? call.which->acquire_all() : &script_of(*call.which, lane_items_.front());
+  call.text = call.bundled ? call.which->acquire_all() : &script_of(*call.which, items_.front());
   for (owner_state* const state : left_behind) state->of.not_run(*state, nullptr, {});
 }
 

@@ -73,6 +73,7 @@ class request_writer {
   outbox::owner_list those_held_back(outbox::owner_list& list, bool are_releases, link const& to) const;
   void wake_later();
   bool may_send(link const& to) const;
+  void make_fields(std::size_t items);
   void send_groups(outbox& from, unsigned order, link& to);
   void send_renewals(outbox& from, link& to);
   void send_plain(outbox& from, link& to);
@@ -115,8 +116,8 @@ class request_writer {
   unsigned pauses_ = 0;
   instant paused_until_{};
   std::string lane_out_;
-  std::vector<item> lane_items_;
-  std::vector<std::string> lane_fields_;  // two of each item
+  std::vector<item> items_;               // of the call that is being made
+  std::vector<std::string> item_fields_;  // two of each
   words command_;
   std::string fields_;  // of a call's renewals, one after the other
   std::vector<std::size_t> field_ends_;

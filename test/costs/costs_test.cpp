@@ -157,7 +157,7 @@ TEST_CASE("a coroutine pair on the caller's executor: two commands and no other 
   CHECK(commands == 2);
   // Each command: a send, a look at all sockets, a receive, and one that finds nothing.
   CHECK(calls <= 8.1);
-  CHECK(allocations <= 35);
+  CHECK(allocations <= 12);
   own.close();
 }
 
