@@ -1,6 +1,8 @@
+#include <codec/command_writer.hpp>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <codec/command_writer.hpp>
 #include <limits>
 
 namespace latchkey::detail {
@@ -15,11 +17,13 @@ std::string_view written(number_room& room, Number number) {
   return {room.data(), static_cast<std::size_t>(end - room.data())};
 }
 
-void append_length(std::string& out, char type, std::size_t length) {
-  number_room room;
-  out += type;
-  out += written(room, length);
-  out += "\r\n";
+constexpr std::size_t most_of_length = std::tuple_size_v<number_room> + 3;  // with its type and the end of the line
+
+char* put_end(char* at) { return std::ranges::copy(std::string_view("\r\n"), at).out; }
+
+char* put_length(char* at, char type, std::size_t length) {
+  *at++ = type;
+  return put_end(std::to_chars(at, at + std::tuple_size_v<number_room>, length).ptr);
 }
 
 }  // namespace
@@ -38,15 +42,16 @@ void words::add(std::int64_t number) {
 
 // hiredis formats by sprintf: that was a third of the instructions of a pair.
 void append_command(std::string& out, words const& command) {
-  std::size_t room = sizeof(number_room);
-  for (auto const& word : command.view()) room += word.size() + sizeof(number_room);
-  out.reserve(out.size() + room);
-  append_length(out, '*', command.size());
+  std::size_t room = most_of_length;
+  for (auto const& word : command.view()) room += most_of_length + word.size() + 2;
+  std::size_t const begin = out.size();
+  out.resize(begin + room);
+  char* at = put_length(out.data() + begin, '*', command.size());
   for (auto const& word : command.view()) {
-    append_length(out, '$', word.size());
-    out += word;
-    out += "\r\n";
+    at = put_length(at, '$', word.size());
+    at = put_end(std::ranges::copy(word, at).out);
   }
+  out.resize(static_cast<std::size_t>(at - out.data()));
 }
 
 }  // namespace latchkey::detail
