@@ -293,15 +293,23 @@ class Look(Case):
             if b"subscribe" in data:
                 raise OSError
             return data
+
+        def cut_late(data):
+            if b"subscribe" in data:
+                time.sleep(0.7)  # longer than one look
+            return cut(data)
         self.server.cli("SET", self.name, "01234567-0123-0123-0123-0123456789ab:7")
         proxy = Proxy(self.server, self.folder, cut)
         self.addCleanup(proxy.stop)
+        (self.folder / "late").mkdir()
+        late = Proxy(self.server, self.folder / "late", cut_late)
+        self.addCleanup(late.stop)
         full = Server()
         self.addCleanup(full.stop)
         full.cli("SET", self.name, "01234567-0123-0123-0123-0123456789ab:7")
         looking = [self.begin(word, self.name, env={"LATCHKEY_URI": server.uri})
-                   for word, server in (("watch", proxy), ("wait", proxy), ("wait", full))]
-        self.assertIn("waiting for", looking[2].stderr.readline())
+                   for word, server in (("wait", full), ("watch", proxy), ("wait", proxy), ("watch", late), ("wait", late))]
+        self.assertIn("waiting for", looking[0].stderr.readline())
         subprocess.run(["redis-cli", "-s", full.socket], input="CONFIG SET maxclients 1\nCLIENT KILL TYPE pubsub\n",
                        text=True, check=True, stdout=subprocess.DEVNULL)
         for process in looking:

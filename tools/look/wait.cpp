@@ -63,8 +63,8 @@ int wait(command_line const& line) {
       auto pause = std::min(longest_pause, limit - passed);
       if (left >= 0) pause = std::min(pause, milliseconds(left + 1));
       answer message;
-      to->listens.receive(message, pause);
-      if (message.what != answer::type::error) gone.back();
+      // The first is the answer to SUBSCRIBE: looking alone is no answer.
+      if (to->listens.receive(message, pause) && message.what != answer::type::error) gone.back();
     } catch (failure const& why) {
       to.reset();
       gone.away(why);

@@ -32,11 +32,10 @@ class lookouts {
     listens_.listen(channels);
   }
   session& of(std::size_t name) { return looks_[std::min(name, looks_.size() - 1)]; }
-  // Nothing was refused.
+  // Something was heard, at least that it listens.
   bool rest() {
     answer message;
-    listens_.receive(message, pause);
-    return message.what != answer::type::error;
+    return listens_.receive(message, pause) && message.what != answer::type::error;
   }
 
  private:
