@@ -146,18 +146,19 @@ instant answer_awaited_until(owner_state const& state, operation const& call, bo
   bool const sent = asked.where == request::place::shared || asked.where == request::place::direct;
   bool const behind_others = call.where == operation::place::waiting && connected;
   if (call.late) return {};
-  request const& group = asked.grantee ? *asked.partner->ask_ : asked;
-  instant const late = sent && call.waits() ? after(std::min(group.sent, call.deadline), first_try_time) : instant{};
+  instant const late =
+      sent && call.waits() ? after(std::min(asked.sent_at(), call.deadline), first_try_time) : instant{};
   if (!call.waited) return leaves_now || sent || behind_others ? std::max(call.limit(), late) : instant{};
   return call.where == operation::place::trying && call.unseen ? late : instant{};
 }
 
-// A try has become due since the last answer, and cannot be made, or was refused: whoever had it then may have it no
-// more.
-bool asks_in_vain(operation const& call, home const& at) {
-  bool const unsent = call.where == operation::place::trying && !call.unseen;
-  return (unsent && (!at.away.words.empty() || !at.refusal.empty())) ||
-         (call.where == operation::place::waiting && call.error);
+// A try has become due since the last answer, and cannot be made, was refused, or left so long ago that no answer is
+// awaited: whoever had it then may have it no more.
+bool asks_in_vain(operation const& call, home const& at, instant awaited_from) {
+  if (call.where == operation::place::waiting) return static_cast<bool>(call.error);
+  if (call.where != operation::place::trying) return false;
+  if (call.unseen) return call.of_owner->ask_->sent_at() <= awaited_from;
+  return !at.away.words.empty() || !at.refusal.empty();
 }
 
 }  // namespace
@@ -172,7 +173,10 @@ void name_machine::expire(operation& call) {
     bool const busy = queue().busy_since_it_joined(call) || (!queue().empty() && queue().head().waited);
     bool const kept_out = holders_.keep_out(state, call.mode);
     operation const& asks = call.queued && !kind_->rules().own_channel ? queue().head() : call;
-    bool const answered = kept_out || !asks_in_vain(asks, *at_);
+    instant const awaited_from = shared_.now - first_try_time;
+    bool const parked =
+        asks.where == operation::place::waiting && active_.in_doubt_from(awaited_from, kind_->rules(), asks.mode);
+    bool const answered = kept_out || (!parked && !asks_in_vain(asks, *at_, awaited_from));
     bool const told_busy = answered && (call.waited || (call.queued && (busy || kept_out)));
     bool const known = told_busy && call.where == operation::place::waiting;
     instant const end = known ? instant{} : answer_awaited_until(state, call, shared_.counters.connected);

@@ -97,6 +97,8 @@ std::int64_t owner_state::longest(unsigned char mode, instant now, config const&
   return most.count();
 }
 
+instant request::sent_at() const { return grantee ? partner->ask_->sent : sent; }
+
 instant owner_state::latest_deadline() const {
   instant last{};
   for (auto const& hold : holds)
@@ -158,6 +160,11 @@ bool sent_leaves_doubt(owner_state const& state) {
   }
 }
 
+// What was asked for a mode that several share keeps no try of that mode waiting.
+bool keeps_waiting(request const& asked, kind::traits const& rules, unsigned char mode) {
+  return !rules.shares(asked.mode, mode) || asked.fix;
+}
+
 }  // namespace
 
 void active_requests::note(owner_state& state) {
@@ -172,12 +179,11 @@ void active_requests::forget(owner_state& state) {
   if (state.ask_.place() && state.ask_.place()->noted()) all_.erase(all_.iterator_to(state));
 }
 
-// What was asked for a mode that several share keeps no try of that mode waiting.
 bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except) const {
   int unsent_releases = 0;
   for (owner_state const& state : all_) {
     request const& asked = *state.ask_;
-    if (&state == except || (rules.shares(asked.mode, mode) && !asked.fix)) continue;
+    if (&state == except || !keeps_waiting(asked, rules, mode)) continue;
     if (asked.sent_or_in_doubt()) {
       if (sent_leaves_doubt(state)) return true;
     } else {
@@ -186,6 +192,14 @@ bool active_requests::in_doubt(kind::traits const& rules, unsigned char mode, ow
     }
   }
   return false;
+}
+
+bool active_requests::in_doubt_from(instant when, kind::traits const& rules, unsigned char mode) const {
+  return std::any_of(all_.begin(), all_.end(), [&](owner_state const& state) {
+    request const& asked = *state.ask_;
+    return keeps_waiting(asked, rules, mode) && asked.sent_or_in_doubt() && sent_leaves_doubt(state) &&
+           asked.sent_at() <= when;
+  });
 }
 
 bool active_requests::release_sent(std::optional<unsigned char> mode) const {

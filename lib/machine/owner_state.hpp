@@ -106,6 +106,8 @@ struct request {
     doubtful = false;
     if (!repeated) first_sent = now;
   }
+  // The grant of a hand-off leaves with the release.
+  instant sent_at() const;
   // Acquires of the same number leave in one call. One that nobody waits for any more does not leave again.
   std::uint64_t bundle() const { return what == ask::acquire && call ? call->bundle : 0; }
   bool under_way() const { return what != ask::none; }
@@ -398,6 +400,8 @@ class active_requests {
   // Something of this name was sent that nobody awaits any more, and its answer decides whether the lock is free for
   // this mode: a new try would find this client's own remains.
   bool in_doubt(kind::traits const& rules, unsigned char mode, owner_state const* except = nullptr) const;
+  // It left by then.
+  bool in_doubt_from(instant when, kind::traits const& rules, unsigned char mode) const;
   bool release_sent(std::optional<unsigned char> mode = std::nullopt) const;
   // The release of the last hold of another owner still waits to be sent.
   owner_state* unsent_release(owner_state const& except);

@@ -25,6 +25,13 @@ void lose_server(world& w) {
     if (w.connected(as)) w.lose(as, fate::gone);
 }
 
+// It stands still, and so does whoever connects.
+void stop_server(world& w) {
+  w.nobody_answers = true;
+  for (role const as : {role::shared, role::messages, role::direct})
+    if (w.connected(as)) w.lose(as, fate::silent);
+}
+
 // Passes time until the call has ended; answers how long that took.
 milliseconds ends_after(world& w, task& one) {
   instant const began = w.now;
@@ -241,6 +248,53 @@ TEST_CASE("a waiter whose latest try could not be made when its wait ends is not
       CHECK_FALSE(w.server.has("k", w.field(1)));
       w.finish();
     }
+  }
+}
+
+// Also once that try is the client's own remains, for whose answer the next one waits.
+TEST_CASE("who waits behind one whose due try is unanswered is not told busy", "[edge-13]") {
+  auto const& which =
+      *GENERATE(as<detail::kind const*>(), &detail::reentrant_kind(), &detail::spin_kind(), &detail::plain_kind());
+  auto const later = GENERATE(-3'000ms, 0ms, 2'000ms);
+  INFO(which.rules().name << ", " << later.count() << " ms later than the first");
+  world w(seen_by_the_server(), 2);
+  warm_up(w);
+  granted(w, w.acquire(9, {.lease = 1s, .client = 1, .which = &which}));
+  task& one = w.acquire(1, {.wait = 6s, .which = &which});
+  task& behind = w.run(w.acquire(2, {.wait = 6s + later, .which = &which}));
+  w.pass(400ms);
+  REQUIRE_FALSE(one.done());
+  stop_server(w);
+  w.pass(8s);
+  CHECK(one.error == errc::timeout);
+  CHECK(behind.error == (later < 0ms ? errc::timeout : errc::connect_failed));  // it was never sent
+  CHECK(behind.done_at == behind.started + 6s + later);
+  w.nobody_answers = false;
+  w.pass(20s);
+  w.finish();
+}
+
+TEST_CASE("who waits behind one whose due try may just be answered is told busy", "[edge-13]") {
+  bool const leaves = GENERATE(false, true);
+  for (milliseconds const before : {10ms, 49ms, 50ms, 400ms}) {
+    INFO("tries " << before.count() << " ms before the wait ends" << (leaves ? ", and leaves" : ""));
+    world w;
+    warm_up(w);
+    w.server.stranger_takes("k", stranger, 60'000);
+    task& one = w.acquire(1, {.wait = 3s});
+    task& behind = w.run(w.acquire(2, {.wait = 1s}));
+    w.pass(1s - before);
+    w.mute(role::shared);
+    w.server.stranger_releases("k", stranger);
+    w.server.stranger_takes("k", stranger, 60'000);
+    w.run();
+    if (leaves) w.cancel(one);
+    w.pass(before);
+    CHECK(behind.done());
+    CHECK(behind.busy() == (before < least));
+    w.mute(role::shared, false).pass(3s);
+    w.server.stranger_releases("k", stranger);
+    w.finish();
   }
 }
 
