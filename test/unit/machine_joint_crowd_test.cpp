@@ -379,6 +379,22 @@ TEST_CASE("joint: at the end of the wait busy beats the errors", "[unit][joint]"
   CHECK(one.busy(2) == said{"busy"});
 }
 
+TEST_CASE("joint: a majority that could not be asked at the end of the wait is not known to be busy", "[unit][joint]") {
+  joint_script one(majority(3), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  one.busy(0);
+  CHECK(one.busy(1) == said{"cancel 2", "sleep"});
+  one.wake();
+  one.now = instant(1h) + 100ms;
+  one.fail(0, errc::connect_failed, "refused");
+  one.fail(1, errc::connect_failed, "refused");
+  SECTION("nor is any other member") {
+    CHECK(one.fail(2, errc::connect_failed, "refused") ==
+          said{"failed: " + error_code(errc::timeout).message() + " (refused)"});
+  }
+  SECTION("unless one of them says so") { CHECK(one.busy(2) == said{"busy"}); }
+}
+
 TEST_CASE("joint: two of two who are busy when the wait ends are busy", "[unit][joint]") {
   joint_script one(majority(2), {.deadline = instant(1h) + 100ms});
   one.begin();

@@ -185,6 +185,36 @@ TEST_CASE("joint: without a word from anybody the end of the wait is a time-out"
   CHECK(one.fail(1, errc::timeout) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
 }
 
+// Somebody had it before.
+TEST_CASE("joint: who could not ask at the end of the wait whether it is busy still is not told so", "[unit][joint]") {
+  joint_script one(in_order(2), {.deadline = instant(1h) + 100ms});
+  one.begin();
+  CHECK(one.busy(0) == said{"wait 0"});
+  SECTION("the one it waits for") {
+    one.now += 100ms;
+    CHECK(one.fail(0, errc::connect_failed, "refused") ==
+          said{"failed: " + error_code(errc::timeout).message() + " (refused)"});
+  }
+  SECTION("another one") {
+    CHECK(one.grant(0) == said{"ask 1"});
+    one.now += 100ms;
+    CHECK(one.fail(1, errc::connect_failed, "refused") ==
+          said{"give_back 0", "failed: " + error_code(errc::timeout).message() + " (refused)"});
+  }
+  SECTION("nor whoever was granted all meanwhile, and lost it") {
+    one.grant(0);
+    one.grant(1);
+    CHECK(one.lose() == said{"give_back 0", "give_back 1", "wait 0"});
+    one.now += 100ms;
+    CHECK(one.grant(0) == said{"give_back 0", "failed: " + error_code(errc::timeout).message()});
+  }
+  SECTION("unless one has said so since") {
+    CHECK(one.fail(0, errc::connect_failed, "refused") == said{"wait 0"});
+    one.now += 100ms;
+    CHECK(one.busy(0) == said{"busy"});
+  }
+}
+
 TEST_CASE("joint: an error of a member is given back and reported", "[unit][joint]") {
   joint_script one(in_order(3));
   one.begin();

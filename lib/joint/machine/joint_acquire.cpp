@@ -166,6 +166,7 @@ void joint_acquire::judge_step() {
   auto const busy = std::exchange(busy_, std::nullopt);
   auto const failed = std::exchange(failed_, std::nullopt);
   auto const untried = std::exchange(untried_, std::nullopt);
+  if (failed || busy) busy_last_ = busy.has_value();
   if (failed) {
     bool const passes = may_pass(error_, text_);
     if (!passes || asked_.once) return fail(error_, std::move(text_));
@@ -243,6 +244,7 @@ void joint_acquire::count_at_once(answer said) {
 void joint_acquire::judge_round() {
   // Who is asked hears that the wait is over as well: whether he may have it unseen he says himself.
   if (over() && some_asked()) return;
+  busy_last_ = busy_.has_value();
   give_everything_back();
   if (hopeless_ > rules_.members - rules_.quorum) return fail(error_, std::move(text_));
   if (asked_.once) return busy_ ? finish(false) : fail(error_, std::move(text_));
@@ -254,6 +256,7 @@ void joint_acquire::judge_round() {
 // --- the end ---
 
 void joint_acquire::conclude() {
+  busy_last_ = false;
   std::vector<instant> until;
   for (slot const& member : slots_)
     if (member.at == state::held) until.push_back(member.until);
@@ -302,9 +305,9 @@ void joint_acquire::cancel_asked() {
 // The wait is over.
 void joint_acquire::no_more() {
   give_everything_back();
-  if (busy_seen_ && !may_be_left()) return finish(false);
+  if (busy_last_ && !may_be_left()) return finish(false);
   bool const no_server = error_ == errc::connect_failed || error_ == errc::no_master;
-  bool const nothing_left = !may_be_left() && !took_ && no_server;
+  bool const nothing_left = !may_be_left() && !took_ && !busy_seen_ && no_server;
   fail(nothing_left ? error_ : error_code(errc::timeout), std::move(text_));
 }
 

@@ -120,6 +120,7 @@ class joint_acquire {
   attempt next_id_ = 1;
   bool began_ = false;
   bool busy_seen_ = false;  // some member said so, in any round
+  bool busy_last_ = false;  // ... in the one that was lost last, if not all were granted since
   bool took_ = false;       // some member was granted, in any round
   instant began_at_{};
   instant first_limit_{};  // the first try is awaited so long, however short the wait
