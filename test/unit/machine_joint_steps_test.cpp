@@ -324,12 +324,52 @@ TEST_CASE("joint: a caller who leaves during a pause is told at once", "[unit][j
 }
 
 TEST_CASE("joint: a lease that ended before the last member was granted came too late", "[unit][joint]") {
-  joint_script one(in_order(2));
-  one.begin();
-  one.grant(0, 10ms);
-  one.now += 10ms;
-  CHECK(one.grant(1).size() == 3);
-  CHECK(one.machine.error() == errc::timeout);
+  std::string const late =
+      "failed: " + error_code(errc::timeout).message() + " (the lease had ended before its answer came)";
+  SECTION("a single attempt ends with it") {
+    joint_script one(in_order(2), {.once = true});
+    one.begin();
+    one.grant(0, 10ms);
+    one.now += 10ms;
+    CHECK(one.grant(1) == said{"give_back 0", "give_back 1", late});
+  }
+  SECTION("while there is time all are asked anew, the one that was slow first") {
+    joint_script one(in_order(3), {.deadline = instant(1h) + 100ms});
+    one.begin();
+    one.grant(0, 10ms);
+    one.grant(1, 20ms);
+    one.now += 20ms;
+    CHECK(one.grant(2) == said{"give_back 0", "give_back 1", "give_back 2", "wait 2"});
+    CHECK(one.last.when == instant(1h) + 100ms);
+    CHECK(one.grant(2) == said{"ask 0"});
+    one.grant(0);
+    SECTION("and granted") { CHECK(one.grant(1) == said{"granted"}); }
+    SECTION("until the wait ends") {
+      one.now += 80ms;
+      one.grant(1, 0ms);
+      CHECK(one.machine.error() == errc::timeout);
+      CHECK(one.machine.text() == "the lease had ended before its answer came");
+    }
+  }
+  SECTION("the end of the wait says why it was in vain") {
+    joint_script one(in_order(2), {.deadline = instant(1h) + 100ms});
+    one.begin();
+    one.grant(0, 10ms);
+    one.now += 10ms;
+    one.grant(1);
+    one.now += 90ms;
+    CHECK(one.grant(1) == said{"give_back 1", late});
+  }
+  SECTION("who had it before the grant that came too late has it no more") {
+    joint_script one(in_order(2), {.deadline = instant(1h) + 100ms});
+    one.begin();
+    one.busy(0);
+    one.grant(0, 10ms);
+    one.now += 10ms;
+    one.grant(1);
+    one.now += 90ms;
+    CHECK(one.grant(1) == said{"give_back 1", late});
+  }
 }
 
 TEST_CASE("joint: a member that does not answer is not asked for long while others are held", "[unit][joint]") {

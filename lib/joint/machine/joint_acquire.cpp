@@ -263,10 +263,18 @@ void joint_acquire::conclude() {
   auto const last = until.begin() + static_cast<std::ptrdiff_t>(rules_.quorum - 1);
   std::nth_element(until.begin(), last, until.end(), std::greater<>());
   if (*last > now_) return finish(true);
-  if (!rules_.at_once) return fail(errc::timeout, "the lease had ended before its answer came");
   error_ = errc::timeout;
-  text_ = "the lease had ended before enough answers came";
-  judge_round();
+  text_ =
+      rules_.at_once ? "the lease had ended before enough answers came" : "the lease had ended before its answer came";
+  if (rules_.at_once) return judge_round();
+  step_back(slowest());
+}
+
+// Waited for while nothing is held, it lets none of the others grow old.
+std::size_t joint_acquire::slowest() const {
+  auto const found =
+      std::max_element(slots_.begin(), slots_.end(), [](slot const& a, slot const& b) { return a.until < b.until; });
+  return static_cast<std::size_t>(found - slots_.begin());
 }
 
 // At random, with a splitmix64.

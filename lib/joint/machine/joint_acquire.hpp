@@ -101,6 +101,7 @@ class joint_acquire {
   void count_at_once(answer said);
   void judge_round();
   void conclude();
+  std::size_t slowest() const;
   void sleep(milliseconds least, milliseconds most);
   void sleep_until(instant end);
   void give_everything_back();
