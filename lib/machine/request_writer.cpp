@@ -99,6 +99,11 @@ List taken_out(List& list, Stays const& stays) {
   return made;
 }
 
+// Two for each item.
+void make_room(std::vector<std::string>& fields, std::size_t items) {
+  if (fields.size() < 2 * items) fields.resize(2 * items);
+}
+
 }  // namespace
 
 // Whoever holds it already is not kept waiting by a quarantine.
@@ -147,17 +152,13 @@ outbox::owner_list request_writer::those_held_back(outbox::owner_list& list, boo
   });
 }
 
-void request_writer::make_fields(std::size_t items) {
-  if (item_fields_.size() < 2 * items) item_fields_.resize(2 * items);
-}
-
 void request_writer::send_groups(outbox& from, unsigned order, link& to) {
   auto& list = from.of(static_cast<outbox::order>(order));
   if (list.empty()) return;
   outbox::owner_list later = those_held_back(list, order == outbox::releases, to);
   companions search(list);
   items_.clear();
-  make_fields(most_items + 1);  // never moved: the first owner state of the next call stands here, too
+  make_room(item_fields_, most_items + 1);  // never moved: the first owner state of the next call stands here, too
   sent_call call{.what = sent_call::type::script};
   auto const flush = [&] {
     if (!call.owners.empty()) write_call(to, std::move(call), items_);
@@ -388,7 +389,7 @@ void request_writer::make_lane_bytes(link& lane) {
 // A release that has become a hand-off by now does not leave with other releases, nor they with it.
 void request_writer::prepare_lane(sent_call& call) {
   auto& owners = call.owners;
-  make_fields(owners.size());
+  make_room(item_fields_, owners.size());
   items_.clear();
   std::vector<owner_state*> left_behind;
   std::size_t kept = 0;

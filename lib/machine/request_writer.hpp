@@ -73,7 +73,6 @@ class request_writer {
   outbox::owner_list those_held_back(outbox::owner_list& list, bool are_releases, link const& to) const;
   void wake_later();
   bool may_send(link const& to) const;
-  void make_fields(std::size_t items);
   void send_groups(outbox& from, unsigned order, link& to);
   void send_renewals(outbox& from, link& to);
   void send_plain(outbox& from, link& to);
