@@ -35,7 +35,7 @@ class busy_look {
   // A slice of another takes milliseconds: of a thousand calls one may pay that, of a hundred none.
   static constexpr std::uint32_t first_preempted_pause = 4096;
   static constexpr std::uint32_t longest_preempted_pause = 65536;
-  static constexpr std::uint32_t calm_looks = 16384;  // after so many the CPU is taken for free again
+  static constexpr std::uint32_t calm_looks = 2048;  // after so many the next is by chance, and counts as the first
 
   void looked(instant now, bool found) noexcept;
   // Looks are left out for so many calls, twice as many each time.
@@ -55,7 +55,7 @@ class busy_look {
 inline instant busy_look::begin(instant now, instant end) noexcept {
   look_end_ = {};
   run_ = now - last_end_ < quick ? std::min(run_ + 1, calls_of_a_run) : 0;
-  if (run_ < calls_of_a_run || longest_ == nanoseconds::zero()) return now;
+  if (run_ < calls_of_a_run || longest_ == nanoseconds::zero() || end <= now) return now;
   if (pause_ > 0) {
     --pause_;
     return now;

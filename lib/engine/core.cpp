@@ -195,7 +195,7 @@ core::loan core::start_all(std::span<operation* const> calls, bool may_borrow, i
   bool room = false;
   loan taken;
   auto batch = steps_.prepare();
-  batch->at_once = !may_borrow;
+  batch->at_once = !may_borrow && threads_.inside();
   steps_.take(
       std::move(batch), at,
       [&](client_machine& machine, instant now, actions& out) {
