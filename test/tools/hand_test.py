@@ -313,6 +313,11 @@ class ForceUnlock(Case):
         self.server.cli("SET", self.name, "text")
         self.assertEqual(self.force(self.name, "--any", "--yes").returncode, 76)
         self.assertFalse(self.is_free(self.name))
+        for mode in "fast", "read":
+            self.server.cli("DEL", self.name)
+            self.server.cli("HSET", self.name, "mode", mode, "user", "x")
+            self.assertEqual(self.force(self.name, "--any", "--yes").returncode, 76, mode)
+            self.assertEqual(self.server.cli("HGET", self.name, "user").strip(), "x")
         server = Server()
         self.addCleanup(server.stop)
         env = {"LATCHKEY_URI": server.uri}

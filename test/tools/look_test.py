@@ -396,6 +396,7 @@ class Look(Case):
             self.assertEqual(code(LATCHKEY_URI="redis://127.0.0.1:1"), 69)
             self.assertEqual(code(LATCHKEY_URI="nonsense"), 78)
             self.assertEqual(code(LATCHKEY_URI="embedded:"), 78)
+            self.assertEqual(code(LATCHKEY_URI="EMBEDDED:"), 78)
 
     def test_a_password_that_the_server_repeats(self):
         """It does not know AUTH, and says with which words it came: changed, or cut."""

@@ -100,7 +100,8 @@ class Settings(Case):
 
     def test_C4_password_on_the_command_line(self):
         for uri in ("redis://user:geheim@127.0.0.1", "redis://:geheim@127.0.0.1:1/0", "redis://u:geh@eim@127.0.0.1",
-                    "redis://u:geh eim@127.0.0.1"):
+                    "redis://u:geh eim@127.0.0.1", "redis-sentinel://127.0.0.1:1/m?sentinel_password=geheim",
+                    "redis-sentinel://127.0.0.1:1/m?sentinel_user=u&sentinel_password=geheim&x=y"):
             for words in (("--uri", uri), (f"--uri={uri}",)):
                 made = self.latchkey("run", *words, self.name, "true")
                 self.assertEqual(made.returncode, 64)

@@ -82,11 +82,26 @@ std::string folded(std::string text) {
   return text;
 }
 
+namespace {
+
+// Those of sentinels.
+std::string without_parameters(std::string text) {
+  constexpr std::string_view name = "sentinel_password=";
+  for (auto begin = text.find(name); begin != text.npos; begin = text.find(name, begin)) {
+    begin += name.size();
+    auto const end = std::min(text.find_first_of("& \t\r\n\"'", begin), text.size());
+    text.replace(begin, end - begin, "***");
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string without_passwords(std::string_view text) {
   std::string safe;
   for (;;) {
     auto const slashes = text.find("://");
-    if (slashes == text.npos) return safe.append(text);
+    if (slashes == text.npos) return without_parameters(safe.append(text));
     safe.append(text.substr(0, slashes + 3));
     text.remove_prefix(slashes + 3);
     // A password with a slash or an @ in it is no valid URI, and yet a password: the last @ of the word counts.

@@ -116,7 +116,7 @@ int force_unlock(command_line const& line) {
     if (said.code() != no_permission) throw said;
     throw failure(no_permission,
                   std::string(said.what()) +
-                      "; needed: +eval +evalsha +hgetall +get +getrange +strlen +pttl +hget +exists +del "
+                      "; needed: +eval +evalsha +hgetall +get +getrange +strlen +pttl +hget +hlen +llen +exists +del "
                       "+publish and the lock's channel");
   }
 }

@@ -23,21 +23,24 @@ bool is_owner(std::string_view field) {
 
 std::optional<found_lock> read_hash(std::string const& name, std::vector<answer> const& fields) {
   found_lock lock{name, "lock", {}, 0};
-  bool shown = false;
+  bool has_others = false;
   for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
     auto owner = fields[i].text;
-    if (owner == "mode") {
-      shown = true;
-      lock.kind = fields[i + 1].text == "write" ? "write" : "read";
+    auto const& value = fields[i + 1].text;
+    if (owner == "mode" && (value == "read" || value == "write")) {
+      lock.kind = value;
       continue;
     }
     bool const writes = owner.ends_with(":write");
     if (writes) owner.resize(owner.size() - 6);
-    if (!is_owner(owner)) continue;
-    shown = true;
-    lock.holders.push_back({owner, fields[i + 1].text, writes});
+    if (is_owner(owner))
+      lock.holders.push_back({owner, value, writes});
+    else
+      has_others = true;
   }
-  return shown ? std::optional(lock) : std::nullopt;
+  // A read/write lock without holders has its mode alone: a hash of something else may have such a field, too.
+  bool const left_over = lock.kind != "lock" && !has_others;
+  return left_over || !lock.holders.empty() ? std::optional(lock) : std::nullopt;
 }
 
 command beginning_of(std::string const& name) { return {"GETRANGE", name, "0", std::to_string(most_shown - 1)}; }

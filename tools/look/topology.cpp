@@ -36,7 +36,6 @@ place read_uri(connection const& to) {
   } catch (lock_error const& error) {
     throw failure_of("cannot use the server", error);
   }
-  if (to.uri.starts_with("embedded")) throw failure(bad_setting, "embedded: is a server of one process alone");
   auto where = place_of(to.uri);
   if (where.user.empty()) where.user = to.settings.username;
   if (where.password.empty()) where.password = to.settings.password;

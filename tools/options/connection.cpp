@@ -4,27 +4,33 @@
 #include <boost/algorithm/string/predicate.hpp>
 #include <cstring>
 #include <latchkey/client.hpp>
-#include <optional>
 #include <options/connection.hpp>
 #include <string_view>
+#include <vector>
 
 namespace latchkey::tool {
 namespace {
 
 using std::chrono::seconds;
 
-// Between a colon and the last @, also where that is no valid URI.
-std::optional<std::string_view> password_in(std::string_view uri) {
+// Between a colon and the last @, also where that is no valid URI, and those of sentinels.
+std::vector<std::string_view> passwords_in(std::string_view uri) {
+  std::vector<std::string_view> found;
   auto const slashes = uri.find("://");
   auto const colon = slashes == uri.npos ? uri.npos : uri.find(':', slashes + 3);
   auto const at = uri.rfind('@');
-  if (at == uri.npos || colon >= at) return {};
-  return uri.substr(colon + 1, at - colon - 1);
+  if (at != uri.npos && colon < at) found.push_back(uri.substr(colon + 1, at - colon - 1));
+  constexpr std::string_view name = "sentinel_password=";
+  for (auto begin = uri.find(name); begin != uri.npos; begin = uri.find(name, begin)) {
+    begin += name.size();
+    found.push_back(uri.substr(begin, uri.find('&', begin) - begin));
+  }
+  return found;
 }
 
 std::string find_uri(command_line const& line) {
   if (auto const given = line.text("uri")) {
-    if (password_in(*given))
+    if (!passwords_in(*given).empty())
       throw failure(wrong_usage,
                     "a password on the command line can be read by everybody: give it by LATCHKEY_PASSWORD or "
                     "LATCHKEY_PASSWORD_FILE, or the whole URI by LATCHKEY_URI or LATCHKEY_URI_FILE");
@@ -79,6 +85,8 @@ void set_tls(command_line const& line, connection& made) {
 
 connection connection_of(command_line const& line) {
   connection made{find_uri(line), {}};
+  if (boost::algorithm::istarts_with(made.uri, "embedded:"))
+    throw failure(bad_setting, "embedded: is a server of one process alone");
   made.by_tls = boost::algorithm::istarts_with(made.uri, "rediss");
   made.settings.username = variable_of("LATCHKEY_USERNAME").value_or("");
   if (auto const given = variable_of("LATCHKEY_PASSWORD"))
@@ -96,8 +104,9 @@ void hide_passwords(int count, char** words) {
   for (int i = 1; i < count; ++i) {
     auto const word = std::string_view(words[i]);
     bool const is_uri = word.starts_with("--uri=") || std::string_view(words[i - 1]) == "--uri";
-    auto const secret = password_in(word);
-    if (is_uri && secret) std::memset(words[i] + (secret->data() - word.data()), '*', secret->size());
+    if (!is_uri) continue;
+    for (auto const secret : passwords_in(word))
+      std::memset(words[i] + (secret.data() - word.data()), '*', secret.size());
   }
 }
 
