@@ -194,10 +194,8 @@ core::loan core::start(std::span<call* const> all, bool may_borrow) {
 core::loan core::start_all(std::span<operation* const> calls, bool may_borrow, instant at) {
   bool room = false;
   loan taken;
-  auto batch = steps_.prepare();
-  batch->at_once = !may_borrow && threads_.inside();
   steps_.take(
-      std::move(batch), at,
+      steps_.prepare(), at,
       [&](client_machine& machine, instant now, actions& out) {
         room = make_room(machine, calls, out);
         if (!room) return;

@@ -3,7 +3,6 @@
 #include <engine/call.hpp>
 #include <engine/transport.hpp>
 
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
 namespace latchkey::detail {
@@ -22,7 +21,6 @@ void steps::resolve(step_batch& batch) {
     batch.finished = !io_wanted_;
     batch.finish = io_wanted_;
   }
-  batch.at_once = batch.at_once && batch.turn && !batch.birth && !batch.finish && machine_.alone();
   // If it is gone although it was made, so is the execution context.
   if (batch.turn || batch.finish) batch.io = io_.lock();
 }
@@ -59,18 +57,11 @@ void steps::post_io(step_batch const& batch) {
     asio::post(batch.io->strand(), [weak]() noexcept {
       if (auto const io = weak.lock()) io->finish();
     });
-  } else if (batch.turn && !batch.at_once) {
-    turn(batch.io, false);
+  } else if (batch.turn) {
+    asio::post(batch.io->strand(), [weak]() noexcept {
+      if (auto const io = weak.lock()) io->turn();
+    });
   }
-}
-
-void steps::turn(std::shared_ptr<transport> const& io, bool at_once) {
-  auto turns = [weak = std::weak_ptr(io)]() noexcept {
-    if (auto const still = weak.lock()) still->turn();
-  };
-  // Inside the strand something may be half done.
-  if (at_once && !io->strand().running_in_this_thread()) return asio::dispatch(io->strand(), std::move(turns));
-  asio::post(io->strand(), std::move(turns));
 }
 
 bool steps::io_made(std::shared_ptr<transport> const& made) {

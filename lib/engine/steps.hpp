@@ -10,7 +10,6 @@
 #include <machine/client_machine.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -29,7 +28,6 @@ struct step_batch {
   instant wake = never;
   bool events = false;    // somebody is to deliver what is queued
   bool turn = false;      // post a turn to `io`
-  bool at_once = false;   // or take it on this thread, which runs the executor: nothing else could leave with it
   bool birth = false;     // make the transport first
   bool finish = false;    // nothing is left to be said: close the sockets of `io`
   bool finished = false;  // the same, and there never was a socket
@@ -38,40 +36,29 @@ struct step_batch {
     todo.clear();
     lost.clear();
     io.reset();
-    events = turn = at_once = birth = finish = finished = false;
+    events = turn = birth = finish = finished = false;
   }
 };
 
-// Keeps two batches, so that steady work does not allocate their vectors again and again: a step may lead to the next
-// before it is told.
-class spare_batches {
+// Keeps one batch, so that steady work does not allocate its vectors again and again.
+class spare_batch {
  public:
-  spare_batches() = default;
-  ~spare_batches() {
-    for (auto const& kept : kept_) delete kept.load();
-  }
-  spare_batches(spare_batches const&) = delete;
-  spare_batches& operator=(spare_batches const&) = delete;
+  spare_batch() = default;
+  ~spare_batch() { delete kept_.load(); }
+  spare_batch(spare_batch const&) = delete;
+  spare_batch& operator=(spare_batch const&) = delete;
 
   std::unique_ptr<step_batch> take() {
-    for (auto& kept : kept_)
-      if (step_batch* const batch = kept.exchange(nullptr, std::memory_order_acquire))
-        return std::unique_ptr<step_batch>(batch);
-    return std::make_unique<step_batch>();
+    std::unique_ptr<step_batch> batch(kept_.exchange(nullptr, std::memory_order_acquire));
+    return batch ? std::move(batch) : std::make_unique<step_batch>();
   }
   void give(std::unique_ptr<step_batch> batch) {
     batch->clear();
-    for (auto& kept : kept_) {
-      step_batch* none = nullptr;
-      if (!kept.compare_exchange_strong(none, batch.get(), std::memory_order_release, std::memory_order_relaxed))
-        continue;
-      static_cast<void>(batch.release());
-      return;
-    }
+    delete kept_.exchange(batch.release(), std::memory_order_acq_rel);
   }
 
  private:
-  std::array<std::atomic<step_batch*>, 2> kept_{};
+  std::atomic<step_batch*> kept_{nullptr};
 };
 
 // Told by the steps, outside the mutex, and seldom.
@@ -142,10 +129,9 @@ class steps {
   static void resolve_losses(step_batch& batch);
   void perform(step_batch& batch) noexcept;
   void post_io(step_batch const& batch);
-  static void turn(std::shared_ptr<transport> const& io, bool at_once);
 
   boot_timer timer_;
-  spare_batches spare_;
+  spare_batch spare_;
   std::mutex mutex_;  // guards what follows, and what others say that it guards
   instant now_{};     // of the last step: time does not run backwards
   client_machine machine_;

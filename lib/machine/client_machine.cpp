@@ -462,8 +462,6 @@ bool client_machine::closed() const { return impl_->shared.closed(); }
 
 bool client_machine::quiet() const { return impl_->servers.quiet(); }
 
-bool client_machine::alone() const { return impl_->shared.under_way <= 1; }
-
 bool client_machine::settled(instant now) const { return impl_->servers.settled() && wake_at() > now; }
 
 bool client_machine::idle() const {

@@ -125,8 +125,6 @@ class client_machine {
   bool closed() const;
   // Nothing is left to be said to the server.
   bool quiet() const;
-  // At most one call is under way.
-  bool alone() const;
 
   // Nothing is due, and no answer is awaited: only time, callers and messages can change anything.
   bool settled(instant now) const;

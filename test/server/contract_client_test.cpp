@@ -298,26 +298,6 @@ TEST_CASE("events that wait for a slow listener are told in parts, and a log cat
   opens.join();
 }
 
-TEST_CASE("the request of a lone call has left before anything is told of it", "[server][contract]") {
-  asio::io_context io;
-  client const* own = nullptr;
-  std::uint64_t sent = 0;
-  auto settings = steady_config();
-  settings.on_event = [&](event const& e) {
-    if (own && e.type == event_type::attempt) sent = own->snapshot().scripts;
-  };
-  client made(io, common_server().uri(), settings);
-  REQUIRE(connect_on(io, made));
-  own = &made;
-  auto const before = made.snapshot().scripts;
-  run_coro(io, [](distributed_lock lock, owner me) -> asio::awaitable<void> {
-    co_await lock.async_lock(me);
-    co_await lock.async_unlock(me);
-  }(made.get_lock(new_name()), owner::make()));
-  CHECK(sent == before + 1);
-  own = nullptr;
-}
-
 TEST_CASE("embedded: starts a server of its own and stops it with the client", "[server][contract]") {
   auto const children = [] {
     auto const self = std::to_string(::getpid());
