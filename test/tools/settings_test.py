@@ -109,7 +109,8 @@ class Settings(Case):
                 self.assertNotIn("geh", made.stdout + made.stderr)
         # Nor does a slip of the hand show it.
         for words in ((f"redis://:geheim@localhost",), ("run", "--urrrri=redis://:geheim@localhost", "a", "true"),
-                      ("run", "--wait", "redis://:geheim@localhost", "a", "true")):
+                      ("run", "--wait", "redis://:geheim@localhost", "a", "true"),
+                      ("run", "--wait", "redis-sentinel://a/m?sentinel_password=geheim&x=y", "a", "true")):
             made = self.latchkey(*words)
             self.assertEqual(made.returncode, 64)
             self.assertNotIn("geheim", made.stderr)

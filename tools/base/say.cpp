@@ -82,35 +82,35 @@ std::string folded(std::string text) {
   return text;
 }
 
-namespace {
-
-// Those of sentinels.
-std::string without_parameters(std::string text) {
+std::vector<std::string_view> passwords_in(std::string_view uri) {
+  std::vector<std::string_view> found;
+  auto const slashes = uri.find("://");
+  auto const colon = slashes == uri.npos ? uri.npos : uri.find(':', slashes + 3);
+  auto const at = uri.rfind('@');
+  if (at != uri.npos && colon < at) found.push_back(uri.substr(colon + 1, at - colon - 1));
   constexpr std::string_view name = "sentinel_password=";
-  for (auto begin = text.find(name); begin != text.npos; begin = text.find(name, begin)) {
+  for (auto begin = uri.find(name); begin != uri.npos; begin = uri.find(name, begin)) {
     begin += name.size();
-    auto const end = std::min(text.find_first_of("& \t\r\n\"'", begin), text.size());
-    text.replace(begin, end - begin, "***");
+    found.push_back(uri.substr(begin, uri.find('&', begin) - begin));
   }
-  return text;
+  return found;
 }
-
-}  // namespace
 
 std::string without_passwords(std::string_view text) {
   std::string safe;
   for (;;) {
-    auto const slashes = text.find("://");
-    if (slashes == text.npos) return without_parameters(safe.append(text));
-    safe.append(text.substr(0, slashes + 3));
-    text.remove_prefix(slashes + 3);
-    // A password with a slash or an @ in it is no valid URI, and yet a password: the last @ of the word counts.
     auto const word = text.substr(0, text.find_first_of(" \t\r\n"));
-    auto const at = word.rfind('@');
-    auto const colon = word.find(':');
-    if (at == word.npos || colon > at) continue;
-    safe.append(text.substr(0, colon + 1)).append("***");
-    text.remove_prefix(at);
+    std::size_t said = 0;
+    for (auto const secret : passwords_in(word)) {
+      auto const begin = static_cast<std::size_t>(secret.data() - word.data());
+      if (begin >= said) safe.append(word.substr(said, begin - said)).append("***");
+      said = std::max(said, begin + secret.size());
+    }
+    safe.append(word.substr(said));
+    text.remove_prefix(word.size());
+    if (text.empty()) return safe;
+    safe += text.front();
+    text.remove_prefix(1);
   }
 }
 

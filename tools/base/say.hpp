@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latchkey::tool {
 
@@ -23,7 +24,11 @@ std::string quoted(std::string_view word);
 // behind five blanks.
 std::string folded(std::string text);
 
-// With `***` in place of what stands between a colon and the @ of a URI.
+// Where passwords stand in a URI: between a colon and the last @, also where that is no valid URI, since a password
+// with a slash or an @ in it is one, too; and behind `sentinel_password=`.
+std::vector<std::string_view> passwords_in(std::string_view uri);
+
+// With `***` in place of those of every URI in it.
 std::string without_passwords(std::string_view text);
 
 }  // namespace latchkey::tool

@@ -6,27 +6,11 @@
 #include <latchkey/client.hpp>
 #include <options/connection.hpp>
 #include <string_view>
-#include <vector>
 
 namespace latchkey::tool {
 namespace {
 
 using std::chrono::seconds;
-
-// Between a colon and the last @, also where that is no valid URI, and those of sentinels.
-std::vector<std::string_view> passwords_in(std::string_view uri) {
-  std::vector<std::string_view> found;
-  auto const slashes = uri.find("://");
-  auto const colon = slashes == uri.npos ? uri.npos : uri.find(':', slashes + 3);
-  auto const at = uri.rfind('@');
-  if (at != uri.npos && colon < at) found.push_back(uri.substr(colon + 1, at - colon - 1));
-  constexpr std::string_view name = "sentinel_password=";
-  for (auto begin = uri.find(name); begin != uri.npos; begin = uri.find(name, begin)) {
-    begin += name.size();
-    found.push_back(uri.substr(begin, uri.find('&', begin) - begin));
-  }
-  return found;
-}
 
 std::string find_uri(command_line const& line) {
   if (auto const given = line.text("uri")) {
